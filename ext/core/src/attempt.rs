@@ -1,0 +1,214 @@
+//! System calls that finish at once or not at all.
+//!
+//! A descriptor may be in blocking mode (STDIN, inherited ones, files), and finding out takes a system call of its own.
+//! So these calls ask for not blocking one by one: `MSG_DONTWAIT` for sockets, `RWF_NOWAIT` for what else knows it, and
+//! for the rest (terminals, devices) a look by poll(2) before the plain call.
+
+use std::os::fd::RawFd;
+
+use nix::errno::Errno;
+
+/// What became of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempt {
+    /// So many bytes; when reading, 0 is the end of the file.
+    Done(usize),
+    /// Not now: wait until the descriptor is ready.
+    WouldBlock,
+    /// It is a file, always 'ready', whose data is not in memory: only a real operation can do it.
+    NeedsOperation,
+    /// The kernel refuses.
+    Failed(Errno),
+}
+
+/// What the caller believes that a descriptor is. A wrong belief costs a system call, nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Likely {
+    /// A socket.
+    Socket,
+    /// A pipe, a file, a terminal, a device.
+    Other,
+}
+
+/// Reads from the descriptor's own position.
+///
+/// # Safety
+/// `buffer` is valid for writes of `length` bytes.
+pub unsafe fn read(fd: RawFd, buffer: *mut u8, length: usize, likely: Likely) -> Attempt {
+    if likely == Likely::Socket {
+        // SAFETY: by this function's contract.
+        let result = retry(|| unsafe { libc::recv(fd, buffer.cast(), length, libc::MSG_DONTWAIT) });
+        match result {
+            Ok(count) => return Attempt::Done(count),
+            Err(Errno::ENOTSOCK) => {}
+            Err(errno) => return refused(errno, || false),
+        }
+    }
+    // SAFETY: by this function's contract.
+    match unsafe { nowait::read(fd, buffer, length, None) } {
+        Ok(count) => Attempt::Done(count),
+        Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => {
+            // SAFETY: by this function's contract.
+            look_first(fd, libc::POLLIN, || unsafe { libc::read(fd, buffer.cast(), length) })
+        }
+        Err(errno) => refused(errno, || is_file(fd)),
+    }
+}
+
+/// Writes at the descriptor's own position.
+///
+/// # Safety
+/// `buffer` is valid for reads of `length` bytes.
+pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, likely: Likely) -> Attempt {
+    if likely == Likely::Socket {
+        // SAFETY: by this function's contract.
+        let result = retry(|| unsafe { libc::send(fd, buffer.cast(), length, libc::MSG_DONTWAIT) });
+        match result {
+            Ok(count) => return Attempt::Done(count),
+            Err(Errno::ENOTSOCK) => {}
+            Err(errno) => return refused(errno, || false),
+        }
+    }
+    // SAFETY: by this function's contract.
+    match unsafe { nowait::write(fd, buffer, length, None) } {
+        Ok(count) => Attempt::Done(count),
+        Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => {
+            // SAFETY: by this function's contract.
+            look_first(fd, libc::POLLOUT, || unsafe { libc::write(fd, buffer.cast(), length) })
+        }
+        Err(errno) => refused(errno, || is_file(fd)),
+    }
+}
+
+/// Reads from `offset`, which only files can do.
+///
+/// # Safety
+/// `buffer` is valid for writes of `length` bytes.
+pub unsafe fn read_at(fd: RawFd, buffer: *mut u8, length: usize, offset: u64) -> Attempt {
+    // SAFETY: by this function's contract.
+    at_offset(unsafe { nowait::read(fd, buffer, length, Some(offset)) })
+}
+
+/// Writes at `offset`, which only files can do.
+///
+/// # Safety
+/// `buffer` is valid for reads of `length` bytes.
+pub unsafe fn write_at(fd: RawFd, buffer: *const u8, length: usize, offset: u64) -> Attempt {
+    // SAFETY: by this function's contract.
+    at_offset(unsafe { nowait::write(fd, buffer, length, Some(offset)) })
+}
+
+/// Which of `events` (poll(2)'s) the descriptor is ready for now; errors and hang-ups count as all of them.
+pub fn poll_now(fd: RawFd, events: libc::c_short) -> Result<libc::c_short, Errno> {
+    let mut descriptor = libc::pollfd { fd, events, revents: 0 };
+    // SAFETY: one valid pollfd, and a timeout of zero.
+    retry(|| unsafe { libc::poll(&mut descriptor, 1, 0) } as isize)?;
+    match descriptor.revents {
+        revents if revents & libc::POLLNVAL != 0 => Err(Errno::EBADF),
+        revents if revents & (libc::POLLERR | libc::POLLHUP) != 0 => Ok(events),
+        revents => Ok(revents & events),
+    }
+}
+
+/// Whether it is a regular file or a block device, which readiness says nothing about.
+pub fn is_file(fd: RawFd) -> bool {
+    let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: fstat fills the whole struct if it succeeds, and only then it is read.
+    let kind = unsafe {
+        if libc::fstat(fd, stat.as_mut_ptr()) != 0 {
+            return false;
+        }
+        stat.assume_init().st_mode & libc::S_IFMT
+    };
+    kind == libc::S_IFREG || kind == libc::S_IFBLK
+}
+
+fn at_offset(result: Result<usize, Errno>) -> Attempt {
+    match result {
+        Ok(count) => Attempt::Done(count),
+        Err(Errno::EAGAIN | Errno::EOPNOTSUPP | Errno::ENOSYS) => Attempt::NeedsOperation,
+        Err(errno) => Attempt::Failed(errno),
+    }
+}
+
+fn refused(errno: Errno, is_file: impl FnOnce() -> bool) -> Attempt {
+    match errno {
+        Errno::EAGAIN if is_file() => Attempt::NeedsOperation,
+        Errno::EAGAIN => Attempt::WouldBlock,
+        errno => Attempt::Failed(errno),
+    }
+}
+
+/// For what knows no call that does not block: the plain call, once poll(2) says that it will not.
+fn look_first(fd: RawFd, events: libc::c_short, call: impl FnMut() -> isize) -> Attempt {
+    if is_file(fd) {
+        return Attempt::NeedsOperation;
+    }
+    match poll_now(fd, events) {
+        Ok(0) => Attempt::WouldBlock,
+        Ok(_) => match retry(call) {
+            Ok(count) => Attempt::Done(count),
+            Err(errno) => refused(errno, || false),
+        },
+        Err(errno) => Attempt::Failed(errno),
+    }
+}
+
+fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
+    loop {
+        match Errno::result(call()) {
+            Ok(count) => return Ok(count as usize),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod nowait {
+    //! `RWF_NOWAIT`: in Linux since 4.14, for pipes and sockets as well as for files.
+
+    use super::{Errno, RawFd, retry};
+
+    /// The offset that means 'the descriptor's own position'.
+    const CURRENT_POSITION: libc::off_t = -1;
+
+    /// # Safety
+    /// `buffer` is valid for writes of `length` bytes.
+    pub unsafe fn read(fd: RawFd, buffer: *mut u8, length: usize, offset: Option<u64>) -> Result<usize, Errno> {
+        let vector = libc::iovec { iov_base: buffer.cast(), iov_len: length };
+        // SAFETY: one vector, valid by this function's contract.
+        retry(|| unsafe { libc::preadv2(fd, &vector, 1, position(offset), libc::RWF_NOWAIT) })
+    }
+
+    /// # Safety
+    /// `buffer` is valid for reads of `length` bytes.
+    pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, offset: Option<u64>) -> Result<usize, Errno> {
+        let vector = libc::iovec { iov_base: buffer.cast_mut().cast(), iov_len: length };
+        // SAFETY: one vector, valid by this function's contract.
+        retry(|| unsafe { libc::pwritev2(fd, &vector, 1, position(offset), libc::RWF_NOWAIT) })
+    }
+
+    fn position(offset: Option<u64>) -> libc::off_t {
+        offset.map_or(CURRENT_POSITION, |offset| libc::off_t::try_from(offset).unwrap_or(libc::off_t::MAX))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod nowait {
+    //! Other systems have no such call; the caller then looks first.
+
+    use super::{Errno, RawFd};
+
+    /// # Safety
+    /// None: it does nothing.
+    pub unsafe fn read(_: RawFd, _: *mut u8, _: usize, _: Option<u64>) -> Result<usize, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// # Safety
+    /// None: it does nothing.
+    pub unsafe fn write(_: RawFd, _: *const u8, _: usize, _: Option<u64>) -> Result<usize, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+}

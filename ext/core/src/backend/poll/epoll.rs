@@ -1,0 +1,232 @@
+//! Linux: epoll, and an eventfd to end its wait.
+//!
+//! The `polling` crate speaks epoll, too (see its [sibling](super::portable)). What it cannot do is why this file is
+//! here: its wait starts over after a signal, takes five system calls instead of one, and it cannot ask for readable
+//! without priority data, so that out-of-band data nobody asked for would make a reader spin.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+
+use super::selector::{Event, Selector};
+use crate::backend::Interest;
+use crate::error::{Error, Result};
+
+/// The eventfd's key. No descriptor's key has all bits set, since no descriptor is negative.
+const NOTIFICATION: u64 = u64::MAX;
+
+/// Events taken by one wait. They lie on the stack, and a fiber's is small; more of them come with the next wait.
+const BATCH: usize = 256;
+
+pub struct Epoll {
+    epoll: OwnedFd,
+    /// Registered edge-triggered: each write is an event, and nobody ever has to read it.
+    eventfd: OwnedFd,
+    /// Whether timeouts go down to the nanosecond; before Linux 5.11, and where a seccomp filter does not know the
+    /// newer call, they are rounded up to the millisecond.
+    precise: AtomicBool,
+    abandoned: AtomicBool,
+}
+
+impl Epoll {
+    /// # Errors
+    /// EMFILE, ENFILE or ENOMEM of `epoll_create1`, `eventfd` or `epoll_ctl`.
+    pub fn new() -> Result<Self> {
+        // SAFETY: takes no pointers.
+        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }, "epoll_create1")?;
+        // SAFETY: takes no pointers.
+        let eventfd = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }, "eventfd")?;
+        let flags = libc::EPOLLIN | libc::EPOLLET;
+        control(&epoll, libc::EPOLL_CTL_ADD, eventfd.as_raw_fd(), NOTIFICATION, flags)
+            .map_err(|errno| Error::os("epoll_ctl", errno))?;
+        Ok(Epoll { epoll, eventfd, precise: AtomicBool::new(true), abandoned: AtomicBool::new(false) })
+    }
+
+    /// `epoll_pwait2`, or else `epoll_wait`. Answers how many of `events` were written.
+    fn wait_into(
+        &self,
+        events: &mut [MaybeUninit<libc::epoll_event>],
+        timeout: Option<Duration>,
+    ) -> nix::Result<usize> {
+        if self.precise.load(Ordering::Relaxed) {
+            match pwait2(&self.epoll, events, timeout) {
+                // An old seccomp filter answers EPERM to a system call that it has not heard of.
+                Err(Errno::ENOSYS | Errno::EPERM) => self.precise.store(false, Ordering::Relaxed),
+                other => return other,
+            }
+        }
+        let timeout = timeout.map_or(-1, milliseconds);
+        // SAFETY: the kernel writes at most as many events as `events` has places.
+        let count = unsafe {
+            libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr().cast(), events.len() as i32, timeout)
+        };
+        Errno::result(count).map(|count| count as usize)
+    }
+}
+
+impl Selector for Epoll {
+    fn add(&self, fd: RawFd, key: usize, interest: Interest) -> std::result::Result<(), Errno> {
+        control(&self.epoll, libc::EPOLL_CTL_ADD, fd, key as u64, once(interest))
+    }
+
+    fn modify(&self, fd: RawFd, key: usize, interest: Interest) -> std::result::Result<(), Errno> {
+        control(&self.epoll, libc::EPOLL_CTL_MOD, fd, key as u64, once(interest))
+    }
+
+    fn wait(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<()> {
+        let mut batch = [const { MaybeUninit::uninit() }; BATCH];
+        let count = match self.wait_into(&mut batch, timeout) {
+            Err(Errno::EINTR) => 0,
+            other => other.map_err(|errno| Error::os("epoll_wait", errno))?,
+        };
+        for event in &batch[..count] {
+            // SAFETY: the kernel has written the first `count` events.
+            let libc::epoll_event { events: flags, u64: key } = unsafe { event.assume_init() };
+            if key != NOTIFICATION {
+                events.push(Event { key: key as usize, ready: ready(flags as i32) });
+            }
+        }
+        Ok(())
+    }
+
+    fn notify(&self) {
+        // In a forked child it is the parent that would wake.
+        if !self.abandoned.load(Ordering::Relaxed) {
+            let one = 1u64.to_ne_bytes();
+            // Fails only after 2^64 notifications. SAFETY: `one` has the eight bytes that an eventfd takes.
+            unsafe { libc::write(self.eventfd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        }
+    }
+
+    /// Dropping only closes the child's descriptors, and that leaves the parent's alone; so there is nothing to undo.
+    fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+}
+
+fn once(interest: Interest) -> i32 {
+    let mut flags = libc::EPOLLONESHOT;
+    for (bit, flag) in [
+        (Interest::READABLE, libc::EPOLLIN),
+        (Interest::PRIORITY, libc::EPOLLPRI),
+        (Interest::WRITABLE, libc::EPOLLOUT),
+    ] {
+        if interest.intersects(bit) {
+            flags |= flag;
+        }
+    }
+    flags
+}
+
+fn ready(flags: i32) -> Interest {
+    if flags & (libc::EPOLLERR | libc::EPOLLHUP) != 0 {
+        return Interest::ALL;
+    }
+    let mut ready = Interest::default();
+    for (bit, flag) in [
+        (Interest::READABLE, libc::EPOLLIN),
+        (Interest::PRIORITY, libc::EPOLLPRI),
+        (Interest::WRITABLE, libc::EPOLLOUT),
+    ] {
+        if flags & flag != 0 {
+            ready = ready | bit;
+        }
+    }
+    ready
+}
+
+fn control(epoll: &OwnedFd, what: i32, fd: RawFd, key: u64, flags: i32) -> std::result::Result<(), Errno> {
+    let mut event = libc::epoll_event { events: flags as u32, u64: key };
+    // SAFETY: `event` lives for the call, and the kernel only reads it.
+    Errno::result(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), what, fd, &mut event) }).map(drop)
+}
+
+/// By its number: glibc has a function for it only since 2.35.
+fn pwait2(
+    epoll: &OwnedFd,
+    events: &mut [MaybeUninit<libc::epoll_event>],
+    timeout: Option<Duration>,
+) -> nix::Result<usize> {
+    /// The kernel's own layout, the same whatever the C library's `time_t` is.
+    #[repr(C)]
+    struct KernelTimespec {
+        seconds: i64,
+        nanoseconds: i64,
+    }
+    let timeout = timeout.map(|timeout| KernelTimespec {
+        seconds: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        nanoseconds: timeout.subsec_nanos().into(),
+    });
+    // SAFETY: the kernel writes at most as many events as `events` has places, and reads `timeout`, both during the
+    // call; a null timeout is none, and a null mask leaves the signals alone.
+    let count = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll.as_raw_fd(),
+            events.as_mut_ptr(),
+            events.len() as i32,
+            timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
+            std::ptr::null::<libc::sigset_t>(),
+            0usize,
+        )
+    };
+    Errno::result(count).map(|count| count as usize)
+}
+
+/// Rounded up: a wait that ends early would be waited for again at once.
+fn milliseconds(timeout: Duration) -> i32 {
+    i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
+}
+
+fn owned(fd: RawFd, call: &'static str) -> Result<OwnedFd> {
+    let fd = Errno::result(fd).map_err(|errno| Error::os(call, errno))?;
+    // SAFETY: the kernel has just opened it, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_rounded_up_to_the_millisecond() {
+        assert_eq!(milliseconds(Duration::ZERO), 0);
+        assert_eq!(milliseconds(Duration::from_nanos(1)), 1);
+        assert_eq!(milliseconds(Duration::from_millis(2)), 2);
+        assert_eq!(milliseconds(Duration::from_micros(2001)), 3);
+        assert_eq!(milliseconds(Duration::MAX), i32::MAX);
+    }
+
+    #[test]
+    fn an_old_kernel_still_waits_until_the_timeout() {
+        let epoll = Epoll::new().expect("epoll");
+        epoll.precise.store(false, Ordering::Relaxed);
+        let start = Instant::now();
+        epoll.wait(Some(Duration::from_micros(1500)), &mut Vec::new()).expect("wait");
+        assert!(start.elapsed() >= Duration::from_micros(1500));
+    }
+
+    #[test]
+    fn an_endless_timeout_is_accepted() {
+        let epoll = Epoll::new().expect("epoll");
+        epoll.notify();
+        epoll.wait(Some(Duration::MAX), &mut Vec::new()).expect("wait");
+    }
+
+    #[test]
+    fn each_notification_ends_one_wait() {
+        let epoll = Epoll::new().expect("epoll");
+        for _ in 0..3 {
+            epoll.notify();
+            epoll.wait(None, &mut Vec::new()).expect("wait");
+        }
+        let start = Instant::now();
+        epoll.wait(Some(Duration::from_millis(5)), &mut Vec::new()).expect("wait");
+        assert!(start.elapsed() >= Duration::from_millis(5), "no notification is left over");
+    }
+}

@@ -1,0 +1,347 @@
+//! io_uring: operations are queued in memory and handed to the kernel in one batch with the wait for their ends.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
+use nix::errno::Errno;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use super::{Backend, Completion, Interest, Operation, Token};
+use crate::error::{Error, Result};
+use crate::waker::{Notify, Waker};
+
+/// How many operations fit into one batch. More than that are submitted early, so the limit never shows.
+const SUBMISSION_ENTRIES: u32 = 512;
+/// How many completions the ring holds. What comes beyond that the kernel keeps for us (`IORING_FEAT_NODROP`).
+const COMPLETION_ENTRIES: u32 = 4096;
+/// The file position that means 'the descriptor's own' (`IORING_FEAT_RW_CUR_POS`).
+const CURRENT_POSITION: u64 = u64::MAX;
+/// How long to let the kernel recover when it has no memory for what we want to submit.
+const OUT_OF_MEMORY_PAUSE: Duration = Duration::from_millis(1);
+
+/// The operation that reads the waker's eventfd.
+const WAKE: u64 = u64::MAX;
+/// Requests to cancel: their own result is of no interest.
+const CANCEL: u64 = u64::MAX - 1;
+
+/// The io_uring backend.
+pub struct Uring {
+    /// `None` only after `abandon`.
+    ring: Option<IoUring>,
+    /// What did not fit into the submission queue while the kernel took nothing.
+    backlog: VecDeque<squeue::Entry>,
+    /// Operations whose completion has not been handed out, without the waker's.
+    in_flight: usize,
+    /// By token: what a readiness operation waits for; empty for the others. Tokens are small, so this stays small.
+    interests: Vec<Interest>,
+    waker: Waker,
+    event: Arc<Event>,
+    /// Where the kernel writes the eventfd's counter. On the heap, as this struct may move meanwhile.
+    wake_counter: Box<u64>,
+    /// Whether the kernel reads the eventfd at present.
+    listening: bool,
+}
+
+struct Event(EventFd);
+
+impl Notify for Event {
+    fn notify(&self) {
+        // An eventfd's write fails only when its counter is full; then the reader has been woken long ago.
+        let _ = self.0.write(1);
+    }
+}
+
+impl Uring {
+    /// Sets up a ring for the calling native thread.
+    ///
+    /// `stays_on_thread` says that no other native thread will ever use this ring; then the kernel can spare itself
+    /// interrupts and locks.
+    ///
+    /// # Errors
+    /// [`Error::BackendUnavailable`] if the kernel refuses (seccomp, sysctl, memory limit) or is too old.
+    pub fn new(stays_on_thread: bool) -> Result<Self> {
+        let ring = set_up(stays_on_thread).map_err(|error| unavailable(refusal(&error)))?;
+        check_features(&ring)?;
+        let eventfd = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC)
+            .map_err(|errno| unavailable(format!("eventfd answers {errno}")))?;
+        let event = Arc::new(Event(eventfd));
+        let notify = Arc::clone(&event);
+        Ok(Uring {
+            ring: Some(ring),
+            backlog: VecDeque::new(),
+            in_flight: 0,
+            interests: Vec::new(),
+            waker: Waker::new(SharedEvent(notify)),
+            event,
+            wake_counter: Box::new(0),
+            listening: false,
+        })
+    }
+
+    fn ring(&mut self) -> &mut IoUring {
+        self.ring.as_mut().expect("an abandoned ring is used no more")
+    }
+
+    /// Queues an entry, submitting early if the queue is full.
+    fn push(&mut self, entry: squeue::Entry) {
+        if !self.backlog.is_empty() || !self.try_push(&entry) {
+            self.backlog.push_back(entry);
+            self.flush_backlog();
+        }
+    }
+
+    fn try_push(&mut self, entry: &squeue::Entry) -> bool {
+        // SAFETY: what the entry points to stays valid until its completion: operations by the contract of `submit`,
+        // the wake counter because it is dropped after the ring has been drained, cancel requests point to nothing.
+        unsafe { self.ring().submission().push(entry).is_ok() }
+    }
+
+    /// Moves the backlog into the ring as far as the kernel makes room.
+    fn flush_backlog(&mut self) {
+        while let Some(entry) = self.backlog.front().cloned() {
+            if self.try_push(&entry) {
+                self.backlog.pop_front();
+            } else if !matches!(self.ring().submit(), Ok(taken) if taken > 0) {
+                // No memory, or too many completions are waiting to be looked at. `wait` tries again.
+                return;
+            }
+        }
+    }
+
+    fn listen_for_wakes(&mut self) {
+        if !self.listening {
+            self.listening = true;
+            let counter: *mut u64 = &mut *self.wake_counter;
+            let fd = Fd(self.event.0.as_fd().as_raw_fd());
+            self.push(opcode::Read::new(fd, counter.cast(), size_of::<u64>() as u32).build().user_data(WAKE));
+        }
+    }
+
+    fn enter(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
+        match timeout {
+            Some(Duration::ZERO) => {
+                let ring = self.ring();
+                let submissions = ring.submission();
+                let nothing_to_do = submissions.is_empty() && !submissions.taskrun() && !submissions.cq_overflow();
+                drop(submissions);
+                if nothing_to_do { Ok(0) } else { ring.submit() }
+            }
+            Some(timeout) => {
+                let timespec = Timespec::from(timeout);
+                self.ring().submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timespec))
+            }
+            None => self.ring().submit_and_wait(1),
+        }
+    }
+
+    /// Ends all operations and waits for their completions, so that no buffer is in the kernel's hands any more.
+    fn drain(&mut self) {
+        if self.in_flight == 0 && !self.listening {
+            return;
+        }
+        self.backlog.clear();
+        let everything = opcode::AsyncCancel2::new(CancelBuilder::any()).build().user_data(CANCEL);
+        while !self.try_push(&everything) {
+            if self.ring().submit().is_err() {
+                return;
+            }
+        }
+        let mut completions = Vec::new();
+        while self.in_flight > 0 || self.listening {
+            match self.ring().submit_and_wait(1) {
+                Ok(_) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+                // A ring of another thread (EEXIST): that thread is gone, and the kernel ended its operations with it.
+                Err(_) => return,
+            }
+            self.completions(&mut completions);
+            completions.clear();
+        }
+    }
+}
+
+/// A second owner of the eventfd: wakers may outlive the backend.
+struct SharedEvent(Arc<Event>);
+
+impl Notify for SharedEvent {
+    fn notify(&self) {
+        self.0.notify();
+    }
+}
+
+impl Backend for Uring {
+    fn name(&self) -> &'static str {
+        "io_uring"
+    }
+
+    unsafe fn submit(&mut self, token: Token, operation: Operation) {
+        let (entry, interest) = match operation {
+            // POLLIN, POLLPRI and POLLOUT have the values of Ruby's constants.
+            Operation::Ready { fd, interest } => {
+                (opcode::PollAdd::new(Fd(fd), u32::from(interest.0)).build(), interest)
+            }
+            Operation::Read { fd, buffer, length, offset } => {
+                let read = opcode::Read::new(Fd(fd), buffer, clamp(length));
+                (read.offset(offset.unwrap_or(CURRENT_POSITION)).build(), Interest::default())
+            }
+            Operation::Write { fd, buffer, length, offset } => {
+                let write = opcode::Write::new(Fd(fd), buffer, clamp(length));
+                (write.offset(offset.unwrap_or(CURRENT_POSITION)).build(), Interest::default())
+            }
+        };
+        if token >= self.interests.len() {
+            self.interests.resize(token + 1, Interest::default());
+        }
+        self.interests[token] = interest;
+        self.in_flight += 1;
+        self.push(entry.user_data(token as u64));
+    }
+
+    fn cancel(&mut self, token: Token) {
+        self.push(opcode::AsyncCancel::new(token as u64).build().user_data(CANCEL));
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<()> {
+        if timeout != Some(Duration::ZERO) {
+            self.listen_for_wakes();
+        }
+        self.flush_backlog();
+        let completions_at_hand = !self.ring().completion().is_empty();
+        let timeout = if completions_at_hand { Some(Duration::ZERO) } else { timeout };
+        match self.enter(timeout) {
+            Ok(_) => Ok(()),
+            Err(error) => match Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)) {
+                Errno::ETIME | Errno::EINTR => Ok(()),
+                // Out of memory for requests, or completions have to be taken out first. Neither lasts.
+                Errno::EAGAIN | Errno::EBUSY => {
+                    if self.ring().completion().is_empty() {
+                        std::thread::sleep(OUT_OF_MEMORY_PAUSE);
+                    }
+                    Ok(())
+                }
+                errno => Err(Error::os("io_uring_enter", errno)),
+            },
+        }
+    }
+
+    fn completions(&mut self, into: &mut Vec<Completion>) {
+        let (mut ended, mut woken) = (0, false);
+        if let Some(ring) = self.ring.as_mut() {
+            for entry in ring.completion() {
+                match entry.user_data() {
+                    CANCEL => {}
+                    WAKE => woken = true,
+                    token => {
+                        ended += 1;
+                        let token = token as Token;
+                        into.push(Completion { token, result: result(&entry, self.interests[token]) });
+                    }
+                }
+            }
+        }
+        self.in_flight -= ended;
+        if woken {
+            self.listening = false;
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn abandon(mut self: Box<Self>) {
+        // Unmapping and closing our copy of the ring leaves the parent's alone; cancelling would not.
+        self.ring = None;
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        if self.ring.is_some() {
+            self.drain();
+        }
+    }
+}
+
+fn result(entry: &cqueue::Entry, interest: Interest) -> i32 {
+    match entry.result() {
+        events if events >= 0 && interest != Interest::default() => i32::from(ready(events, interest).0),
+        result => result,
+    }
+}
+
+/// Which of `interest` a mask of poll(2) events satisfies.
+fn ready(events: i32, interest: Interest) -> Interest {
+    let failed = i32::from(libc::POLLERR | libc::POLLHUP | libc::POLLNVAL);
+    if events & failed != 0 { interest } else { Interest(events as u8) & interest }
+}
+
+/// The kernel takes 32 bits of length; what is left is the caller's next operation.
+fn clamp(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(i32::MAX as u32)
+}
+
+/// Tries the setups from the one that costs the kernel least to the one that every kernel has.
+fn set_up(stays_on_thread: bool) -> io::Result<IoUring> {
+    let builder = || {
+        let mut builder = IoUring::builder();
+        builder.setup_clamp().setup_cqsize(COMPLETION_ENTRIES);
+        builder
+    };
+    if stays_on_thread {
+        let mut deferred = builder();
+        deferred.setup_submit_all().setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
+        let mut cooperative = builder();
+        cooperative.setup_submit_all().setup_coop_taskrun().setup_taskrun_flag();
+        for setup in [deferred, cooperative] {
+            match setup.build(SUBMISSION_ENTRIES) {
+                // An older kernel does not know a flag.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+                result => return result,
+            }
+        }
+    }
+    builder().build(SUBMISSION_ENTRIES)
+}
+
+fn check_features(ring: &IoUring) -> Result<()> {
+    let params = ring.params();
+    if !(params.is_feature_ext_arg() && params.is_feature_nodrop() && params.is_feature_rw_cur_pos()) {
+        return Err(unavailable("the kernel is older than Linux 5.11".to_owned()));
+    }
+    let mut probe = Probe::new();
+    ring.submitter()
+        .register_probe(&mut probe)
+        .map_err(|error| unavailable(format!("its operations cannot be probed ({error})")))?;
+    let needed = [opcode::PollAdd::CODE, opcode::AsyncCancel::CODE, opcode::Read::CODE, opcode::Write::CODE];
+    if needed.into_iter().all(|code| probe.is_supported(code)) {
+        Ok(())
+    } else {
+        Err(unavailable("the kernel lacks an operation that Heddle needs".to_owned()))
+    }
+}
+
+fn unavailable(reason: String) -> Error {
+    Error::BackendUnavailable { backend: "io_uring", reason }
+}
+
+/// Why `io_uring_setup` refused, in words that say what to do about it.
+fn refusal(error: &io::Error) -> String {
+    let hint = match error.raw_os_error() {
+        Some(libc::EPERM) => "not permitted (a container's seccomp profile, or the sysctl kernel.io_uring_disabled)",
+        Some(libc::ENOSYS) => "the kernel has no io_uring",
+        Some(libc::ENOMEM) => "no memory for the ring (perhaps the limit of locked memory, `ulimit -l`)",
+        Some(libc::EMFILE | libc::ENFILE) => "no file descriptor is left for the ring",
+        _ => "io_uring_setup failed",
+    };
+    format!("{hint} ({error})")
+}

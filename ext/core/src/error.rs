@@ -1,0 +1,52 @@
+//! What can go wrong below Ruby.
+
+use std::fmt;
+
+use nix::errno::Errno;
+
+/// Every error of this crate. The extension turns it into a Ruby exception, in one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// A system call failed; `call` names it for the message.
+    Os {
+        /// What the kernel answered.
+        errno: Errno,
+        /// The system call, as its manual page is named.
+        call: &'static str,
+    },
+    /// A backend that was asked for by name cannot be had here.
+    BackendUnavailable {
+        /// The name that was asked for, as users spell it.
+        backend: &'static str,
+        /// Why not, as a half-sentence that follows a colon.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// Wraps the errno of the system call `call`.
+    pub fn os(call: &'static str, errno: Errno) -> Self {
+        Error::Os { errno, call }
+    }
+
+    /// Wraps a `std::io::Error` of the system call `call`; one without an errno counts as EIO.
+    pub fn io(call: &'static str, error: &std::io::Error) -> Self {
+        Error::os(call, Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EIO as i32)))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Os { errno, call } => write!(f, "{call}: {}", errno.desc()),
+            Error::BackendUnavailable { backend, reason } => {
+                write!(f, "the {backend} backend cannot be had here: {reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The `Result` of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,91 @@
+//! When somebody who never has to wait must let the others have a turn.
+//!
+//! Two things starve a scheduler: a fiber whose operations always finish at once never gives up its turn, and a run
+//! queue that is never empty never looks at timers and I/O. Each has a bound here. The first is the budget of tokio's
+//! cooperative scheduling, the second the tick that Go's and Polyphony's schedulers look at the network by.
+
+use std::time::{Duration, Instant};
+
+/// How many operations in a row may succeed at once in one turn.
+pub const OPERATIONS_PER_TURN: u32 = 32;
+/// After how many switches the clock is looked at: often enough for [`LONGEST_WITHOUT_POLL`], too seldom to be felt.
+const SWITCHES_PER_CLOCK_CHECK: u32 = 16;
+/// The run queue is served at most this long before timers and I/O are looked at.
+const LONGEST_WITHOUT_POLL: Duration = Duration::from_micros(200);
+/// The run queue gets at least so many switches between two looks, so that looking never becomes the main work.
+const SWITCHES_PER_POLL: u32 = 256;
+
+/// Counts what would be unfair without a bound.
+pub struct Fairness {
+    operations_left: u32,
+    switches_since_poll: u32,
+    last_poll: Instant,
+}
+
+impl Default for Fairness {
+    fn default() -> Self {
+        Fairness { operations_left: OPERATIONS_PER_TURN, switches_since_poll: 0, last_poll: Instant::now() }
+    }
+}
+
+impl Fairness {
+    /// An operation is about to be tried. False says that the fiber has had its share and is to give up its turn.
+    pub fn may_operate(&mut self) -> bool {
+        let allowed = self.operations_left > 0;
+        self.operations_left = self.operations_left.saturating_sub(1);
+        allowed
+    }
+
+    /// A fiber gets its turn. True says that timers and I/O must be looked at first, although the run queue, which
+    /// has `queued` entries, is not empty.
+    pub fn start_turn(&mut self, queued: usize) -> bool {
+        self.operations_left = OPERATIONS_PER_TURN;
+        self.switches_since_poll += 1;
+        if !self.switches_since_poll.is_multiple_of(SWITCHES_PER_CLOCK_CHECK) {
+            return false;
+        }
+        let whole_round = u32::try_from(queued).unwrap_or(u32::MAX).max(SWITCHES_PER_POLL);
+        self.switches_since_poll >= whole_round || self.last_poll.elapsed() >= LONGEST_WITHOUT_POLL
+    }
+
+    /// Timers and I/O have been looked at.
+    pub fn polled(&mut self, now: Instant) {
+        self.switches_since_poll = 0;
+        self.last_poll = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_allows_a_bounded_number_of_operations() {
+        let mut fairness = Fairness::default();
+        let allowed = (0..1000).filter(|_| fairness.may_operate()).count();
+        assert_eq!(allowed, OPERATIONS_PER_TURN as usize);
+    }
+
+    #[test]
+    fn a_new_turn_renews_the_budget() {
+        let mut fairness = Fairness::default();
+        while fairness.may_operate() {}
+        fairness.start_turn(1);
+        assert!(fairness.may_operate());
+    }
+
+    #[test]
+    fn a_run_queue_that_is_never_empty_does_not_keep_io_waiting_for_ever() {
+        let mut fairness = Fairness::default();
+        let turns = (1..).find(|_| fairness.start_turn(2)).unwrap();
+        assert!(turns <= SWITCHES_PER_POLL);
+    }
+
+    #[test]
+    fn looking_at_io_starts_the_count_anew() {
+        let mut fairness = Fairness::default();
+        while !fairness.start_turn(2) {}
+        fairness.polled(Instant::now() + Duration::from_secs(1));
+        assert!(!fairness.start_turn(2));
+    }
+}

@@ -1,0 +1,22 @@
+//! All of Heddle that needs no Ruby: what waits for what, and how the kernel is asked.
+//!
+//! The parts, from the bottom up:
+//!
+//! * [`backend`]: one file per way of asking the kernel (io_uring, readiness), behind one trait.
+//! * [`attempt`]: system calls that finish at once or not at all, tried before anything waits.
+//! * [`workers`]: a bounded pool of native threads for what the kernel can only do blocking.
+//! * [`mailbox`]: how those threads hand their results back, and [`waker`], how they end a wait.
+//! * [`timers`]: deadlines, with a cancel that costs nothing.
+//! * [`fairness`]: when a fiber that never has to wait must let the others have a turn.
+
+pub mod attempt;
+pub mod backend;
+pub mod error;
+pub mod fairness;
+pub mod mailbox;
+pub mod timers;
+pub mod waker;
+pub mod workers;
+
+pub use backend::{Backend, Completion, Interest, Operation, Token};
+pub use error::Error;

@@ -1,0 +1,346 @@
+//! Native threads for what the kernel can only do while somebody waits: reading files, asking for names.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
+
+/// How long a thread without work stays.
+pub const IDLE_TIME: Duration = Duration::from_secs(10);
+
+/// In bytes, and only reserved: glibc's resolver and its plug-ins are not modest.
+const STACK_SIZE: usize = 2 << 20;
+
+/// Work for a thread of the pool.
+pub type Job = Box<dyn FnOnce() + Send + 'static>;
+
+/// A bounded pool of native threads that know nothing of Ruby.
+///
+/// A thread is started when a job finds none idle, and ends after [`IDLE_TIME`] without one. All signals are blocked in
+/// these threads: Ruby's handlers must run on Ruby's threads. A job that panics takes nothing down with it.
+///
+/// Dropping the pool does not wait. Jobs that are queued still run, and then the threads end: each job has somebody
+/// waiting for its result, or owns a buffer that somebody wants back, so a job that silently vanished would be a wait
+/// without end.
+///
+/// In a forked child the threads do not exist, and one of them may have held the pool's lock when they ceased to. So
+/// the child must touch nothing of the pool, not even drop it: see [`WorkerPool::abandon`].
+pub struct WorkerPool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Notified once per job, and for all when the pool is dropped.
+    work: Condvar,
+    limit: usize,
+    idle_time: Duration,
+    stack_size: usize,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    /// Threads that wait for `work`, also those that were notified and have not woken yet. So a job needs a new thread
+    /// exactly when there are more jobs than these.
+    idle: usize,
+    closing: bool,
+}
+
+impl WorkerPool {
+    /// A pool of at most `limit` threads (at least one). Starts none.
+    pub fn new(limit: usize) -> Self {
+        Self::with(limit, IDLE_TIME, STACK_SIZE)
+    }
+
+    fn with(limit: usize, idle_time: Duration, stack_size: usize) -> Self {
+        let (state, work, limit) = (Mutex::default(), Condvar::new(), limit.max(1));
+        WorkerPool { shared: Arc::new(Shared { state, work, limit, idle_time, stack_size }) }
+    }
+
+    /// Has a thread run `job`, jobs in order of submission.
+    ///
+    /// # Errors
+    /// Gives the job back if there is no thread and none can be started (EAGAIN): the caller may run it in place.
+    pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Job> {
+        let mut state = self.shared.lock();
+        state.jobs.push_back(Box::new(job));
+        if state.jobs.len() > state.idle
+            && state.threads < self.shared.limit
+            && !self.start_thread(&mut state)
+            && state.threads == 0
+        {
+            return Err(state.jobs.pop_back().expect("pushed above, under the same lock"));
+        }
+        drop(state);
+        self.shared.work.notify_one();
+        Ok(())
+    }
+
+    /// In a forked child: leaves the pool as it is, for good. Takes no lock; leaks what the pool owns.
+    ///
+    /// What this gives away is one reference that is never released, so other references to the same pool may be
+    /// dropped afterwards.
+    pub fn abandon(self: Arc<Self>) {
+        std::mem::forget(self);
+    }
+
+    fn start_thread(&self, state: &mut State) -> bool {
+        let shared = Arc::clone(&self.shared);
+        // A thread inherits the mask of its creator: so there is no moment at which it could be given a signal.
+        let blocked = SignalsBlocked::new();
+        let thread = thread::Builder::new().name("heddle-worker".into()).stack_size(shared.stack_size);
+        let started = thread.spawn(move || shared.run_jobs()).is_ok();
+        drop(blocked);
+        state.threads += usize::from(started);
+        started
+    }
+}
+
+impl Drop for WorkerPool {
+    fn drop(&mut self) {
+        self.shared.lock().closing = true;
+        self.shared.work.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No job runs under the lock, so a poisoned one has nothing broken behind it.
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The life of a thread.
+    fn run_jobs(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                // The panic hook has reported it; whom the job leaves waiting is for the job to see to.
+                let _ = catch_unwind(AssertUnwindSafe(job));
+                state = self.lock();
+                continue;
+            }
+            if state.closing {
+                break;
+            }
+            state.idle += 1;
+            let (woken, wait) =
+                self.work.wait_timeout(state, self.idle_time).unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = woken;
+            state.idle -= 1;
+            if wait.timed_out() && state.jobs.is_empty() {
+                break;
+            }
+        }
+        state.threads -= 1;
+    }
+}
+
+/// Blocks all signals on this thread until it is dropped.
+struct SignalsBlocked {
+    before: SigSet,
+}
+
+impl SignalsBlocked {
+    fn new() -> Self {
+        let mut before = SigSet::empty();
+        // Fails only if the first argument is none of the three there are.
+        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before));
+        SignalsBlocked { before }
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.before), None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::{self, Receiver, channel};
+
+    use nix::sys::signal::Signal;
+
+    use super::*;
+
+    /// Ends a test that would otherwise hang.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn submit(pool: &WorkerPool, job: impl FnOnce() + Send + 'static) {
+        assert!(pool.submit(job).is_ok(), "a thread could be started");
+    }
+
+    /// Submits a job and waits for what it returns.
+    fn run<T: Send + 'static>(pool: &WorkerPool, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let (sender, receiver) = channel();
+        submit(pool, move || sender.send(job()).expect("the test waits"));
+        receiver.recv_timeout(PATIENCE).expect("the job ends")
+    }
+
+    /// Occupies one thread until the sender is dropped.
+    fn occupy(pool: &WorkerPool) -> mpsc::Sender<()> {
+        let (release, released) = channel::<()>();
+        let (sender, started) = channel();
+        submit(pool, move || {
+            sender.send(()).expect("the test waits");
+            let _ = released.recv();
+        });
+        started.recv_timeout(PATIENCE).expect("the job starts");
+        release
+    }
+
+    /// Waits for the end of all threads of a pool: each holds one reference.
+    fn wait_for_threads_to_end(shared: &std::sync::Weak<Shared>) {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while shared.strong_count() > 0 {
+            assert!(std::time::Instant::now() < deadline, "the threads end");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_job_runs_on_a_thread_with_the_pools_name() {
+        let pool = WorkerPool::new(1);
+        assert_eq!(run(&pool, || thread::current().name().map(str::to_owned)).as_deref(), Some("heddle-worker"));
+    }
+
+    #[test]
+    fn no_more_threads_run_than_the_limit_allows() {
+        let pool = WorkerPool::new(3);
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        // Jobs end in threes: so all three threads must be there at once, and a fourth would be seen.
+        let barrier = Arc::new(Barrier::new(3));
+        let (sender, ended) = channel();
+        for _ in 0..30 {
+            let (running, most, barrier) = (Arc::clone(&running), Arc::clone(&most), Arc::clone(&barrier));
+            let sender = sender.clone();
+            submit(&pool, move || {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                barrier.wait();
+                running.fetch_sub(1, Ordering::SeqCst);
+                sender.send(()).expect("the test waits");
+            });
+        }
+        for _ in 0..30 {
+            ended.recv_timeout(PATIENCE).expect("every job runs");
+        }
+        assert_eq!(most.load(Ordering::SeqCst), 3);
+        assert_eq!(pool.shared.lock().threads, 3);
+    }
+
+    #[test]
+    fn an_idle_thread_is_used_before_another_is_started() {
+        let pool = WorkerPool::new(8);
+        for _ in 0..20 {
+            run(&pool, || ());
+            // The result is there a moment before the thread is idle.
+            while pool.shared.lock().idle == 0 {
+                thread::yield_now();
+            }
+        }
+        assert_eq!(pool.shared.lock().threads, 1);
+    }
+
+    #[test]
+    fn jobs_wait_their_turn_in_order() {
+        let pool = WorkerPool::new(1);
+        let release = occupy(&pool);
+        let (sender, order): (_, Receiver<usize>) = channel();
+        for number in 0..10 {
+            let sender = sender.clone();
+            submit(&pool, move || sender.send(number).expect("the test waits"));
+        }
+        drop((release, sender));
+        assert_eq!(order.iter().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn signals_are_blocked() {
+        let mask = || {
+            let mut mask = SigSet::empty();
+            pthread_sigmask(SigmaskHow::SIG_BLOCK, None, Some(&mut mask)).expect("reading the mask");
+            mask
+        };
+        let before = mask();
+        let pool = WorkerPool::new(1);
+        let inside = run(&pool, mask);
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGCHLD, Signal::SIGUSR2, Signal::SIGVTALRM] {
+            assert!(inside.contains(signal), "{signal} is blocked");
+        }
+        assert_eq!(mask(), before, "the mask of the thread that submits is as it was");
+    }
+
+    #[test]
+    fn a_panicking_job_kills_neither_its_thread_nor_the_pool() {
+        let pool = WorkerPool::new(1);
+        let id = run(&pool, || thread::current().id());
+        submit(&pool, || std::panic::resume_unwind(Box::new("no message: the hook is not called")));
+        assert_eq!(run(&pool, || thread::current().id()), id);
+    }
+
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn a_job_comes_back_when_no_thread_can_be_started() {
+        // More than a process can address: the thread's stack cannot be had.
+        let pool = WorkerPool::with(1, IDLE_TIME, 1 << 60);
+        let (sender, ended) = channel();
+        let job = pool.submit(move || sender.send(()).expect("the test waits")).expect_err("no thread");
+        job();
+        ended.try_recv().expect("the job that came back is the one that was submitted");
+        assert!(pool.shared.lock().jobs.is_empty());
+    }
+
+    #[test]
+    fn idle_threads_end() {
+        let pool = WorkerPool::with(2, Duration::from_millis(1), STACK_SIZE);
+        run(&pool, || ());
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while pool.shared.lock().threads > 0 {
+            assert!(std::time::Instant::now() < deadline, "the thread ends");
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(run(&pool, || 1), 1, "and another takes its place when there is work");
+    }
+
+    #[test]
+    fn dropping_the_pool_runs_what_is_queued_and_leaks_no_thread() {
+        let pool = WorkerPool::new(1);
+        let shared = Arc::downgrade(&pool.shared);
+        let release = occupy(&pool);
+        let (sender, ended) = channel();
+        submit(&pool, move || sender.send(()).expect("the test waits"));
+        // Returns while the first job is still running.
+        drop(pool);
+        drop(release);
+        ended.recv_timeout(PATIENCE).expect("the queued job runs");
+        wait_for_threads_to_end(&shared);
+    }
+
+    #[test]
+    fn dropping_an_idle_pool_ends_its_threads() {
+        let pool = WorkerPool::new(2);
+        let shared = Arc::downgrade(&pool.shared);
+        run(&pool, || ());
+        drop(pool);
+        wait_for_threads_to_end(&shared);
+    }
+
+    #[test]
+    fn abandoning_takes_no_lock() {
+        let pool = Arc::new(WorkerPool::new(1));
+        let other = Arc::clone(&pool);
+        let shared = Arc::clone(&pool.shared);
+        let held = shared.lock();
+        pool.abandon();
+        drop(other);
+        assert!(!held.closing);
+    }
+}

@@ -1,0 +1,186 @@
+//! Descriptors that are closed, and numbers that are given to another file; and the end of the backend itself.
+
+use std::io::{Read, Write, pipe};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use heddle_core::Interest;
+use nix::errno::Errno;
+
+use crate::rig::{Buffer, Rig, done, failed, file, is_ready, over_every_backend, take_over};
+
+over_every_backend!(
+    a_number_that_is_used_again_serves_the_new_file,
+    a_number_that_is_used_again_for_a_regular_file_is_ready,
+    a_number_that_is_used_again_after_a_regular_file_is_waited_for,
+    a_number_that_comes_back_to_its_old_file_serves_it,
+    an_event_of_the_old_file_is_not_delivered_to_a_waiter_for_the_new_one,
+    an_event_of_the_old_file_is_not_delivered_after_its_waiter_was_cancelled,
+    a_wait_for_a_closed_descriptor_can_be_cancelled,
+    a_number_that_is_used_again_is_read_as_what_it_is_now,
+    dropping_the_backend_gives_back_the_buffers,
+    dropping_the_backend_ends_reads_of_files,
+    wakers_outlive_their_backend,
+);
+
+fn a_number_that_is_used_again_serves_the_new_file(mut rig: Rig) {
+    let (reader, mut writer) = pipe().expect("pipe");
+    let mut number = OwnedFd::from(reader);
+    for _ in 0..3 {
+        rig.ready(1, &number, Interest::READABLE);
+        rig.nothing_completes();
+        writer.write_all(b"x").expect("write");
+        assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
+        let (reader, next) = pipe().expect("pipe");
+        take_over(&mut number, reader);
+        writer = next;
+    }
+}
+
+fn a_number_that_is_used_again_for_a_regular_file_is_ready(mut rig: Rig) {
+    let (reader, mut writer) = pipe().expect("pipe");
+    writer.write_all(b"x").expect("write");
+    let mut number = OwnedFd::from(reader);
+    rig.ready(1, &number, Interest::READABLE);
+    assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
+    take_over(&mut number, file(b""));
+    rig.ready(2, &number, Interest::READABLE);
+    assert_eq!(rig.next(), is_ready(2, Interest::READABLE));
+}
+
+fn a_number_that_is_used_again_after_a_regular_file_is_waited_for(mut rig: Rig) {
+    let mut number = OwnedFd::from(file(b""));
+    rig.ready(1, &number, Interest::READABLE);
+    assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
+    let (reader, mut writer) = pipe().expect("pipe");
+    take_over(&mut number, reader);
+    rig.ready(2, &number, Interest::READABLE);
+    rig.nothing_completes();
+    writer.write_all(b"x").expect("write");
+    assert_eq!(rig.next(), is_ready(2, Interest::READABLE));
+}
+
+fn a_number_that_comes_back_to_its_old_file_serves_it(mut rig: Rig) {
+    let (reader, mut writer) = pipe().expect("pipe");
+    let kept = reader.try_clone().expect("duplicate");
+    let mut number = OwnedFd::from(reader);
+    rig.ready(1, &number, Interest::READABLE);
+    rig.start_all();
+    rig.backend.cancel(1);
+    assert_eq!(rig.next(), failed(1, Errno::ECANCELED));
+    let (other, _other_writer) = pipe().expect("pipe");
+    take_over(&mut number, other);
+    rig.ready(2, &number, Interest::READABLE);
+    rig.start_all();
+    rig.backend.cancel(2);
+    assert_eq!(rig.next(), failed(2, Errno::ECANCELED));
+    take_over(&mut number, kept);
+    rig.ready(3, &number, Interest::READABLE);
+    rig.nothing_completes();
+    writer.write_all(b"x").expect("write");
+    assert_eq!(rig.next(), is_ready(3, Interest::READABLE));
+}
+
+fn an_event_of_the_old_file_is_not_delivered_to_a_waiter_for_the_new_one(mut rig: Rig) {
+    let (reader, mut old_writer) = pipe().expect("pipe");
+    // Keeps the old file open, so that the kernel goes on watching it.
+    let _kept = reader.try_clone().expect("duplicate");
+    let mut number = OwnedFd::from(reader);
+    rig.ready(1, &number, Interest::READABLE);
+    rig.start_all();
+    let (reader, mut new_writer) = pipe().expect("pipe");
+    take_over(&mut number, reader);
+    rig.ready(2, &number, Interest::READABLE);
+    rig.start_all();
+    old_writer.write_all(b"x").expect("write");
+    // A backend that holds on to the file completes the wait for it; another one says that it cannot any more.
+    let old = rig.next();
+    assert!([is_ready(1, Interest::READABLE), failed(1, Errno::EBADF)].contains(&old), "{old:?}");
+    rig.nothing_completes();
+    new_writer.write_all(b"x").expect("write");
+    assert_eq!(rig.next(), is_ready(2, Interest::READABLE));
+}
+
+fn an_event_of_the_old_file_is_not_delivered_after_its_waiter_was_cancelled(mut rig: Rig) {
+    let (reader, mut old_writer) = pipe().expect("pipe");
+    let _kept = reader.try_clone().expect("duplicate");
+    let mut number = OwnedFd::from(reader);
+    rig.ready(1, &number, Interest::READABLE);
+    rig.start_all();
+    rig.backend.cancel(1);
+    assert_eq!(rig.next(), failed(1, Errno::ECANCELED));
+    let (reader, _new_writer) = pipe().expect("pipe");
+    take_over(&mut number, reader);
+    rig.ready(1, &number, Interest::READABLE);
+    rig.start_all();
+    old_writer.write_all(b"x").expect("write");
+    rig.nothing_completes();
+    rig.backend.cancel(1);
+    assert_eq!(rig.next(), failed(1, Errno::ECANCELED));
+}
+
+fn a_wait_for_a_closed_descriptor_can_be_cancelled(mut rig: Rig) {
+    let (reader, _writer) = pipe().expect("pipe");
+    rig.ready(1, &reader, Interest::READABLE);
+    rig.nothing_completes();
+    drop(reader);
+    rig.backend.cancel(1);
+    assert_eq!(rig.next(), failed(1, Errno::ECANCELED));
+}
+
+fn a_number_that_is_used_again_is_read_as_what_it_is_now(mut rig: Rig) {
+    let (here, mut there) = UnixStream::pair().expect("sockets");
+    let mut number = OwnedFd::from(here);
+    let mut buffer = Buffer::new(5);
+    there.write_all(b"first").expect("write");
+    rig.read(1, &number, &mut buffer, None);
+    assert_eq!(rig.next(), done(1, 5));
+    take_over(&mut number, file(b"second"));
+    rig.read(2, &number, &mut buffer, None);
+    assert_eq!(rig.next(), done(2, 5));
+    assert_eq!(&**buffer.0, b"secon");
+    let (reader, mut writer) = pipe().expect("pipe");
+    take_over(&mut number, reader);
+    rig.read(3, &number, &mut buffer, None);
+    rig.nothing_completes();
+    writer.write_all(b"third").expect("write");
+    assert_eq!(rig.next(), done(3, 5));
+    assert_eq!(&**buffer.0, b"third");
+}
+
+fn dropping_the_backend_gives_back_the_buffers(mut rig: Rig) {
+    let (mut reader, mut writer) = pipe().expect("pipe");
+    let mut buffer = Buffer::new(10);
+    rig.read(1, &reader, &mut buffer, None);
+    rig.ready(2, &reader, Interest::READABLE);
+    rig.start_all();
+    drop(rig);
+    writer.write_all(b"hello").expect("write");
+    let mut data = [0; 5];
+    reader.read_exact(&mut data).expect("read");
+    assert_eq!(&data, b"hello");
+    assert_eq!(&**buffer.0, b"..........");
+}
+
+fn dropping_the_backend_ends_reads_of_files(mut rig: Rig) {
+    let file = file(&[b'x'; 4096]);
+    let mut buffers: Vec<Buffer> = (0..100).map(|_| Buffer::new(4096)).collect();
+    for (token, buffer) in buffers.iter_mut().enumerate() {
+        rig.read(token, &file, buffer, Some(0));
+    }
+    rig.start_all();
+    drop(rig);
+    for buffer in &mut buffers {
+        buffer.0.fill(b'!');
+    }
+    // Whoever still wrote to one of them would be seen by now, or by a sanitizer.
+    std::thread::yield_now();
+    assert!(buffers.iter().all(|buffer| buffer.0.iter().all(|&byte| byte == b'!')));
+}
+
+fn wakers_outlive_their_backend(rig: Rig) {
+    let waker = rig.backend.waker();
+    drop(rig);
+    waker.arm();
+    waker.wake();
+}

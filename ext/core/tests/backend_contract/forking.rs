@@ -1,0 +1,88 @@
+//! A child that was forked while operations are under way.
+
+use std::io::{Read, Write, pipe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use heddle_core::Interest;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, fork};
+
+use crate::rig::{Buffer, Rig, done, file, is_ready, over_every_backend};
+
+over_every_backend!(
+    a_child_that_abandons_the_backend_leaves_the_parents_operations_alone,
+    a_child_can_have_a_backend_of_its_own,
+    a_waker_in_the_child_does_not_wake_the_parent,
+);
+
+/// Runs `child` in a forked child, which is given what it needs and ends; answers the same to the parent.
+fn in_child<T>(parts: T, child: impl FnOnce(T)) -> T {
+    // SAFETY: the child calls nothing that needs a lock that another test's thread may hold, but the allocator, whose
+    // locks the C library sees to; and it leaves without running anything else.
+    match unsafe { fork() }.expect("fork") {
+        ForkResult::Child => {
+            let succeeded = catch_unwind(AssertUnwindSafe(|| child(parts))).is_ok();
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(if succeeded { 0 } else { 1 }) }
+        }
+        ForkResult::Parent { child } => {
+            assert_eq!(waitpid(child, None).expect("waitpid"), WaitStatus::Exited(child, 0));
+            parts
+        }
+    }
+}
+
+fn a_child_that_abandons_the_backend_leaves_the_parents_operations_alone(mut rig: Rig) {
+    let (reader, mut writer) = pipe().expect("pipe");
+    let (data_reader, mut data_writer) = pipe().expect("pipe");
+    let file = file(b"content");
+    let (mut buffer, mut from_file) = (Buffer::new(10), Buffer::new(7));
+    rig.ready(1, &reader, Interest::READABLE);
+    rig.read(2, &data_reader, &mut buffer, None);
+    rig.nothing_completes();
+    rig.read(3, &file, &mut from_file, None);
+    let mut rig = in_child(rig, |rig| rig.backend.abandon());
+    assert_eq!(rig.next(), done(3, 7));
+    rig.nothing_completes();
+    let waker = rig.backend.waker();
+    waker.arm();
+    waker.wake();
+    rig.backend.wait(None).expect("a wake still ends a wait");
+    writer.write_all(b"x").expect("write");
+    assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
+    data_writer.write_all(b"hello").expect("write");
+    assert_eq!(rig.next(), done(2, 5));
+}
+
+fn a_child_can_have_a_backend_of_its_own(mut rig: Rig) {
+    let (reader, writer) = pipe().expect("pipe");
+    rig.ready(1, &reader, Interest::READABLE);
+    rig.start_all();
+    let (mut rig, mut reader, mut writer) = in_child((rig, reader, writer), |(rig, reader, mut writer)| {
+        let make = rig.make;
+        rig.backend.abandon();
+        let mut rig = Rig::new(make().expect("a backend in the child"), make);
+        rig.ready(1, &reader, Interest::READABLE);
+        rig.nothing_completes();
+        writer.write_all(b"x").expect("write");
+        assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
+    });
+    assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
+    reader.read_exact(&mut [0]).expect("read");
+    rig.ready(1, &reader, Interest::READABLE);
+    rig.nothing_completes();
+    writer.write_all(b"x").expect("write");
+    assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
+}
+
+fn a_waker_in_the_child_does_not_wake_the_parent(rig: Rig) {
+    let mut rig = in_child(rig, |rig| {
+        let waker = rig.backend.waker();
+        rig.backend.abandon();
+        waker.arm();
+        waker.wake();
+    });
+    let (start, timeout) = (std::time::Instant::now(), std::time::Duration::from_millis(5));
+    rig.backend.wait(Some(timeout)).expect("wait");
+    assert!(start.elapsed() >= timeout);
+}

@@ -1,0 +1,192 @@
+//! A backend with the small change of a test around it.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use heddle_core::backend::poll::Poll;
+#[cfg(target_os = "linux")]
+use heddle_core::backend::uring::Uring;
+use heddle_core::workers::WorkerPool;
+use heddle_core::{Backend, Completion, Error, Interest, Operation, Token};
+
+/// Ends a test that would otherwise hang.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs each of the behaviours named over each backend.
+macro_rules! over_every_backend {
+    ($($behaviour:ident),+ $(,)?) => {
+        mod poll {
+            $(#[test] fn $behaviour() { crate::rig::check(crate::rig::poll, super::$behaviour) })+
+        }
+        mod portable_poll {
+            $(#[test] fn $behaviour() { crate::rig::check(crate::rig::portable_poll, super::$behaviour) })+
+        }
+        #[cfg(target_os = "linux")]
+        mod io_uring {
+            $(#[test] fn $behaviour() { crate::rig::check(crate::rig::io_uring, super::$behaviour) })+
+        }
+        #[cfg(target_os = "linux")]
+        mod io_uring_of_any_thread {
+            $(#[test] fn $behaviour() { crate::rig::check(crate::rig::io_uring_of_any_thread, super::$behaviour) })+
+        }
+    };
+}
+pub(crate) use over_every_backend;
+
+/// How a backend is made.
+pub type Maker = fn() -> Result<Box<dyn Backend>, Error>;
+
+pub fn poll() -> Result<Box<dyn Backend>, Error> {
+    Ok(Box::new(Poll::new(workers())?))
+}
+
+pub fn portable_poll() -> Result<Box<dyn Backend>, Error> {
+    Ok(Box::new(Poll::portable(workers())?))
+}
+
+#[cfg(target_os = "linux")]
+pub fn io_uring() -> Result<Box<dyn Backend>, Error> {
+    Ok(Box::new(Uring::new(true)?))
+}
+
+#[cfg(target_os = "linux")]
+pub fn io_uring_of_any_thread() -> Result<Box<dyn Backend>, Error> {
+    Ok(Box::new(Uring::new(false)?))
+}
+
+fn workers() -> Arc<WorkerPool> {
+    Arc::new(WorkerPool::new(2))
+}
+
+/// Checks one behaviour of one backend.
+pub fn check(make: Maker, behaviour: fn(Rig)) {
+    match make() {
+        Ok(backend) => behaviour(Rig::new(backend, make)),
+        Err(error @ Error::BackendUnavailable { .. }) => println!("skipped: {error}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+pub struct Rig {
+    pub backend: Box<dyn Backend>,
+    pub make: Maker,
+    /// Handed out by the backend, and not yet by `next`.
+    completed: Vec<Completion>,
+}
+
+impl Rig {
+    pub fn new(backend: Box<dyn Backend>, make: Maker) -> Self {
+        Rig { backend, make, completed: Vec::new() }
+    }
+
+    /// Waits for readiness.
+    pub fn ready(&mut self, token: Token, fd: &impl AsRawFd, interest: Interest) {
+        self.ready_raw(token, fd.as_raw_fd(), interest);
+    }
+
+    pub fn ready_raw(&mut self, token: Token, fd: RawFd, interest: Interest) {
+        // SAFETY: there is no buffer.
+        unsafe { self.backend.submit(token, Operation::Ready { fd, interest }) }
+    }
+
+    pub fn read(&mut self, token: Token, fd: &impl AsRawFd, buffer: &mut Buffer, offset: Option<u64>) {
+        let (buffer, length) = (buffer.0.as_mut_ptr().cast(), buffer.0.len());
+        // SAFETY: a `Buffer` is leaked if its test fails; else the test ends after the completion, or the backend.
+        unsafe { self.backend.submit(token, Operation::Read { fd: fd.as_raw_fd(), buffer, length, offset }) }
+    }
+
+    pub fn write(&mut self, token: Token, fd: &impl AsRawFd, data: &'static [u8], offset: Option<u64>) {
+        let (buffer, length) = (data.as_ptr(), data.len());
+        // SAFETY: the data is never freed.
+        unsafe { self.backend.submit(token, Operation::Write { fd: fd.as_raw_fd(), buffer, length, offset }) }
+    }
+
+    /// Waits for one completion.
+    pub fn next(&mut self) -> Completion {
+        self.wait_for(1);
+        self.completed.remove(0)
+    }
+
+    /// Waits for `count` completions, and answers them in order of their tokens.
+    pub fn all(&mut self, count: usize) -> Vec<Completion> {
+        self.wait_for(count);
+        let mut all: Vec<Completion> = self.completed.drain(..count).collect();
+        all.sort_unstable_by_key(|completion| completion.token);
+        all
+    }
+
+    fn wait_for(&mut self, count: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.backend.completions(&mut self.completed);
+            if self.completed.len() >= count {
+                return;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{} of {count} completions came", self.completed.len());
+            self.backend.wait(Some(left)).expect("wait");
+        }
+    }
+
+    /// Gives the kernel all that was submitted, and a moment; then nothing may be complete.
+    pub fn nothing_completes(&mut self) {
+        let deadline = Instant::now() + Duration::from_millis(10);
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            self.backend.wait(Some(left)).expect("wait");
+            self.backend.completions(&mut self.completed);
+            assert_eq!(self.completed, []);
+            if left.is_zero() {
+                return;
+            }
+        }
+    }
+
+    /// Has the kernel start all that was submitted.
+    pub fn start_all(&mut self) {
+        self.backend.wait(Some(Duration::ZERO)).expect("wait");
+    }
+}
+
+/// A buffer that stays where it is when the test fails: the kernel may still write to it then.
+pub struct Buffer(pub std::mem::ManuallyDrop<Box<[u8]>>);
+
+impl Buffer {
+    pub fn new(length: usize) -> Self {
+        Buffer(std::mem::ManuallyDrop::new(vec![b'.'; length].into_boxed_slice()))
+    }
+}
+
+pub fn done(token: Token, bytes: usize) -> Completion {
+    Completion { token, result: bytes as i32 }
+}
+
+pub fn is_ready(token: Token, interest: Interest) -> Completion {
+    Completion { token, result: interest.0.into() }
+}
+
+pub fn failed(token: Token, errno: nix::errno::Errno) -> Completion {
+    Completion { token, result: -(errno as i32) }
+}
+
+/// A regular file with this content, positioned at its start, and no name.
+pub fn file(content: &[u8]) -> File {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("heddle-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let path = std::env::temp_dir().join(name);
+    let options = File::options().read(true).write(true).create_new(true).open(&path);
+    let mut file = options.expect("a file in the temporary directory");
+    std::fs::remove_file(path).expect("its name removed");
+    file.write_all(content).expect("its content");
+    file.rewind().expect("its position");
+    file
+}
+
+/// Closes what has the number of `number`, and gives the number to `file`, in one step: other tests open files, too.
+pub fn take_over(number: &mut OwnedFd, file: impl Into<OwnedFd>) {
+    nix::unistd::dup2(file.into(), number).expect("dup2");
+}

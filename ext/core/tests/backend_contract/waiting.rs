@@ -1,0 +1,147 @@
+//! How a wait ends.
+
+use std::io::{Write, pipe};
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use heddle_core::Interest;
+use nix::sys::pthread::pthread_kill;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+use crate::rig::{PATIENCE, Rig, check, file, is_ready, over_every_backend};
+
+over_every_backend!(
+    a_timeout_is_never_cut_short,
+    a_wait_without_time_does_not_block,
+    a_wait_does_not_block_while_completions_are_at_hand,
+    a_wait_ends_with_the_first_completion,
+    another_thread_ends_a_wait,
+    a_wake_before_the_wait_is_not_lost,
+    each_wake_ends_one_wait,
+    a_wake_leaves_completions_as_they_are,
+    a_wake_that_finds_nobody_waiting_costs_nothing,
+    a_signal_ends_a_wait,
+);
+
+fn a_timeout_is_never_cut_short(mut rig: Rig) {
+    for timeout in [1_000, 300_000, 1_000_001, 5_999_999].map(Duration::from_nanos) {
+        let start = Instant::now();
+        rig.backend.wait(Some(timeout)).expect("wait");
+        assert!(start.elapsed() >= timeout, "{:?} instead of {timeout:?}", start.elapsed());
+    }
+}
+
+fn a_wait_without_time_does_not_block(mut rig: Rig) {
+    let (reader, _writer) = pipe().expect("pipe");
+    rig.ready(1, &reader, Interest::READABLE);
+    let start = Instant::now();
+    rig.backend.wait(Some(Duration::ZERO)).expect("wait");
+    assert!(start.elapsed() < PATIENCE);
+}
+
+fn a_wait_does_not_block_while_completions_are_at_hand(mut rig: Rig) {
+    let file = file(b"");
+    rig.ready(1, &file, Interest::READABLE);
+    for _ in 0..2 {
+        let start = Instant::now();
+        rig.backend.wait(Some(PATIENCE)).expect("wait");
+        assert!(start.elapsed() < PATIENCE);
+    }
+    assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
+}
+
+fn a_wait_ends_with_the_first_completion(mut rig: Rig) {
+    let (reader, mut writer) = pipe().expect("pipe");
+    let (other, _other_writer) = pipe().expect("pipe");
+    rig.ready(1, &reader, Interest::READABLE);
+    rig.ready(2, &other, Interest::READABLE);
+    let writing = thread::spawn(move || writer.write_all(b"x").map(|()| writer));
+    assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
+    writing.join().expect("thread").expect("write");
+}
+
+fn another_thread_ends_a_wait(mut rig: Rig) {
+    let waker = rig.backend.waker();
+    waker.arm();
+    let start = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| waker.wake());
+        rig.backend.wait(None).expect("wait");
+    });
+    waker.disarm();
+    assert!(start.elapsed() < PATIENCE);
+}
+
+fn a_wake_before_the_wait_is_not_lost(mut rig: Rig) {
+    let waker = rig.backend.waker();
+    waker.arm();
+    waker.wake();
+    let start = Instant::now();
+    rig.backend.wait(Some(PATIENCE)).expect("wait");
+    assert!(start.elapsed() < PATIENCE);
+}
+
+fn each_wake_ends_one_wait(mut rig: Rig) {
+    let waker = rig.backend.waker();
+    for _ in 0..5 {
+        waker.arm();
+        waker.wake();
+        let start = Instant::now();
+        rig.backend.wait(Some(PATIENCE)).expect("wait");
+        rig.backend.completions(&mut Vec::new());
+        assert!(start.elapsed() < PATIENCE);
+    }
+    let start = Instant::now();
+    let timeout = Duration::from_millis(5);
+    rig.backend.wait(Some(timeout)).expect("wait");
+    assert!(start.elapsed() >= timeout, "no wake is left over");
+}
+
+fn a_wake_leaves_completions_as_they_are(mut rig: Rig) {
+    let (reader, mut writer) = pipe().expect("pipe");
+    let waker = rig.backend.waker();
+    rig.ready(1, &reader, Interest::READABLE);
+    waker.arm();
+    waker.wake();
+    rig.nothing_completes();
+    assert!(!rig.backend.is_idle());
+    writer.write_all(b"x").expect("write");
+    assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
+    assert!(rig.backend.is_idle());
+}
+
+fn a_wake_that_finds_nobody_waiting_costs_nothing(mut rig: Rig) {
+    let waker = rig.backend.waker();
+    waker.arm();
+    waker.disarm();
+    waker.wake();
+    let (start, timeout) = (Instant::now(), Duration::from_millis(5));
+    rig.backend.wait(Some(timeout)).expect("wait");
+    assert!(start.elapsed() >= timeout);
+}
+
+extern "C" fn ignore(_: libc::c_int) {}
+
+fn a_signal_ends_a_wait(rig: Rig) {
+    static WAITED: AtomicBool = AtomicBool::new(false);
+    WAITED.store(false, Ordering::SeqCst);
+    let make = rig.make;
+    let action = SigAction::new(SigHandler::Handler(ignore), SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: the handler does nothing at all.
+    unsafe { sigaction(Signal::SIGUSR1, &action) }.expect("sigaction");
+    // On a thread of its own, as the signals are for it alone.
+    let waiting = thread::spawn(move || {
+        check(make, |mut rig| rig.backend.wait(Some(PATIENCE)).expect("a signal is no error"));
+        WAITED.store(true, Ordering::SeqCst);
+    });
+    let start = Instant::now();
+    // Nobody can tell from outside when the thread has begun to wait; so it gets more than one.
+    while !WAITED.load(Ordering::SeqCst) {
+        assert!(start.elapsed() < PATIENCE, "the wait ends");
+        pthread_kill(waiting.as_pthread_t(), Signal::SIGUSR1).expect("the thread is there until it is joined");
+        thread::sleep(Duration::from_millis(1));
+    }
+    waiting.join().expect("thread");
+}

@@ -1,0 +1,15 @@
+//! Heddle's extension: a list of what Ruby gets to see.
+
+#![allow(missing_docs, reason = "a cdylib has no readers outside; its parts are documented all the same")]
+
+mod ruby;
+mod scheduler;
+
+use magnus::{Error, Ruby};
+
+#[magnus::init(name = "heddle")]
+fn init(ruby: &Ruby) -> Result<(), Error> {
+    let heddle = ruby.define_module("Heddle")?;
+    ruby::fork::watch();
+    scheduler::define(ruby, heddle)
+}

@@ -1,0 +1,80 @@
+//! Errors, in the one place where the core's become Ruby's.
+
+use heddle_core::Error as CoreError;
+use magnus::exception::Exception;
+use magnus::rb_sys::{FromRawValue, protect, resume_error};
+use magnus::{Error, ExceptionClass, RModule, Ruby, TryConvert, Value, prelude::*};
+use nix::errno::Errno;
+
+use super::value::Held;
+
+/// Turns an error of the core into the Ruby exception for it: `SystemCallError`'s subclass for an errno, ArgumentError's
+/// sibling `Heddle::BackendUnavailable` for a backend that cannot be had.
+pub fn from_core(ruby: &Ruby, error: CoreError) -> Error {
+    match error {
+        CoreError::Os { errno, call } => system_call(ruby, errno, call),
+        CoreError::BackendUnavailable { .. } => match unavailable_class(ruby) {
+            Ok(class) => Error::new(class, error.to_string()),
+            Err(error) => error,
+        },
+    }
+}
+
+/// `Errno::X`, with the name of what was called in its message.
+pub fn system_call(ruby: &Ruby, errno: Errno, call: &str) -> Error {
+    let class = ruby.exception_system_call_error();
+    match class.funcall::<_, _, Exception>("new", (call, errno as i32)) {
+        Ok(exception) => exception.into(),
+        Err(error) => error,
+    }
+}
+
+/// The exception that `raise(*arguments)` would raise.
+pub fn make_exception(arguments: &[Held]) -> Error {
+    let raw: Vec<_> = arguments.iter().map(|argument| argument.raw()).collect();
+    // SAFETY: `raw` holds valid objects and outlives the call; a Ruby exception in it stops at `protect`.
+    let made = protect(|| unsafe { rb_sys::rb_make_exception(raw.len() as i32, raw.as_ptr()) });
+    match made {
+        // SAFETY: it is an exception, or nil if there were no arguments.
+        Ok(exception) => match Exception::try_convert(unsafe { Value::from_raw(exception) }) {
+            Ok(exception) => exception.into(),
+            Err(error) => error,
+        },
+        Err(error) => error,
+    }
+}
+
+/// Leaves Rust by raising `error`.
+///
+/// # Safety
+/// The caller is the outermost Rust frame, called by Ruby itself, and owns nothing that would have to be dropped.
+pub unsafe fn raise(error: Error) -> ! {
+    // SAFETY: by this function's contract.
+    unsafe { resume_error(error) }
+}
+
+/// `Heddle::Stop`: ends a fiber, running its `ensure`. Private to Heddle, and no StandardError.
+pub fn stop_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
+    heddle_class(ruby, "Stop")
+}
+
+/// FiberError, with a message.
+pub fn fiber_error(ruby: &Ruby, message: &'static str) -> Error {
+    match fiber_error_class(ruby) {
+        Ok(class) => Error::new(class, message),
+        Err(error) => error,
+    }
+}
+
+/// FiberError, which has no constant in Ruby's C interface.
+pub fn fiber_error_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
+    ruby.class_object().const_get("FiberError")
+}
+
+fn unavailable_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
+    heddle_class(ruby, "BackendUnavailable")
+}
+
+fn heddle_class(ruby: &Ruby, name: &str) -> Result<ExceptionClass, Error> {
+    ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get(name)
+}

@@ -1,0 +1,117 @@
+//! Fibers: who runs, who is to run.
+
+use std::os::raw::c_int;
+
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::{Error, Ruby, Value, prelude::*};
+use rb_sys::VALUE;
+
+use super::error::raise;
+use super::value::Held;
+
+/// The fiber that is running.
+pub fn current() -> Held {
+    // SAFETY: called with the GVL. It allocates (and could raise) only where a thread's root fiber has no object yet,
+    // and `ensure_current` has taken care of that before.
+    unsafe { Held::from_raw(rb_sys::rb_fiber_current()) }
+}
+
+/// Like [`current`], for a thread that may never have asked for its root fiber.
+pub fn ensure_current() -> Result<Held, Error> {
+    // SAFETY: called with the GVL; an exception stops at `protect`.
+    protect(|| unsafe { rb_sys::rb_fiber_current() }).map(|raw| unsafe { Held::from_raw(raw) })
+}
+
+/// Switches to `fiber`. Comes back when somebody switches to the current fiber again, with what they passed; or with
+/// what was raised into it meanwhile.
+pub fn transfer(fiber: Held, arguments: &[Value]) -> Result<Value, Error> {
+    /// Nobody passes more, and an array on the stack costs nothing.
+    const MOST_ARGUMENTS: usize = 4;
+    let mut raw = [0 as VALUE; MOST_ARGUMENTS];
+    for (slot, argument) in raw.iter_mut().zip(arguments) {
+        *slot = argument.as_raw();
+    }
+    let count = arguments.len().min(MOST_ARGUMENTS) as c_int;
+    // SAFETY: `raw` lies on this stack, which stays as it is while another fiber runs, and is scanned by the collector.
+    // The closure owns nothing, so leaving it by an exception (which `protect` catches) skips no destructor.
+    protect(|| unsafe { rb_sys::rb_fiber_transfer(fiber.raw(), count, raw.as_ptr()) })
+        // SAFETY: a valid object.
+        .map(|value| unsafe { Value::from_raw(value) })
+}
+
+/// Whether the fiber has not ended.
+pub fn is_alive(fiber: Held) -> bool {
+    // SAFETY: called with the GVL on a fiber; does not raise.
+    unsafe { rb_sys::rb_fiber_alive_p(fiber.raw()) != rb_sys::Qfalse as VALUE }
+}
+
+/// Whether the fiber is a blocking one (`Fiber#blocking?`), as a thread's root fiber is.
+pub fn is_blocking(fiber: Held) -> Result<bool, Error> {
+    fiber.get().funcall("blocking?", ())
+}
+
+/// Raises into a fiber that is suspended outside of the scheduler (`Fiber#raise`).
+pub fn raise_into(fiber: Held, arguments: &[Held]) -> Result<(), Error> {
+    let arguments: Vec<Value> = arguments.iter().map(|argument| argument.get()).collect();
+    fiber.get().funcall_public::<_, _, Value>("raise", &arguments[..]).map(|_| ())
+}
+
+/// Creates a non-blocking fiber that has not started yet and runs `BODY`. `storage` is what `Fiber.new(storage:)`
+/// takes; `true` inherits a copy of the current fiber's.
+pub fn spawn<B: FiberBody>(callback: Value, storage: Value) -> Result<Held, Error> {
+    // SAFETY: `main` has the signature of a block function; an exception (no memory) stops at `protect`.
+    protect(|| unsafe { rb_sys::rb_fiber_new_storage(Some(main::<B>), callback.as_raw(), storage.as_raw()) })
+        // SAFETY: a fiber, just made.
+        .map(|raw| unsafe { Held::from_raw(raw) })
+}
+
+/// The code of a fiber.
+pub trait FiberBody {
+    /// Runs in the new fiber. `callback` is what [`spawn`] was given, `arguments` those of the first transfer. An error
+    /// leaves the fiber, and Ruby raises it in whichever fiber it picks to go on.
+    fn run(ruby: &Ruby, callback: Value, arguments: &[Value]) -> Result<Value, Error>;
+}
+
+unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, argv: *const VALUE, _: VALUE) -> VALUE {
+    let result = std::panic::catch_unwind(|| {
+        // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
+        let ruby = unsafe { Ruby::get_unchecked() };
+        // SAFETY: Ruby passes `argc` valid objects, and the one that `spawn` was given.
+        let arguments: Vec<Value> =
+            (0..argc as usize).map(|index| unsafe { Value::from_raw(*argv.add(index)) }).collect();
+        B::run(&ruby, unsafe { Value::from_raw(callback) }, &arguments)
+    });
+    match result {
+        Ok(Ok(value)) => value.as_raw(),
+        // SAFETY: this is the outermost Rust frame of the fiber, and all that it owned is gone with the closure.
+        Ok(Err(error)) => unsafe { raise(error) },
+        // SAFETY: as above.
+        Err(panic) => unsafe { raise(from_panic(panic)) },
+    }
+}
+
+fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|message| (*message).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "panic".to_owned());
+    // SAFETY: called from `main`, on a Ruby thread with the GVL.
+    let ruby = unsafe { Ruby::get_unchecked() };
+    Error::new(ruby.exception_fatal(), message)
+}
+
+/// A fiber that ends as soon as it is switched to, whereupon Ruby goes on with the fiber that it falls back to: the
+/// root, or the innermost one that the root has resumed. There is no other way to find out which one that is.
+pub fn fall_back() -> Result<(), Error> {
+    struct Nothing;
+    impl FiberBody for Nothing {
+        fn run(ruby: &Ruby, _: Value, _: &[Value]) -> Result<Value, Error> {
+            Ok(ruby.qnil().as_value())
+        }
+    }
+    // SAFETY: called with the GVL.
+    let ruby = unsafe { Ruby::get_unchecked() };
+    let fiber = spawn::<Nothing>(ruby.qnil().as_value(), ruby.qnil().as_value())?;
+    transfer(fiber, &[]).map(|_| ())
+}

@@ -1,0 +1,59 @@
+//! IO objects.
+
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::{Error, Value};
+use rb_sys::VALUE;
+
+const SOCKET_CLASS_NAME: &str = "BasicSocket";
+
+/// The descriptor of an IO, or of what `to_io` makes of the object.
+///
+/// # Errors
+/// IOError if it is closed or uninitialised, TypeError if it is no IO.
+pub fn descriptor(io: Value) -> Result<RawFd, Error> {
+    let mut fd = -1;
+    protect(|| {
+        // SAFETY: called with the GVL on valid objects; what they raise stops at `protect`, and nothing is owned here.
+        fd = unsafe { rb_sys::rb_io_descriptor(rb_sys::rb_io_get_io(io.as_raw())) };
+        rb_sys::Qnil as rb_sys::VALUE
+    })?;
+    Ok(fd)
+}
+
+/// `IO#timeout`: seconds, or nil.
+pub fn timeout(io: Value) -> Result<Value, Error> {
+    // SAFETY: called with the GVL on an IO (`descriptor` has been asked before); what it raises stops at `protect`.
+    protect(|| unsafe { rb_sys::rb_io_timeout(io.as_raw()) }).map(|value| unsafe { Value::from_raw(value) })
+}
+
+/// Whether the object is one of Ruby's sockets. False if the socket library is not even loaded.
+pub fn is_socket(io: Value) -> bool {
+    /// `BasicSocket`, once it is there; it is never taken away again.
+    static SOCKET_CLASS: AtomicU64 = AtomicU64::new(0);
+
+    let mut class = SOCKET_CLASS.load(Ordering::Relaxed) as VALUE;
+    if class == 0 {
+        class = find_socket_class();
+        SOCKET_CLASS.store(class as u64, Ordering::Relaxed);
+    }
+    // SAFETY: called with the GVL on valid objects; does not raise.
+    class != 0 && unsafe { rb_sys::rb_obj_is_kind_of(io.as_raw(), class) } == rb_sys::Qtrue as VALUE
+}
+
+fn find_socket_class() -> VALUE {
+    // SAFETY: called with the GVL. The constant is looked up only if it is defined, and an autoload's error stops at
+    // `protect`; the class is kept from being freed and moved, as its address is remembered.
+    let found = protect(|| unsafe {
+        let name = rb_sys::rb_intern2(SOCKET_CLASS_NAME.as_ptr().cast(), SOCKET_CLASS_NAME.len() as _);
+        if rb_sys::rb_const_defined(rb_sys::rb_cObject, name) == 0 {
+            return 0;
+        }
+        let class = rb_sys::rb_const_get(rb_sys::rb_cObject, name);
+        rb_sys::rb_gc_register_mark_object(class);
+        class
+    });
+    found.unwrap_or(0)
+}

@@ -1,0 +1,14 @@
+//! The only place that calls Ruby's C functions by itself. What they need (the GVL, a tag to jump to, an object that
+//! stays alive) is provided here, so that the rest of the extension is safe Rust.
+
+pub mod error;
+pub mod fiber;
+pub mod fork;
+pub mod interrupts;
+pub mod io;
+pub mod io_buffer;
+pub mod nogvl;
+pub mod process;
+pub mod thread;
+pub mod time;
+pub mod value;

@@ -1,0 +1,49 @@
+//! Waiting without the GVL, so that other Ruby threads run meanwhile.
+
+use std::os::raw::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs `wait` without the GVL. `interrupt` is called, on another thread, when Ruby wants this thread back (a signal,
+/// `Thread#raise`, `Thread#kill`) and must end `wait` soon.
+///
+/// Raises nothing: an interrupt stays pending for who checks it (see `interrupts`). `None` says that one was pending
+/// already, so `wait` did not run; a panic of `wait` counts as that, too.
+pub fn without_gvl<T, W, I>(wait: W, interrupt: &I) -> Option<T>
+where
+    W: FnOnce() -> T,
+    I: Fn() + Sync,
+{
+    struct Call<T, W> {
+        wait: Option<W>,
+        result: Option<T>,
+    }
+
+    unsafe extern "C" fn run<T, W: FnOnce() -> T>(call: *mut c_void) -> *mut c_void {
+        // SAFETY: points to the `Call` below, which nobody else touches while this runs.
+        let call = unsafe { &mut *call.cast::<Call<T, W>>() };
+        if let Some(wait) = call.wait.take() {
+            call.result = catch_unwind(AssertUnwindSafe(wait)).ok();
+        }
+        std::ptr::null_mut()
+    }
+
+    unsafe extern "C" fn unblock<I: Fn()>(interrupt: *mut c_void) {
+        // SAFETY: points to the `interrupt` of the call that is under way, and `I` is `Sync`.
+        let interrupt = unsafe { &*interrupt.cast::<I>() };
+        // A panic must not leave a C callback; the wait then just lasts until its own end.
+        let _ = catch_unwind(AssertUnwindSafe(interrupt));
+    }
+
+    let mut call = Call { wait: Some(wait), result: None };
+    // SAFETY: called with the GVL. Both callbacks get pointers of their own types, and what they point to outlives the
+    // call. The function does not raise, as it checks no interrupts ("2").
+    unsafe {
+        rb_sys::rb_thread_call_without_gvl2(
+            Some(run::<T, W>),
+            (&raw mut call).cast(),
+            Some(unblock::<I>),
+            std::ptr::from_ref(interrupt).cast_mut().cast(),
+        );
+    }
+    call.result
+}

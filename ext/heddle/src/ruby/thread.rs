@@ -1,0 +1,25 @@
+//! Threads.
+
+use magnus::{Error, Ruby, prelude::*};
+
+use super::value::Held;
+
+/// The thread that is running.
+pub fn current() -> Held {
+    // SAFETY: called with the GVL; does not allocate.
+    unsafe { Held::from_raw(rb_sys::rb_thread_current()) }
+}
+
+/// Whether somebody called `Thread#kill` on the current thread.
+pub fn is_aborting(ruby: &Ruby) -> Result<bool, Error> {
+    let status: Option<String> = ruby.thread_current().funcall::<_, _, magnus::Value>("status", ()).map(|status| {
+        // `status` is a String for a thread that runs; false and nil are for those that have ended.
+        magnus::RString::from_value(status).and_then(|name| name.to_string().ok())
+    })?;
+    Ok(status.as_deref() == Some("aborting"))
+}
+
+/// Raises `exception` in `thread`, as `Thread#raise` does.
+pub fn raise_into(thread: Held, exception: magnus::Value) -> Result<(), Error> {
+    thread.get().funcall::<_, _, magnus::Value>("raise", (exception,)).map(|_| ())
+}

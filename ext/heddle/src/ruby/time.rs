@@ -1,0 +1,28 @@
+//! Durations as Ruby takes them.
+
+use std::time::Duration;
+
+use magnus::rb_sys::{AsRawValue, protect};
+use magnus::value::ReprValue;
+use magnus::{Error, Value};
+
+/// The duration that `seconds` means: Integer, Float, Rational, whatever `Kernel#sleep` takes, to the nanosecond.
+///
+/// # Errors
+/// Those of `Kernel#sleep`: ArgumentError for a negative one, RangeError or FloatDomainError for infinity and NaN,
+/// TypeError for what is no number.
+pub fn interval(seconds: Value) -> Result<Duration, Error> {
+    let mut interval = Duration::ZERO;
+    protect(|| {
+        // SAFETY: called with the GVL on a valid object; what it raises stops at `protect`, and nothing is owned here.
+        let timespec = unsafe { rb_sys::rb_time_timespec_interval(seconds.as_raw()) };
+        interval = Duration::new(timespec.tv_sec.max(0) as u64, timespec.tv_nsec.max(0) as u32);
+        rb_sys::Qnil as rb_sys::VALUE
+    })?;
+    Ok(interval)
+}
+
+/// Like [`interval`], with nil (or false) for 'for ever'.
+pub fn optional_interval(seconds: Value) -> Result<Option<Duration>, Error> {
+    if seconds.is_nil() { Ok(None) } else { interval(seconds).map(Some) }
+}

@@ -1,0 +1,49 @@
+//! Ruby objects that Rust structures hold on the heap.
+
+use magnus::gc::Marker;
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::{Error, Value};
+use rb_sys::VALUE;
+
+/// An object that is kept in a Rust structure on the heap, where Ruby's garbage collector does not look by itself. Who
+/// holds one marks it in the `mark` function of the object that owns the structure; marking also pins it, so the
+/// address stays good as a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Held(VALUE);
+
+impl Held {
+    /// Holds `value`.
+    pub fn new(value: Value) -> Self {
+        Held(value.as_raw())
+    }
+
+    /// The object.
+    pub fn get(self) -> Value {
+        // SAFETY: a `Held` is made from a valid value alone, and its owner keeps it marked and pinned.
+        unsafe { Value::from_raw(self.0) }
+    }
+
+    /// Tells the garbage collector that the object is in use and must stay where it is.
+    pub fn mark(self, marker: &Marker) {
+        marker.mark(self.get());
+    }
+
+    /// The raw value, for the other modules of `ruby`.
+    pub(super) fn raw(self) -> VALUE {
+        self.0
+    }
+
+    /// Holds a raw value that Ruby just returned.
+    ///
+    /// # Safety
+    /// It is a valid object.
+    pub(super) unsafe fn from_raw(raw: VALUE) -> Self {
+        Held(raw)
+    }
+}
+
+/// What `Kernel#to_s` says of any object: its class and address.
+pub fn any_to_s(value: Value) -> Result<Value, Error> {
+    // SAFETY: called with the GVL on a valid object; what it raises stops at `protect`.
+    protect(|| unsafe { rb_sys::rb_any_to_s(value.as_raw()) }).map(|string| unsafe { Value::from_raw(string) })
+}

@@ -1,0 +1,244 @@
+//! The fibers that the scheduler knows, and the state each is in.
+
+use magnus::Error;
+use magnus::gc::Marker;
+use rustc_hash::FxHashMap;
+use slab::Slab;
+
+use super::wait::Wait;
+use crate::ruby::error::make_exception;
+use crate::ruby::value::Held;
+
+/// Names a record. A key whose record is gone never means a later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FiberKey {
+    index: u32,
+    serial: u32,
+}
+
+impl FiberKey {
+    /// As one number, to travel through a switch as a Ruby Integer.
+    pub fn to_number(self) -> u64 {
+        u64::from(self.serial) << u32::BITS | u64::from(self.index)
+    }
+
+    /// The inverse of [`FiberKey::to_number`].
+    pub fn from_number(number: u64) -> Self {
+        FiberKey { index: number as u32, serial: (number >> u32::BITS) as u32 }
+    }
+}
+
+/// Where a fiber is in its life.
+///
+/// ```text
+///              spawn                      switch to it
+///   (unknown) ───────▶ Runnable ─────────────────────────▶ Running ───▶ (ended: no record)
+///                          ▲                                │    │
+///                          │ what it waits for has come     │    │ yields its turn
+///                          │ (or it is raised into)         │    │
+///                          │                        waits   │    │
+///                       Waiting ◀───────────────────────────┘    │
+///                          ▲                                     │
+///                          └────── Runnable ◀────────────────────┘
+/// ```
+///
+/// `Running` says that it has the turn. It may have `resume`d another fiber that runs, or waits, in its stead; then it
+/// is still `Running` here, and must not be switched to.
+///
+/// Ruby itself may give the control to a fiber that is `Waiting` or `Runnable`, when another one ends or raises into
+/// it. It stays in its state then, and hands the control on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// On the run queue.
+    Runnable,
+    /// Has the turn.
+    Running,
+    /// Waits for what its record says.
+    Waiting,
+    /// The process forked, and this fiber did not come along.
+    Lost,
+}
+
+/// An exception on its way to a fiber.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery {
+    /// The arguments of `raise`: a class or an exception, and perhaps a message.
+    pub exception: Held,
+    /// The message, if `exception` is to be called with one.
+    pub message: Option<Held>,
+    /// How long it is meant.
+    pub scope: Scope,
+}
+
+impl Delivery {
+    /// Tells the garbage collector what is held.
+    pub fn mark(&self, marker: &Marker) {
+        self.exception.mark(marker);
+        if let Some(message) = self.message {
+            message.mark(marker);
+        }
+    }
+
+    /// What is to be raised.
+    pub fn to_error(self) -> Error {
+        match self.message {
+            Some(message) => make_exception(&[self.exception, message]),
+            None => make_exception(&[self.exception]),
+        }
+    }
+}
+
+/// When a delivery that has not been raised yet is void.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// When the wait is over that was under way when it came.
+    Wait,
+    /// When the block of `timeout_after` with this number has ended.
+    Deadline(u64),
+    /// Never.
+    Fiber,
+}
+
+/// What the scheduler knows of a fiber.
+pub struct Record {
+    serial: u32,
+    /// The fiber. Marked and pinned as long as the record exists.
+    pub fiber: Held,
+    /// See [`State`]. Changed by [`Fibers::set_state`] alone, which keeps the counts.
+    state: State,
+    /// What it waits for, if it does.
+    pub wait: Wait,
+    /// Made by the `fiber` hook, so its record lasts until its end. Other fibers have one only while they are in a hook.
+    pub ours: bool,
+    /// A blocking fiber, as a thread's root is: it waits for the others, nobody waits for it.
+    pub blocking: bool,
+    /// The block that it runs, for messages.
+    pub block: Option<Held>,
+    /// How often `unblock` named it. Who blocks compares.
+    pub unblocks: u32,
+    /// How often it has begun to wait.
+    pub waits: u32,
+    /// It has been told to end.
+    pub stopped: bool,
+    /// Exceptions to raise, in order.
+    pub deliveries: Vec<Delivery>,
+    /// The number of its valid entry in the run queue; entries with other numbers are void.
+    ticket: u32,
+    /// How many hooks (nested by traps and timeouts) are under way in it.
+    pub visits: u32,
+}
+
+impl Record {
+    /// See [`State`].
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether the scheduler has to see it to its end before it may close.
+    fn is_awaited(&self) -> bool {
+        !self.blocking && self.is_parked() && !matches!(self.wait, Wait::Drain | Wait::Raiser)
+    }
+
+    /// Whether it has given its turn away within a hook.
+    pub fn is_parked(&self) -> bool {
+        matches!(self.state, State::Waiting | State::Runnable)
+    }
+}
+
+/// All fibers that the scheduler knows.
+#[derive(Default)]
+pub struct Fibers {
+    records: Slab<Record>,
+    by_fiber: FxHashMap<Held, FiberKey>,
+    next_serial: u32,
+    awaited: usize,
+    blocking_parked: usize,
+}
+
+impl Fibers {
+    /// Takes a fiber into the books, as `Running`.
+    pub fn insert(&mut self, fiber: Held, ours: bool, blocking: bool, block: Option<Held>) -> FiberKey {
+        self.next_serial = self.next_serial.wrapping_add(1);
+        let serial = self.next_serial;
+        let index = self.records.insert(Record {
+            serial,
+            fiber,
+            state: State::Running,
+            wait: Wait::Nothing,
+            ours,
+            blocking,
+            block,
+            unblocks: 0,
+            waits: 0,
+            stopped: false,
+            deliveries: Vec::new(),
+            ticket: 0,
+            visits: 0,
+        });
+        let index = u32::try_from(index).expect("four thousand million fibers do not fit into memory");
+        let key = FiberKey { index, serial };
+        self.by_fiber.insert(fiber, key);
+        key
+    }
+
+    /// Forgets a fiber.
+    pub fn remove(&mut self, key: FiberKey) {
+        if self.get(key).is_none() {
+            return;
+        }
+        self.set_state(key, State::Running);
+        let record = self.records.remove(key.index as usize);
+        if self.by_fiber.get(&record.fiber) == Some(&key) {
+            self.by_fiber.remove(&record.fiber);
+        }
+    }
+
+    /// The record with this key, if it still exists.
+    pub fn get(&self, key: FiberKey) -> Option<&Record> {
+        self.records.get(key.index as usize).filter(|record| record.serial == key.serial)
+    }
+
+    /// The record with this key, if it still exists.
+    pub fn get_mut(&mut self, key: FiberKey) -> Option<&mut Record> {
+        self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial)
+    }
+
+    /// The key of a fiber, if it is in the books.
+    pub fn find(&self, fiber: Held) -> Option<FiberKey> {
+        self.by_fiber.get(&fiber).copied()
+    }
+
+    /// All records.
+    pub fn iter(&self) -> impl Iterator<Item = (FiberKey, &Record)> {
+        self.records.iter().map(|(index, record)| (FiberKey { index: index as u32, serial: record.serial }, record))
+    }
+
+    /// Moves a fiber to another state. Returns the ticket for its entry in the run queue; all earlier ones are void.
+    pub fn set_state(&mut self, key: FiberKey, state: State) -> u32 {
+        let Some(record) = self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial) else {
+            return 0;
+        };
+        self.awaited -= usize::from(record.is_awaited());
+        self.blocking_parked -= usize::from(record.blocking && record.is_parked());
+        record.state = state;
+        record.ticket = record.ticket.wrapping_add(1);
+        self.awaited += usize::from(record.is_awaited());
+        self.blocking_parked += usize::from(record.blocking && record.is_parked());
+        record.ticket
+    }
+
+    /// The fiber may go on if its entry with this ticket is still valid.
+    pub fn redeem(&self, key: FiberKey, ticket: u32) -> bool {
+        self.get(key).is_some_and(|record| record.ticket == ticket && record.state == State::Runnable)
+    }
+
+    /// How many fibers must come to their end before the scheduler may close.
+    pub fn awaited(&self) -> usize {
+        self.awaited
+    }
+
+    /// Whether a blocking fiber has given its turn away: then that one, or one that it resumed, answers for interrupts.
+    pub fn is_blocking_parked(&self) -> bool {
+        self.blocking_parked > 0
+    }
+}

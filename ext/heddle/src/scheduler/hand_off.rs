@@ -1,0 +1,242 @@
+//! How the turn goes from fiber to fiber.
+//!
+//! There is no loop fiber. A fiber that waits (or has had its share) takes the next one off the run queue and switches
+//! straight to it. Only when the queue is empty does it ask the kernel, in its own context; if its own event is the
+//! first to come, no switch happens at all.
+
+use std::time::{Duration, Instant};
+
+use magnus::{Error, Ruby, Value, prelude::*};
+
+use super::Scheduler;
+use super::fibers::{Delivery, FiberKey};
+use super::wait::Wait;
+use crate::ruby::nogvl::without_gvl;
+use crate::ruby::value::Held;
+use crate::ruby::{error, fiber, interrupts};
+
+/// What a fiber that parks has to do next.
+enum Next {
+    /// Its own turn has come.
+    Own,
+    /// Switch to this one.
+    Switch(Held),
+    /// An exception is due in a fiber that is suspended, but not by us.
+    Raise(Held, Delivery),
+    /// Look at the thread's interrupts.
+    CheckInterrupts,
+    /// Give the control to the fiber that answers for the thread's interrupts.
+    FallBack,
+}
+
+impl Scheduler {
+    /// Gives the turn away until the fiber gets it back: because somebody woke it, it yielded and its turn came, or
+    /// something was raised into it. Its state must have been set to `Waiting` or `Runnable` before.
+    ///
+    /// May return early without anything having happened; the caller looks at what it waits for and parks again.
+    pub(super) fn park(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        self.park_after(ruby, key, None)
+    }
+
+    /// Like [`Scheduler::park`], switching to `first`, a new fiber, with its arguments, before anybody else.
+    pub(super) fn park_after(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        mut first: Option<(Held, &[Value])>,
+    ) -> Result<(), Error> {
+        loop {
+            if self.turns.borrow().is_lost(key) {
+                let message = "what this fiber waited for is lost: the process forked meanwhile";
+                return Err(Error::new(ruby.exception_io_error(), message));
+            }
+            let next = match first.take() {
+                Some((fiber, arguments)) => Ok(fiber::transfer(fiber, arguments).map(|_| ())),
+                None if self.interrupts_due.get() => Err(interrupts::check_after(|| self.leave_park(key))),
+                None => match self.next(ruby, key) {
+                    Ok(Next::Own) => return Ok(()),
+                    Ok(Next::Switch(fiber)) => Ok(fiber::transfer(fiber, &[]).map(|_| ())),
+                    Ok(Next::Raise(fiber, delivery)) => Ok(raise_by_helper(ruby, fiber, delivery)),
+                    Ok(Next::FallBack) => Ok(fiber::fall_back()),
+                    Ok(Next::CheckInterrupts) => Err(interrupts::check_after(|| self.leave_park(key))),
+                    Err(error) => Err(Err(error)),
+                },
+            };
+            match next {
+                // The fiber did not give the control away.
+                Err(result) => {
+                    self.leave_park(key);
+                    return result;
+                }
+                Ok(Ok(())) if self.turns.borrow().has_turn(key) => return Ok(()),
+                Ok(Ok(())) => self.recover_giver(key),
+                Ok(Err(error)) if self.is_refusal(ruby, key, &error) => {}
+                Ok(Err(error)) => {
+                    self.recover_giver(key);
+                    self.leave_park(key);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// The fiber goes on although its turn may not have come: to handle an interrupt, or an exception.
+    fn leave_park(&self, key: FiberKey) {
+        self.interrupts_due.set(false);
+        self.turns.borrow_mut().take_turn(key);
+    }
+
+    /// Who raises into a waiting fiber (`Fiber#raise`, `Fiber#kill`), or switches to it with `Fiber#transfer`, is in
+    /// nobody's queue, and there is no hook. But it is the one that was given the turn last: it goes on the run queue.
+    fn recover_giver(&self, key: FiberKey) {
+        let giver = self.turns.borrow().running();
+        let Some((fiber, giver)) = giver.filter(|(_, giver)| *giver != key) else { return };
+        let mut turns = self.turns.borrow_mut();
+        turns.drop_turn();
+        let suspended_elsewhere =
+            turns.fibers.get(giver).is_some_and(|record| !record.is_parked() && record.wait != Wait::Birth);
+        if suspended_elsewhere && fiber::is_alive(fiber) {
+            if let Some(record) = turns.fibers.get_mut(giver) {
+                record.wait = Wait::Raiser;
+            }
+            turns.enqueue(giver);
+        }
+    }
+
+    /// Whether a switch failed because its target cannot be switched to now, not because something was raised here.
+    fn is_refusal(&self, ruby: &Ruby, key: FiberKey, error: &Error) -> bool {
+        let target = self.turns.borrow().running().filter(|(_, target)| *target != key);
+        let Some((_, target)) = target else { return false };
+        let refused = error::fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class))
+            && self.turns.borrow().fibers.get(target).is_some_and(|record| record.wait == Wait::Raiser)
+            && error.to_string().contains("attempt to transfer to a ");
+        if refused {
+            self.turns.borrow_mut().drop_turn();
+        }
+        refused
+    }
+
+    /// Finds out whose turn it is, waiting for it in the kernel if need be.
+    fn next(&self, ruby: &Ruby, key: FiberKey) -> Result<Next, Error> {
+        let look = {
+            let mut turns = self.turns.borrow_mut();
+            let queued = turns.queued();
+            turns.fairness.start_turn(queued)
+        };
+        if look {
+            self.poll(ruby, false)?;
+        }
+        loop {
+            let stray = self.turns.borrow_mut().take_stray();
+            if let Some((fiber, delivery)) = stray {
+                return Ok(Next::Raise(fiber, delivery));
+            }
+            let next = self.turns.borrow_mut().dequeue();
+            match next {
+                Some((_, next)) if next == key => return Ok(Next::Own),
+                Some((fiber, _)) if fiber::is_alive(fiber) => return Ok(Next::Switch(fiber)),
+                Some((_, next)) => self.turns.borrow_mut().fibers.remove(next),
+                None if self.wake_drainers() => {}
+                None => {
+                    if self.poll(ruby, true)? == Polled::Interrupted {
+                        if self.answers_for_interrupts(key) {
+                            return Ok(Next::CheckInterrupts);
+                        }
+                        self.interrupts_due.set(true);
+                        return Ok(Next::FallBack);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether interrupts may be handled in this fiber. They belong to the root; but if the root has not given its turn
+    /// away to us, this is the fiber that the root has resumed, or one that a program switches by hand.
+    fn answers_for_interrupts(&self, key: FiberKey) -> bool {
+        let turns = self.turns.borrow();
+        turns.fibers.get(key).is_none_or(|record| record.blocking) || !turns.fibers.is_blocking_parked()
+    }
+
+    /// Nobody has a turn to come. If nobody is awaited either, those go on that wait for the end of all others.
+    fn wake_drainers(&self) -> bool {
+        let mut turns = self.turns.borrow_mut();
+        if turns.fibers.awaited() > 0 {
+            return false;
+        }
+        let drainers: Vec<FiberKey> =
+            turns.fibers.iter().filter(|(_, record)| record.wait == Wait::Drain).map(|(key, _)| key).collect();
+        drainers.iter().for_each(|drainer| turns.wake(*drainer));
+        turns.queued() > 0
+    }
+
+    /// Looks at timers and completions, and with `may_block` waits for the first of them if nobody is runnable.
+    pub(super) fn poll(&self, ruby: &Ruby, may_block: bool) -> Result<Polled, Error> {
+        let now = Instant::now();
+        let timeout = {
+            let mut turns = self.turns.borrow_mut();
+            turns.expire(now);
+            turns.fairness.polled(now);
+            if !may_block || turns.queued() > 0 || turns.has_strays() {
+                Some(Duration::ZERO)
+            } else {
+                turns.timers.next_deadline().map(|deadline| deadline.saturating_duration_since(now))
+            }
+        };
+        let mut slot = self.reactor.borrow_mut();
+        let Some(reactor) = slot.as_mut() else { return Ok(Polled::Looked) };
+        let mut interrupted = false;
+        if timeout == Some(Duration::ZERO) {
+            reactor.wait(timeout).map_err(|error| error::from_core(ruby, error))?;
+        } else {
+            let waker = reactor.waker();
+            // From here on `unblock` and the workers wake us. What they did before is in the books already.
+            waker.arm();
+            let waited = without_gvl(|| reactor.wait(timeout), &|| waker.wake());
+            waker.disarm();
+            match waited {
+                Some(result) => result.map_err(|error| error::from_core(ruby, error))?,
+                None => interrupted = true,
+            }
+        }
+        let mut turns = self.turns.borrow_mut();
+        turns.complete(reactor.completions());
+        if timeout != Some(Duration::ZERO) {
+            turns.expire(Instant::now());
+            interrupted |= self.owner.get().is_some_and(interrupts::pending);
+        }
+        Ok(if interrupted { Polled::Interrupted } else { Polled::Looked })
+    }
+}
+
+/// Raises into a fiber that is suspended, but not by us: one that has resumed another. A fiber of its own does that,
+/// since whoever raises may not come back for long.
+#[cold]
+fn raise_by_helper(ruby: &Ruby, target: Held, delivery: Delivery) -> Result<(), Error> {
+    struct Raise;
+
+    impl fiber::FiberBody for Raise {
+        fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
+            if let Some((target, exception)) = arguments.split_first() {
+                let exception: Vec<Held> = exception.iter().map(|value| Held::new(*value)).collect();
+                // The fiber may have ended meanwhile (FiberError): then there is nothing left to interrupt.
+                let _ = fiber::raise_into(Held::new(*target), &exception);
+            }
+            Ok(ruby.qnil().as_value())
+        }
+    }
+
+    let nil = ruby.qnil().as_value();
+    let raiser = fiber::spawn::<Raise>(nil, nil)?;
+    let mut arguments = vec![target.get(), delivery.exception.get()];
+    arguments.extend(delivery.message.map(Held::get));
+    fiber::transfer(raiser, &arguments).map(|_| ())
+}
+
+/// What came of a look at the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Polled {
+    /// Whatever there was has been dealt with.
+    Looked,
+    /// Besides, the thread has an interrupt to handle.
+    Interrupted,
+}

@@ -1,0 +1,111 @@
+//! `io_close`, `fiber_interrupt`: an IO is closed while somebody waits on it.
+//!
+//! From Ruby 4.0 on, Ruby calls `fiber_interrupt` for each waiting fiber and then waits until all have left. Ruby 3.3 and
+//! 3.4 tell nobody: there `lib/heddle/io_close.rb` calls [`closing`] first.
+
+use std::os::fd::RawFd;
+
+use magnus::{Error, Ruby, Value, prelude::*};
+use nix::errno::Errno;
+
+use crate::ruby::value::Held;
+use crate::ruby::{fiber, io, thread};
+use crate::scheduler::fibers::{Delivery, FiberKey, Scope};
+use crate::scheduler::wait::Wait;
+use crate::scheduler::{Scheduler, registry};
+
+/// What Ruby says to a thread in this case.
+const CLOSED: &str = "stream closed in another thread";
+
+/// Closes the descriptor, before it returns: the other side must not see the end late. False if it was no descriptor,
+/// so that Ruby's own close reports that.
+///
+/// Also called for an IO that the garbage collector found, so it neither waits nor raises.
+pub fn io_close(_: &Ruby, _: &Scheduler, fd: RawFd) -> bool {
+    // SAFETY: no memory is passed. Ruby owns the descriptor and gives it up with this call.
+    let result = Errno::result(unsafe { libc::close(fd) });
+    result != Err(Errno::EBADF)
+}
+
+/// Raises `exception` in a fiber that waits on an IO which is being closed. Called by whoever closes it, on any thread.
+pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, exception: Value) -> Result<(), Error> {
+    let target = Held::new(fiber);
+    if fiber::is_blocking(target)? {
+        // It waits natively, where no scheduler can reach it.
+        return match scheduler.owner.get() {
+            Some(owner) => thread::raise_into(owner, exception),
+            None => Ok(()),
+        };
+    }
+    let delivery = Delivery { exception: Held::new(exception), message: None, scope: Scope::Wait };
+    let waiter = {
+        let mut turns = scheduler.turns.borrow_mut();
+        let waiter = turns.fibers.find(target);
+        if let Some(waiter) = waiter {
+            turns.deliver(waiter, delivery);
+        }
+        waiter
+    };
+    scheduler.wake_owner();
+    match waiter {
+        Some(waiter) if closer_blocks_owner(scheduler)? => let_leave(ruby, scheduler, &[waiter]),
+        _ => Ok(()),
+    }
+}
+
+/// Ruby 3.3 and 3.4: the IO is about to be closed. Raises IOError in all fibers, of any scheduler, that wait on it, and
+/// waits for those of this thread's scheduler to leave, as Ruby does for threads.
+pub fn closing(ruby: &Ruby, io: Value) -> Result<(), Error> {
+    if registry::is_empty() {
+        return Ok(());
+    }
+    // One that is closed already, or never was open, concerns nobody.
+    let Ok(fd) = io::descriptor(io) else { return Ok(()) };
+    let mut awaited = false;
+    registry::each(|scheduler| {
+        awaited |= !scheduler.turns.borrow().waiters_on(fd).is_empty();
+        Ok(())
+    })?;
+    if !awaited {
+        return Ok(());
+    }
+    let exception = Held::new(ruby.exception_io_error().new_instance((CLOSED,))?.as_value());
+    let delivery = Delivery { exception, message: None, scope: Scope::Wait };
+    registry::each(|scheduler| {
+        let waiters = scheduler.turns.borrow().waiters_on(fd);
+        waiters.iter().for_each(|waiter| scheduler.turns.borrow_mut().deliver(*waiter, delivery));
+        scheduler.wake_owner();
+        if !waiters.is_empty() && scheduler.owner.get() == Some(thread::current()) {
+            let_leave(ruby, scheduler, &waiters)?;
+        }
+        Ok(())
+    })
+}
+
+/// Whether the fiber that is running is a blocking one of the owner's thread: while that waits natively, as Ruby's close
+/// does, no other fiber ever runs.
+fn closer_blocks_owner(scheduler: &Scheduler) -> Result<bool, Error> {
+    Ok(scheduler.owner.get() == Some(thread::current()) && fiber::is_blocking(fiber::ensure_current()?)?)
+}
+
+/// Lets the others run until the waits that are under way in `waiters` have ended.
+fn let_leave(ruby: &Ruby, scheduler: &Scheduler, waiters: &[FiberKey]) -> Result<(), Error> {
+    let visit = scheduler.enter(ruby)?;
+    let waits: Vec<(FiberKey, u32)> = {
+        let turns = scheduler.turns.borrow();
+        waiters
+            .iter()
+            .filter(|waiter| **waiter != visit.key)
+            .filter_map(|waiter| turns.fibers.get(*waiter).map(|record| (*waiter, record.waits)))
+            .collect()
+    };
+    scheduler.turns.borrow_mut().add_closer(visit.key);
+    let result = scheduler.wait(ruby, visit.key, Wait::Turn, None, |turns| {
+        let left = |(waiter, before): &(FiberKey, u32)| {
+            turns.fibers.get(*waiter).is_none_or(|record| record.waits != *before || record.wait == Wait::Nothing)
+        };
+        waits.iter().all(left).then_some(())
+    });
+    scheduler.turns.borrow_mut().remove_closer(visit.key);
+    result.map(|_| ())
+}

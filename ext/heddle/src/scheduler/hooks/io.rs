@@ -1,0 +1,284 @@
+//! `io_wait`, `io_read`, `io_write`, `io_pread`, `io_pwrite`.
+
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use heddle_core::attempt::{self, Attempt, Likely};
+use heddle_core::{Interest, Operation};
+use magnus::{Error, Integer, Ruby, Value, prelude::*};
+use nix::errno::Errno;
+
+use crate::ruby::io_buffer::{self, Memory};
+use crate::ruby::{error, io, time};
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::wait::Wait;
+use crate::scheduler::waiting::deadline_after;
+
+/// Waits until the IO is ready for one of `events`. The events that it is ready for, or false when the time is up.
+/// Without a timeout of its own, the IO's counts.
+pub fn io_wait(ruby: &Ruby, scheduler: &Scheduler, io: Value, events: Value, timeout: Value) -> Result<Value, Error> {
+    let interest = parse_events(ruby, events)?;
+    let timeout = time::optional_interval(timeout)?;
+    let visit = scheduler.enter(ruby)?;
+    let fd = io::descriptor(io)?;
+    let timeout = match timeout {
+        Some(timeout) => Some(timeout),
+        None => time::optional_interval(io::timeout(io)?)?,
+    };
+    let ready = wait_ready(ruby, scheduler, visit.key, io, fd, interest, timeout)?;
+    Ok(match ready {
+        Some(ready) => ruby.integer_from_i64(i64::from(ready.0)).as_value(),
+        None => ruby.qfalse().as_value(),
+    })
+}
+
+/// Reads at the IO's position. Bytes, 0 at the end, or `-errno`.
+pub fn io_read(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    io: Value,
+    buffer: Value,
+    length: usize,
+    offset: usize,
+) -> Result<isize, Error> {
+    transfer(ruby, scheduler, io, Direction::Read, buffer, Extent::new(length, offset), None)
+}
+
+/// Writes at the IO's position. Bytes, or `-errno`.
+pub fn io_write(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    io: Value,
+    buffer: Value,
+    length: usize,
+    offset: usize,
+) -> Result<isize, Error> {
+    transfer(ruby, scheduler, io, Direction::Write, buffer, Extent::new(length, offset), None)
+}
+
+/// Reads from position `from`.
+pub fn io_pread(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    io: Value,
+    buffer: Value,
+    from: Integer,
+    length: usize,
+    offset: usize,
+) -> Result<isize, Error> {
+    match position(from)? {
+        Some(from) => transfer(ruby, scheduler, io, Direction::Read, buffer, Extent::new(length, offset), Some(from)),
+        None => Ok(negated(Errno::EINVAL)),
+    }
+}
+
+/// Writes at position `from`.
+pub fn io_pwrite(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    io: Value,
+    buffer: Value,
+    from: Integer,
+    length: usize,
+    offset: usize,
+) -> Result<isize, Error> {
+    match position(from)? {
+        Some(from) => transfer(ruby, scheduler, io, Direction::Write, buffer, Extent::new(length, offset), Some(from)),
+        None => Ok(negated(Errno::EINVAL)),
+    }
+}
+
+/// Which part of a buffer a hook is about, and how much of it at least.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    /// Where in the buffer to begin.
+    offset: usize,
+    /// How many bytes to transfer at least; 0 is a single attempt that answers EAGAIN rather than wait.
+    least: usize,
+    /// How many bytes to transfer at most.
+    most: usize,
+}
+
+impl Extent {
+    /// Until Ruby 4.0 the arguments are `(length, offset)`, and `length` is a minimum.
+    #[cfg(not(ruby_gte_4_1))]
+    fn new(length: usize, offset: usize) -> Self {
+        Extent { offset, least: length, most: usize::MAX }
+    }
+
+    /// From Ruby 4.1 on the arguments are `(offset, length)`, and `length` is the size of a single transfer.
+    #[cfg(ruby_gte_4_1)]
+    fn new(offset: usize, length: usize) -> Self {
+        Extent { offset, least: 0, most: length }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Read,
+    Write,
+}
+
+fn transfer(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    io: Value,
+    direction: Direction,
+    buffer: Value,
+    extent: Extent,
+    from: Option<u64>,
+) -> Result<isize, Error> {
+    let visit = scheduler.enter(ruby)?;
+    scheduler.be_fair(ruby, visit.key)?;
+    let fd = io::descriptor(io)?;
+    let memory = part_of(ruby, direction, buffer, extent)?;
+    let likely = if io::is_socket(io) { Likely::Socket } else { Likely::Other };
+    let mut done = 0;
+    loop {
+        let rest = Memory { base: memory.base.wrapping_add(done), size: memory.size - done };
+        // SAFETY: `rest` lies in the buffer, which Ruby keeps locked for as long as the hook lasts.
+        let mut result = unsafe { attempt(direction, fd, rest, from.map(|from| from + done as u64), likely) };
+        if result == Attempt::NeedsOperation {
+            let from = from.map(|from| from + done as u64);
+            // SAFETY: as above, and the call does not return before the operation is over.
+            result = unsafe { operate(ruby, scheduler, visit.key, direction, fd, rest, from)? };
+        }
+        match result {
+            Attempt::Done(count) => {
+                done += count;
+                if count == 0 || done >= extent.least || done == memory.size {
+                    return Ok(done as isize);
+                }
+            }
+            Attempt::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
+            Attempt::WouldBlock | Attempt::NeedsOperation if extent.least == 0 => return Ok(negated(Errno::EAGAIN)),
+            Attempt::WouldBlock | Attempt::NeedsOperation => {
+                let interest = if direction == Direction::Read { Interest::READABLE } else { Interest::WRITABLE };
+                let timeout = time::optional_interval(io::timeout(io)?)?;
+                if wait_ready(ruby, scheduler, visit.key, io, fd, interest, timeout)?.is_none() {
+                    return Ok(if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) });
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `memory` is valid.
+unsafe fn attempt(direction: Direction, fd: RawFd, memory: Memory, from: Option<u64>, likely: Likely) -> Attempt {
+    // SAFETY: by this function's contract.
+    unsafe {
+        match (direction, from) {
+            (Direction::Read, None) => attempt::read(fd, memory.base, memory.size, likely),
+            (Direction::Read, Some(from)) => attempt::read_at(fd, memory.base, memory.size, from),
+            (Direction::Write, None) => attempt::write(fd, memory.base, memory.size, likely),
+            (Direction::Write, Some(from)) => attempt::write_at(fd, memory.base, memory.size, from),
+        }
+    }
+}
+
+/// Has the kernel, or a worker, do what cannot be done at once.
+///
+/// # Safety
+/// `memory` is valid for as long as this call lasts.
+unsafe fn operate(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    direction: Direction,
+    fd: RawFd,
+    memory: Memory,
+    offset: Option<u64>,
+) -> Result<Attempt, Error> {
+    let operation = match direction {
+        Direction::Read => Operation::Read { fd, buffer: memory.base, length: memory.size, offset },
+        Direction::Write => Operation::Write { fd, buffer: memory.base, length: memory.size, offset },
+    };
+    // SAFETY: by this function's contract.
+    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd), operation, None)? };
+    Ok(match result {
+        Some(count) if count >= 0 => Attempt::Done(count as usize),
+        Some(error) if error == -libc::EAGAIN => Attempt::WouldBlock,
+        Some(error) => Attempt::Failed(Errno::from_raw(-error)),
+        None => Attempt::WouldBlock,
+    })
+}
+
+/// Waits for readiness; `None` when the time is up.
+pub fn wait_ready(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    io: Value,
+    fd: RawFd,
+    interest: Interest,
+    timeout: Option<Duration>,
+) -> Result<Option<Interest>, Error> {
+    if timeout.is_some_and(|timeout| timeout.is_zero()) {
+        scheduler.be_fair(ruby, key)?;
+        return poll_now(ruby, fd, interest);
+    }
+    let deadline = deadline_after(timeout);
+    loop {
+        let ready = Operation::Ready { fd, interest };
+        // SAFETY: waiting for readiness needs no memory.
+        let result = unsafe { scheduler.operate(ruby, key, Wait::Ready(fd, interest), ready, deadline)? };
+        // It may have been closed meanwhile, and its number may mean another file by now.
+        io::descriptor(io)?;
+        match result {
+            None => return Ok(None),
+            Some(ready) if ready > 0 => return Ok(Some(Interest(ready as u8))),
+            // Ready for nothing, or cancelled by nobody that we know: look again.
+            Some(0) => {}
+            Some(result) if result == -libc::ECANCELED => {}
+            Some(error) => return Err(error::system_call(ruby, Errno::from_raw(-error), "io_wait")),
+        }
+    }
+}
+
+fn poll_now(ruby: &Ruby, fd: RawFd, interest: Interest) -> Result<Option<Interest>, Error> {
+    // poll(2)'s bits have the values of Ruby's constants.
+    match attempt::poll_now(fd, interest.0.into()) {
+        Ok(0) => Ok(None),
+        Ok(ready) => Ok(Some(Interest(ready as u8))),
+        Err(errno) => Err(error::system_call(ruby, errno, "io_wait")),
+    }
+}
+
+fn part_of(ruby: &Ruby, direction: Direction, buffer: Value, extent: Extent) -> Result<Memory, Error> {
+    let memory = match direction {
+        Direction::Read => io_buffer::for_writing(buffer)?,
+        Direction::Write => io_buffer::for_reading(buffer)?,
+    };
+    let available = memory.size.checked_sub(extent.offset);
+    match available {
+        Some(available) if available >= extent.least => {
+            Ok(Memory { base: memory.base.wrapping_add(extent.offset), size: available.min(extent.most) })
+        }
+        _ => Err(Error::new(
+            ruby.exception_arg_error(),
+            format!("a buffer of {} bytes has no {} bytes from offset {} on", memory.size, extent.least, extent.offset),
+        )),
+    }
+}
+
+fn parse_events(ruby: &Ruby, events: Value) -> Result<Interest, Error> {
+    let mask = Integer::try_convert(events)?.to_i64()?;
+    match u8::try_from(mask) {
+        Ok(mask) if mask & Interest::ALL.0 != 0 && mask & !Interest::ALL.0 == 0 => Ok(Interest(mask)),
+        _ => Err(Error::new(
+            ruby.exception_arg_error(),
+            format!("events must be IO::READABLE, IO::PRIORITY and IO::WRITABLE or'ed together, not {mask}"),
+        )),
+    }
+}
+
+/// A file position; `None` for a negative one, which the kernel calls invalid.
+fn position(from: Integer) -> Result<Option<u64>, Error> {
+    Ok(u64::try_from(from.to_i64()?).ok())
+}
+
+fn negated(errno: Errno) -> isize {
+    -(errno as isize)
+}

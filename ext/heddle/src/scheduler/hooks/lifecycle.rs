@@ -1,0 +1,151 @@
+//! `fiber`, `run`, `close`, `scheduler_close`: from a fiber's first turn to the last fiber's end.
+
+use magnus::scan_args::{get_kwargs, scan_args};
+use magnus::typed_data::Obj;
+use magnus::{Error, RArray, RHash, Ruby, Value, block::Proc, prelude::*};
+
+use crate::ruby::value::Held;
+use crate::ruby::{error, fiber, thread};
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::wait::Wait;
+use crate::scheduler::waiting::Outcome;
+use crate::scheduler::{Scheduler, registry, unhandled};
+
+/// `Fiber.schedule`: runs the block in a new fiber, at once, until it first waits. The fiber that called goes to the end
+/// of the run queue.
+pub fn fiber(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Result<Value, Error> {
+    let parsed = scan_args::<(), (), RArray, (), RHash, Option<Proc>>(arguments)?;
+    let Some(block) = parsed.block else {
+        return Err(Error::new(ruby.exception_arg_error(), "tried to create a fiber without a block"));
+    };
+    let keywords = get_kwargs::<_, (), (Option<Value>,), ()>(parsed.keywords, &[], &["storage"])?;
+    // Fiber.new's default: the new fiber inherits a copy.
+    let storage = keywords.optional.0.unwrap_or_else(|| ruby.qtrue().as_value());
+
+    let visit = scheduler.enter(ruby)?;
+    let child = fiber::spawn::<Scheduled>(block.as_value(), storage)?;
+    let child_key = {
+        let mut turns = scheduler.turns.borrow_mut();
+        let key = turns.fibers.insert(child, true, false, Some(Held::new(block.as_value())));
+        if let Some(record) = turns.fibers.get_mut(key) {
+            record.wait = Wait::Birth;
+        }
+        turns.enqueue(visit.key);
+        turns.take_turn(key);
+        key
+    };
+    let number = ruby.integer_from_u64(child_key.to_number()).as_value();
+    let start = [scheduler.as_value(), number, parsed.splat.as_value()];
+    let result = scheduler.park_after(ruby, visit.key, Some((child, &start)));
+    let mut turns = scheduler.turns.borrow_mut();
+    if turns.fibers.get(child_key).is_some_and(|record| record.wait == Wait::Birth) {
+        // It could not even be started.
+        turns.fibers.remove(child_key);
+    }
+    result.map(|()| child.get())
+}
+
+/// Lets all fibers run to their end.
+pub fn run(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    let visit = scheduler.enter(ruby)?;
+    drain(ruby, scheduler, visit.key)
+}
+
+/// Lets all fibers run to their end and gives back what the scheduler holds. Further calls do nothing.
+pub fn close(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    let result = finish(ruby, scheduler);
+    scheduler.shut();
+    result
+}
+
+/// What Ruby calls when the scheduler is replaced, or its thread or the process ends. Calls `close`, which a subclass
+/// may have overridden.
+pub fn scheduler_close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
+    let finished = finish(ruby, &scheduler);
+    let closed = scheduler.funcall::<_, _, Value>("close", ()).map(|_| ());
+    finished.and(closed)
+}
+
+/// The code of every fiber that `fiber` makes.
+struct Scheduled;
+
+impl fiber::FiberBody for Scheduled {
+    fn run(ruby: &Ruby, block: Value, start: &[Value]) -> Result<Value, Error> {
+        let [scheduler, number, arguments] = start else {
+            return Err(error::fiber_error(ruby, "this fiber is started by its scheduler alone"));
+        };
+        let scheduler = Obj::<Scheduler>::try_convert(*scheduler)?;
+        let key = FiberKey::from_number(u64::try_convert(*number)?);
+        if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
+            record.wait = Wait::Nothing;
+        }
+        let block = Proc::try_convert(block)?;
+        let result = block.call::<_, Value>(RArray::try_convert(*arguments)?);
+        let result = result.or_else(|error| unhandled::settle(ruby, block, error));
+        let mut turns = scheduler.turns.borrow_mut();
+        turns.fibers.remove(key);
+        // Ruby decides who goes on; see `State`.
+        turns.drop_turn();
+        result
+    }
+}
+
+/// Waits for the end of all other fibers, or has them end.
+fn finish(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    if scheduler.reactor.borrow().is_none() {
+        return Ok(());
+    }
+    let visit = scheduler.enter(ruby)?;
+    if thread::is_aborting(ruby)? {
+        return cancel(ruby, scheduler, visit.key);
+    }
+    match drain(ruby, scheduler, visit.key) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            cancel(ruby, scheduler, visit.key)?;
+            Err(error)
+        }
+    }
+}
+
+/// Waits until all others have ended. An `exit` in one of them waits for the rest; everything else that is raised here
+/// (Ctrl-C, `Thread#raise`) ends the waiting.
+fn drain(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<(), Error> {
+    let mut exit = Ok(());
+    loop {
+        let waited = scheduler
+            .wait(ruby, key, Wait::Drain, None, |turns| (turns.fibers.awaited() == 0).then_some(()))
+            .map(|_: Outcome<()>| ());
+        match waited {
+            Ok(()) => return exit,
+            Err(error) if error.is_kind_of(ruby.exception_system_exit()) => exit = Err(error),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Ends all other fibers, running their `ensure`, and waits for that.
+fn cancel(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<(), Error> {
+    let stop = error::stop_class(ruby)?;
+    scheduler.turns.borrow_mut().stop_all(Held::new(stop.as_value()));
+    let result = drain(ruby, scheduler, key);
+    scheduler.turns.borrow_mut().end_stopping();
+    result
+}
+
+impl Scheduler {
+    /// Gives back the backend and the workers. A later hook gets new ones.
+    fn shut(&self) {
+        registry::remove(self);
+        // What is still under way in the kernel is ended with the backend, before its fibers are forgotten.
+        let reactor = self.reactor.borrow_mut().take();
+        if let Some(reactor) = reactor {
+            reactor.release(false);
+        }
+        *self.waker.borrow_mut() = None;
+        *self.workers.borrow_mut() = None;
+        let mut turns = self.turns.borrow_mut();
+        let survivor = turns.running().map(|(_, key)| key);
+        turns.forget_siblings(survivor);
+    }
+}

@@ -1,0 +1,84 @@
+//! What Ruby calls, one file per group of hooks.
+//!
+//! Every hook exists on every Ruby; where a Ruby version gives one another meaning, the file says so. What each does
+//! for its callers is documented where Ruby's users look, in `lib/heddle/scheduler.rb`.
+
+mod address;
+mod blocking_operation;
+mod closing;
+mod io;
+mod lifecycle;
+mod process;
+mod select;
+mod sleeping;
+mod timeout;
+
+use magnus::typed_data::Obj;
+use magnus::{Error, Module, Object, RModule, RString, Ruby, Value, function, method, prelude::*};
+
+use super::Scheduler;
+use super::options::Options;
+use crate::ruby::value::any_to_s;
+
+/// Defines `Heddle::Scheduler` and its methods.
+pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
+    let error = heddle.define_error("Error", ruby.exception_standard_error())?;
+    heddle.define_error("BackendUnavailable", error)?;
+    heddle.define_error("Stop", ruby.exception_exception())?;
+
+    let class = heddle.define_class("Scheduler", ruby.class_object())?;
+    magnus::Class::define_alloc_func::<Scheduler>(class);
+    class.define_method("initialize", method!(initialize, -1))?;
+    class.define_method("backend", method!(backend, 0))?;
+    class.define_method("inspect", method!(inspect, 0))?;
+
+    class.define_method("fiber", method!(lifecycle::fiber, -1))?;
+    class.define_method("run", method!(lifecycle::run, 0))?;
+    class.define_method("close", method!(lifecycle::close, 0))?;
+    class.define_method("scheduler_close", method!(lifecycle::scheduler_close, 0))?;
+
+    class.define_method("block", method!(sleeping::block, -1))?;
+    class.define_method("unblock", method!(sleeping::unblock, 2))?;
+    class.define_method("kernel_sleep", method!(sleeping::kernel_sleep, -1))?;
+    class.define_method("yield", method!(sleeping::yield_turn, 0))?;
+
+    class.define_method("io_wait", method!(io::io_wait, 3))?;
+    class.define_method("io_read", method!(io::io_read, 4))?;
+    class.define_method("io_write", method!(io::io_write, 4))?;
+    class.define_method("io_pread", method!(io::io_pread, 5))?;
+    class.define_method("io_pwrite", method!(io::io_pwrite, 5))?;
+    class.define_method("io_select", method!(select::io_select, -1))?;
+    class.define_method("io_close", method!(closing::io_close, 1))?;
+
+    class.define_method("timeout_after", method!(timeout::timeout_after, 3))?;
+    class.define_method("process_wait", method!(process::process_wait, 2))?;
+    class.define_method("address_resolve", method!(address::address_resolve, 1))?;
+    class.define_method("blocking_operation_wait", method!(blocking_operation::blocking_operation_wait, 1))?;
+
+    class.define_method("fiber_interrupt", method!(closing::fiber_interrupt, 2))?;
+    class.define_singleton_method("closing", function!(closing::closing, 1))?;
+    Ok(())
+}
+
+fn initialize(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<(), Error> {
+    *scheduler.options.borrow_mut() = Options::parse(ruby, arguments)?;
+    scheduler.open(ruby)
+}
+
+fn backend(ruby: &Ruby, scheduler: &Scheduler) -> Result<magnus::Symbol, Error> {
+    scheduler.open(ruby)?;
+    let name = scheduler.reactor.borrow().as_ref().map_or("none", |reactor| reactor.backend_name());
+    Ok(ruby.to_symbol(name))
+}
+
+fn inspect(_: &Ruby, scheduler: Obj<Scheduler>) -> Result<String, Error> {
+    let backend = match scheduler.reactor.try_borrow() {
+        Ok(reactor) => reactor.as_ref().map_or("closed", |reactor| reactor.backend_name()),
+        // Called from another thread, while the owner waits in the kernel.
+        Err(_) => "waiting",
+    };
+    let summary = scheduler.turns.borrow().summary();
+    let name =
+        RString::from_value(any_to_s(scheduler.as_value())?).map_or(Ok(String::new()), |name| name.to_string())?;
+    Ok(format!("{} backend={backend} {summary}>", name.trim_end_matches('>')))
+}

@@ -1,0 +1,235 @@
+//! `Heddle::Scheduler`: the object that Ruby calls its hooks on.
+//!
+//! * [`fibers`]: which fibers there are, and the states of their lives.
+//! * [`turns`]: the books – run queue, timers, operations under way. Pure Rust, never calls Ruby.
+//! * [`reactor`]: what asks the kernel.
+//! * [`hand_off`]: how the turn goes from fiber to fiber. There is no loop fiber: who waits takes the next one off the
+//!   run queue and switches straight to it.
+//! * [`waiting`]: how a hook waits for something, and gets out of it whatever happens.
+//! * [`hooks`]: what Ruby calls, one file per group.
+
+mod fibers;
+mod hand_off;
+mod hooks;
+mod options;
+mod reactor;
+mod registry;
+mod turns;
+mod unhandled;
+mod wait;
+mod waiting;
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use heddle_core::workers::WorkerPool;
+use magnus::gc::Marker;
+use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData};
+
+use self::fibers::FiberKey;
+use self::options::Options;
+use self::reactor::Reactor;
+use self::turns::{Alarm, Turns};
+use self::wait::Wait;
+use crate::ruby::value::Held;
+use crate::ruby::{error, fiber, fork, thread};
+
+/// A scheduler. It belongs to the thread that calls its first hook.
+///
+/// Other threads may come in at any time that the owner is without the GVL: `unblock`, `fiber_interrupt`, `inspect` and
+/// the garbage collector. They touch `turns` and `waker` only. All cells are guarded by the GVL, and no borrow of
+/// `turns` lives across a call into Ruby.
+#[derive(TypedData, Default)]
+#[magnus(class = "Heddle::Scheduler", mark, free_immediately)]
+pub struct Scheduler {
+    options: RefCell<Options>,
+    turns: RefCell<Turns>,
+    /// Owner's thread only. Made with the first hook, given back by `close`, made anew in a forked child.
+    reactor: RefCell<Option<Reactor>>,
+    /// Ends the owner's wait in the kernel.
+    waker: RefCell<Option<heddle_core::waker::Waker>>,
+    workers: RefCell<Option<Arc<WorkerPool>>>,
+    owner: Cell<Option<Held>>,
+    /// The thread that set up the backend; a ring is of use on that thread alone.
+    opened_by: Cell<Option<Held>>,
+    /// The process that all this belongs to; see [`fork`].
+    generation: Cell<u64>,
+    /// Who gets the control next has to look at the thread's interrupts.
+    interrupts_due: Cell<bool>,
+}
+
+// SAFETY: magnus asks for this because the garbage collector may free the object on any thread. All access, that one
+// included, happens with the GVL, so never from two threads at once; and what the backend needs its own thread for is
+// over by then, or given up (see `Reactor::release`).
+unsafe impl Send for Scheduler {}
+
+impl DataTypeFunctions for Scheduler {
+    fn mark(&self, marker: &Marker) {
+        let turns = self.turns.borrow();
+        for (_, record) in turns.fibers.iter() {
+            record.fiber.mark(marker);
+            if let Some(block) = record.block {
+                block.mark(marker);
+            }
+            if let Wait::Block(blocker) = record.wait {
+                blocker.mark(marker);
+            }
+            record.deliveries.iter().for_each(|delivery| delivery.mark(marker));
+        }
+        for alarm in turns.timers.iter() {
+            if let Alarm::Deadline { delivery, .. } = alarm {
+                delivery.mark(marker);
+            }
+        }
+        for (fiber, delivery) in turns.strays() {
+            fiber.mark(marker);
+            delivery.mark(marker);
+        }
+        if let Some((fiber, _)) = turns.running() {
+            fiber.mark(marker);
+        }
+        self.owner.get().into_iter().chain(self.opened_by.get()).for_each(|thread| thread.mark(marker));
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        registry::remove(self);
+        let inherited = self.generation.get() != fork::generation();
+        if let Some(reactor) = self.reactor.get_mut().take() {
+            reactor.release(inherited);
+        }
+        if inherited && let Some(workers) = self.workers.get_mut().take() {
+            workers.abandon();
+        }
+    }
+}
+
+/// A hook is under way in a fiber. Ends with the value.
+pub struct Visit<'a> {
+    scheduler: &'a Scheduler,
+    /// The fiber.
+    pub key: FiberKey,
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        let mut turns = self.scheduler.turns.borrow_mut();
+        let Some(record) = turns.fibers.get_mut(self.key) else { return };
+        record.visits -= 1;
+        if record.visits == 0 && !record.ours {
+            if turns.has_turn(self.key) {
+                turns.drop_turn();
+            }
+            turns.fibers.remove(self.key);
+        }
+    }
+}
+
+impl Scheduler {
+    /// To be called first in each hook that only the owner's fibers may call.
+    ///
+    /// # Errors
+    /// FiberError on another thread, as Ruby says of a fiber that is switched to from there.
+    fn enter(&self, ruby: &Ruby) -> Result<Visit<'_>, Error> {
+        if self.generation.get() != fork::generation() {
+            self.after_fork();
+        }
+        let current = fiber::current();
+        let known = match self.turns.borrow().running() {
+            Some((running, key)) if running == current => Some(key),
+            _ => None,
+        };
+        let key = match known {
+            Some(key) => key,
+            None => self.enter_unexpected(ruby, current)?,
+        };
+        if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
+            record.visits += 1;
+        }
+        Ok(Visit { scheduler: self, key })
+    }
+
+    /// The fiber that is here is not the one that was given the turn: it is the root, one that another has resumed, or
+    /// nobody's. Or this is the first hook of all.
+    #[cold]
+    fn enter_unexpected(&self, ruby: &Ruby, current: Held) -> Result<FiberKey, Error> {
+        let thread = thread::current();
+        match self.owner.get() {
+            Some(owner) if owner != thread => {
+                return Err(error::fiber_error(ruby, "fiber called across threads"));
+            }
+            Some(_) => {}
+            None => {
+                fiber::ensure_current()?;
+                self.owner.set(Some(thread));
+                if self.opened_by.get() != Some(thread) {
+                    self.reactor.borrow_mut().take();
+                }
+            }
+        }
+        if self.reactor.borrow().is_none() {
+            self.open(ruby)?;
+        }
+        let found = self.turns.borrow().fibers.find(current);
+        let key = match found {
+            Some(key) => key,
+            None => {
+                let blocking = fiber::is_blocking(current)?;
+                self.turns.borrow_mut().fibers.insert(current, false, blocking, None)
+            }
+        };
+        self.turns.borrow_mut().take_turn(key);
+        Ok(key)
+    }
+
+    /// Sets up backend and workers, if that has not been done.
+    fn open(&self, ruby: &Ruby) -> Result<(), Error> {
+        if self.reactor.borrow().is_some() {
+            return Ok(());
+        }
+        let options = *self.options.borrow();
+        let workers =
+            Arc::clone(self.workers.borrow_mut().get_or_insert_with(|| Arc::new(WorkerPool::new(options.workers))));
+        let reactor = Reactor::new(options.backend, workers).map_err(|error| error::from_core(ruby, error))?;
+        *self.waker.borrow_mut() = Some(reactor.waker());
+        *self.reactor.borrow_mut() = Some(reactor);
+        self.opened_by.set(Some(thread::current()));
+        registry::add(self);
+        Ok(())
+    }
+
+    /// This process is a forked child, and the fiber that runs the only one that came along.
+    #[cold]
+    fn after_fork(&self) {
+        self.generation.set(fork::generation());
+        let current = fiber::current();
+        {
+            let mut turns = self.turns.borrow_mut();
+            let survivor = turns.fibers.find(current);
+            turns.forget_siblings(survivor);
+        }
+        if let Some(reactor) = self.reactor.borrow_mut().take() {
+            reactor.release(true);
+        }
+        *self.waker.borrow_mut() = None;
+        if let Some(workers) = self.workers.borrow_mut().take() {
+            workers.abandon();
+        }
+        self.opened_by.set(None);
+        // The thread that forked is the only one in this process, whatever thread was the owner before.
+        self.owner.set(Some(thread::current()));
+    }
+
+    /// Ends the owner's wait in the kernel, if it is in one. Called by any thread.
+    fn wake_owner(&self) {
+        if let Some(waker) = self.waker.borrow().as_ref() {
+            waker.wake();
+        }
+    }
+}
+
+/// Defines the class.
+pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
+    hooks::define(ruby, heddle)
+}

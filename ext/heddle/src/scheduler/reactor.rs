@@ -1,0 +1,115 @@
+//! What asks the kernel: a backend, and a mailbox for what worker threads answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use heddle_core::backend::poll::Poll;
+#[cfg(target_os = "linux")]
+use heddle_core::backend::uring::Uring;
+use heddle_core::mailbox::Mailbox;
+use heddle_core::waker::Waker;
+use heddle_core::workers::WorkerPool;
+use heddle_core::{Backend, Completion, Error, Operation, Token};
+
+use super::options::BackendChoice;
+
+/// Set by who wants Ruby's threads multiplexed onto fewer native ones; a ring then cannot count on its thread.
+const MANY_TO_MANY_VARIABLE: &str = "RUBY_MN_THREADS";
+
+/// The scheduler's side of the kernel. Used by the owner's thread alone.
+pub struct Reactor {
+    backend: Box<dyn Backend>,
+    mailbox: Arc<Mailbox>,
+    workers: Arc<WorkerPool>,
+    waker: Waker,
+    arrived: Vec<Completion>,
+}
+
+impl Reactor {
+    /// Sets up the backend that was chosen.
+    pub fn new(choice: BackendChoice, workers: Arc<WorkerPool>) -> Result<Self, Error> {
+        let backend = set_up(choice, &workers)?;
+        let waker = backend.waker();
+        let mailbox = Arc::new(Mailbox::new(waker.clone()));
+        Ok(Reactor { backend, mailbox, workers, waker, arrived: Vec::new() })
+    }
+
+    /// The backend's name, as users spell it.
+    pub fn backend_name(&self) -> &'static str {
+        self.backend.name()
+    }
+
+    /// What ends a wait from another thread.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Where worker threads leave completions.
+    pub fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.mailbox)
+    }
+
+    /// The native threads for what can only be done blocking.
+    pub fn workers(&self) -> &WorkerPool {
+        &self.workers
+    }
+
+    /// See [`Backend::submit`].
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn submit(&mut self, token: Token, operation: Operation) {
+        // SAFETY: by this function's contract.
+        unsafe { self.backend.submit(token, operation) }
+    }
+
+    /// See [`Backend::cancel`].
+    pub fn cancel(&mut self, token: Token) {
+        self.backend.cancel(token);
+    }
+
+    /// See [`Backend::wait`]; also ends when a worker has finished. Touches no Ruby.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        let timeout = if self.mailbox.is_empty() { timeout } else { Some(Duration::ZERO) };
+        self.backend.wait(timeout)
+    }
+
+    /// Takes all completions that are there.
+    pub fn completions(&mut self) -> std::vec::Drain<'_, Completion> {
+        self.backend.completions(&mut self.arrived);
+        self.mailbox.drain(&mut self.arrived);
+        self.arrived.drain(..)
+    }
+
+    /// Gives everything back. `inherited` says that it belongs to the parent of this process.
+    pub fn release(self, inherited: bool) {
+        if inherited {
+            self.backend.abandon();
+            self.workers.abandon();
+        }
+    }
+}
+
+fn set_up(choice: BackendChoice, workers: &Arc<WorkerPool>) -> Result<Box<dyn Backend>, Error> {
+    let poll = || Poll::new(Arc::clone(workers)).map(|backend| Box::new(backend) as Box<dyn Backend>);
+    match choice {
+        BackendChoice::Poll => poll(),
+        BackendChoice::Uring => uring(),
+        BackendChoice::Auto => match uring() {
+            // Containers without the system call, old kernels, a full memory lock: epoll is there everywhere.
+            Err(Error::BackendUnavailable { .. }) => poll(),
+            result => result,
+        },
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn uring() -> Result<Box<dyn Backend>, Error> {
+    let stays_on_thread = std::env::var_os(MANY_TO_MANY_VARIABLE).is_none();
+    Uring::new(stays_on_thread).map(|backend| Box::new(backend) as Box<dyn Backend>)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn uring() -> Result<Box<dyn Backend>, Error> {
+    Err(Error::BackendUnavailable { backend: "io_uring", reason: "only Linux has it".to_owned() })
+}

@@ -1,0 +1,371 @@
+//! Whose turn it is: the run queue, and all events that put a fiber on it.
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::time::Instant;
+
+use heddle_core::fairness::Fairness;
+use heddle_core::timers::{TimerKey, Timers};
+use heddle_core::{Completion, Token};
+use slab::Slab;
+
+use super::fibers::{Delivery, FiberKey, Fibers, Scope, State};
+use super::wait::Wait;
+use crate::ruby::value::Held;
+
+/// What happens when a timer runs out.
+#[derive(Debug, Clone, Copy)]
+pub enum Alarm {
+    /// The fiber that set it looks at the clock again.
+    Wake(FiberKey),
+    /// `timeout_after`: an exception is due.
+    Deadline {
+        /// The fiber that runs the block.
+        fiber: FiberKey,
+        /// What to raise in it.
+        delivery: Delivery,
+    },
+}
+
+/// An operation that the backend, or a worker, does for a fiber.
+struct Pending {
+    fiber: FiberKey,
+    result: Option<i32>,
+    /// Nobody waits for it any more.
+    abandoned: bool,
+}
+
+/// The scheduler's books. No method calls Ruby, so a borrow of this never lives across a switch.
+pub struct Turns {
+    pub fibers: Fibers,
+    pub timers: Timers<Alarm>,
+    pub fairness: Fairness,
+    queue: VecDeque<(FiberKey, u32)>,
+    operations: Slab<Pending>,
+    /// The fiber that has the turn, as far as we know: Ruby switches fibers on its own, too.
+    running: Option<(Held, FiberKey)>,
+    next_deadline: u64,
+    /// Exceptions for fibers that are suspended, but not by us.
+    strays: Vec<(Held, Delivery)>,
+    /// Raised in every fiber, once, while the scheduler is being stopped.
+    stop: Option<Held>,
+    /// Fibers that close an IO and let those leave first that wait on it.
+    closers: Vec<FiberKey>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Turns {
+            fibers: Fibers::default(),
+            timers: Timers::default(),
+            fairness: Fairness::default(),
+            queue: VecDeque::new(),
+            operations: Slab::new(),
+            running: None,
+            next_deadline: 0,
+            strays: Vec::new(),
+            stop: None,
+            closers: Vec::new(),
+        }
+    }
+}
+
+impl Turns {
+    // --- whose turn it is
+
+    /// The fiber that was given the turn last and has not given it away to our knowledge.
+    pub fn running(&self) -> Option<(Held, FiberKey)> {
+        self.running
+    }
+
+    /// Whether this fiber was given the turn.
+    pub fn has_turn(&self, key: FiberKey) -> bool {
+        self.running.is_some_and(|(_, running)| running == key)
+            && self.fibers.get(key).is_some_and(|record| record.state() == State::Running)
+    }
+
+    /// The fiber has the turn from now on, whether or not it had waited for it.
+    pub fn take_turn(&mut self, key: FiberKey) {
+        if !self.is_lost(key) {
+            self.fibers.set_state(key, State::Running);
+        }
+        self.running = self.fibers.get(key).map(|record| (record.fiber, key));
+    }
+
+    /// Nobody that we know has the turn.
+    pub fn drop_turn(&mut self) {
+        self.running = None;
+    }
+
+    /// Puts a fiber at the end of the run queue.
+    pub fn enqueue(&mut self, key: FiberKey) {
+        let ticket = self.fibers.set_state(key, State::Runnable);
+        self.queue.push_back((key, ticket));
+    }
+
+    /// Takes the first fiber off the run queue and gives it the turn.
+    pub fn dequeue(&mut self) -> Option<(Held, FiberKey)> {
+        while let Some((key, ticket)) = self.queue.pop_front() {
+            if self.fibers.redeem(key, ticket) {
+                self.take_turn(key);
+                return self.running;
+            }
+        }
+        None
+    }
+
+    /// How many entries the run queue has. Some may be void.
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The fiber begins to wait.
+    pub fn begin_wait(&mut self, key: FiberKey) {
+        if !self.is_lost(key) {
+            self.fibers.set_state(key, State::Waiting);
+        }
+    }
+
+    // --- events
+
+    /// What a fiber waits for may have come: it looks again when its turn comes. Nothing happens to one that does not
+    /// wait.
+    pub fn wake(&mut self, key: FiberKey) {
+        if self.fibers.get(key).is_some_and(|record| record.state() == State::Waiting) {
+            self.enqueue(key);
+        }
+    }
+
+    /// Ruby's `unblock`. Returns whether somebody was woken.
+    pub fn unblock(&mut self, fiber: Held) -> bool {
+        let Some(key) = self.fibers.find(fiber) else { return false };
+        let Some(record) = self.fibers.get_mut(key) else { return false };
+        record.unblocks = record.unblocks.wrapping_add(1);
+        let unblockable = record.wait.is_unblockable();
+        if unblockable {
+            self.wake(key);
+        }
+        unblockable
+    }
+
+    /// Brings an exception on its way.
+    pub fn deliver(&mut self, key: FiberKey, delivery: Delivery) {
+        let running = self.running.map(|(_, running)| running);
+        let Some(record) = self.fibers.get_mut(key) else { return };
+        if record.state() == State::Running && running != Some(key) {
+            // It has resumed another fiber, or left in a way of its own. Only `Fiber#raise` finds the right place.
+            let fiber = record.fiber;
+            self.strays.push((fiber, delivery));
+        } else {
+            record.deliveries.push(delivery);
+            self.wake(key);
+        }
+    }
+
+    /// The next exception that is due in a fiber.
+    pub fn take_delivery(&mut self, key: FiberKey) -> Option<Delivery> {
+        let record = self.fibers.get_mut(key)?;
+        if let Some(stop) = self.stop
+            && !record.stopped
+            && !record.blocking
+            && record.wait != Wait::Drain
+        {
+            record.stopped = true;
+            return Some(Delivery { exception: stop, message: None, scope: Scope::Fiber });
+        }
+        (!record.deliveries.is_empty()).then(|| record.deliveries.remove(0))
+    }
+
+    /// From now on `exception` is raised once in each fiber that waits, or will wait.
+    pub fn stop_all(&mut self, exception: Held) {
+        self.stop = Some(exception);
+        let waiting: Vec<FiberKey> = self
+            .fibers
+            .iter()
+            .filter(|(_, record)| record.state() == State::Waiting && record.wait != Wait::Drain)
+            .map(|(key, _)| key)
+            .collect();
+        waiting.into_iter().for_each(|key| self.wake(key));
+    }
+
+    /// The end of [`Turns::stop_all`].
+    pub fn end_stopping(&mut self) {
+        self.stop = None;
+    }
+
+    // --- closing
+
+    /// The fibers that wait on a descriptor.
+    pub fn waiters_on(&self, fd: RawFd) -> Vec<FiberKey> {
+        self.fibers
+            .iter()
+            .filter(|(_, record)| record.is_parked() && record.wait.descriptor() == Some(fd))
+            .map(|(key, _)| key)
+            .collect()
+    }
+
+    /// The fiber is to be woken whenever some wait ends.
+    pub fn add_closer(&mut self, key: FiberKey) {
+        self.closers.push(key);
+    }
+
+    /// The inverse of [`Turns::add_closer`].
+    pub fn remove_closer(&mut self, key: FiberKey) {
+        self.closers.retain(|closer| *closer != key);
+    }
+
+    /// A fiber's wait has ended, in whichever way.
+    pub fn end_wait(&mut self, key: FiberKey, outer: Option<Wait>) {
+        if let (Some(outer), Some(record)) = (outer, self.fibers.get_mut(key)) {
+            record.wait = outer;
+        }
+        for index in 0..self.closers.len() {
+            self.wake(self.closers[index]);
+        }
+    }
+
+    /// A fiber is about to wait. Returns what it waited for until then: a trap handler may wait within a wait.
+    pub fn prepare_wait(&mut self, key: FiberKey, wait: Wait) -> Option<Wait> {
+        let record = self.fibers.get_mut(key)?;
+        record.waits = record.waits.wrapping_add(1);
+        Some(std::mem::replace(&mut record.wait, wait))
+    }
+
+    /// The next exception for a fiber that is suspended, but not by us.
+    pub fn take_stray(&mut self) -> Option<(Held, Delivery)> {
+        self.strays.pop()
+    }
+
+    /// Whether there are such.
+    pub fn has_strays(&self) -> bool {
+        !self.strays.is_empty()
+    }
+
+    /// All of them, for the garbage collector.
+    pub fn strays(&self) -> impl Iterator<Item = &(Held, Delivery)> {
+        self.strays.iter()
+    }
+
+    /// Makes exceptions void that were meant for what is over now.
+    pub fn retract(&mut self, key: FiberKey, scope: Scope) {
+        if let Some(record) = self.fibers.get_mut(key) {
+            record.deliveries.retain(|delivery| delivery.scope != scope);
+        }
+        self.strays.retain(|(_, delivery)| delivery.scope != scope || scope == Scope::Wait);
+    }
+
+    /// Lets the timers that have run out do what they are for.
+    pub fn expire(&mut self, now: Instant) {
+        while let Some(alarm) = self.timers.pop_expired(now) {
+            match alarm {
+                Alarm::Wake(key) => self.wake(key),
+                Alarm::Deadline { fiber, delivery } => self.deliver(fiber, delivery),
+            }
+        }
+    }
+
+    // --- deadlines
+
+    /// Sets a timer for the block of a `timeout_after`. Returns what names it.
+    pub fn set_deadline(
+        &mut self,
+        at: Instant,
+        fiber: FiberKey,
+        exception: Held,
+        message: Option<Held>,
+    ) -> (TimerKey, Scope) {
+        self.next_deadline += 1;
+        let scope = Scope::Deadline(self.next_deadline);
+        let delivery = Delivery { exception, message, scope };
+        (self.timers.insert(at, Alarm::Deadline { fiber, delivery }), scope)
+    }
+
+    // --- operations
+
+    /// A new operation of a fiber. It is to be submitted with the token.
+    pub fn begin_operation(&mut self, fiber: FiberKey) -> Token {
+        self.operations.insert(Pending { fiber, result: None, abandoned: false })
+    }
+
+    /// The result of an operation, once it is there. The token is then free.
+    pub fn take_result(&mut self, token: Token) -> Option<i32> {
+        let result = self.operations.get(token)?.result?;
+        self.operations.remove(token);
+        Some(result)
+    }
+
+    /// Whether the operation has come to its end.
+    pub fn is_finished(&self, token: Token) -> bool {
+        self.operations.get(token).is_none_or(|pending| pending.result.is_some())
+    }
+
+    /// Nobody waits for the operation any more. It must own what it works on.
+    pub fn abandon_operation(&mut self, token: Token) {
+        if self.take_result(token).is_none()
+            && let Some(pending) = self.operations.get_mut(token)
+        {
+            pending.abandoned = true;
+        }
+    }
+
+    /// Operations have ended.
+    pub fn complete(&mut self, completions: impl Iterator<Item = Completion>) {
+        for Completion { token, result } in completions {
+            let Some(pending) = self.operations.get_mut(token) else { continue };
+            if pending.abandoned {
+                self.operations.remove(token);
+            } else {
+                pending.result = Some(result);
+                let fiber = pending.fiber;
+                self.wake(fiber);
+            }
+        }
+    }
+
+    // --- fork
+
+    /// Whether the fiber waits for something that will never come: its process forked, and it stayed behind.
+    pub fn is_lost(&self, key: FiberKey) -> bool {
+        self.fibers.get(key).is_none_or(|record| record.state() == State::Lost)
+    }
+
+    /// In a forked child: `survivor` is the fiber that forked. Blocking fibers stay as they are, since the root will
+    /// get the control when the survivor ends. All others are lost, and their timers and operations with them.
+    pub fn forget_siblings(&mut self, survivor: Option<FiberKey>) {
+        let siblings: Vec<FiberKey> = self
+            .fibers
+            .iter()
+            .filter(|(key, record)| Some(*key) != survivor && !record.blocking)
+            .map(|(key, _)| key)
+            .collect();
+        for key in siblings {
+            self.fibers.set_state(key, State::Lost);
+        }
+        self.operations.clear();
+        self.strays.clear();
+        self.timers.retain(|alarm| {
+            let (Alarm::Wake(key) | Alarm::Deadline { fiber: key, .. }) = alarm;
+            Some(*key) == survivor
+        });
+    }
+
+    // --- for people
+
+    /// How many fibers wait for what, as `inspect` tells it.
+    pub fn summary(&self) -> String {
+        let mut kinds: Vec<(String, usize)> = Vec::new();
+        for (_, record) in self.fibers.iter().filter(|(_, record)| record.state() == State::Waiting) {
+            let kind = record.wait.to_string();
+            match kinds.iter_mut().find(|(name, _)| *name == kind) {
+                Some((_, count)) => *count += 1,
+                None => kinds.push((kind, 1)),
+            }
+        }
+        kinds.sort();
+        let runnable = self.fibers.iter().filter(|(_, record)| record.state() == State::Runnable).count();
+        let waiting: usize = kinds.iter().map(|(_, count)| count).sum();
+        let detail: Vec<String> = kinds.into_iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
+        let detail = if detail.is_empty() { String::new() } else { format!(" ({})", detail.join(", ")) };
+        format!("runnable={runnable} waiting={waiting}{detail}")
+    }
+}

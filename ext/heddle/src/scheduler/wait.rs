@@ -1,0 +1,72 @@
+//! What a fiber can wait for.
+
+use std::fmt;
+use std::os::fd::RawFd;
+
+use heddle_core::Interest;
+
+use crate::ruby::value::Held;
+
+/// What a fiber waits for. For `inspect`, and to know what may wake it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// It does not wait.
+    Nothing,
+    /// Its first turn: it has not begun.
+    Birth,
+    /// Its next turn, which is sure to come.
+    Turn,
+    /// `sleep`, or a condition variable's `wait`.
+    Sleep,
+    /// A Mutex, a Queue, a Thread: what `block` was given.
+    Block(Held),
+    /// A descriptor's readiness.
+    Ready(RawFd, Interest),
+    /// Several descriptors' readiness.
+    Select,
+    /// A read or a write that the kernel or a worker does.
+    Transfer(RawFd),
+    /// A child process.
+    Process(i32),
+    /// A host name's addresses.
+    Address,
+    /// A worker thread.
+    Worker,
+    /// The end of all other fibers.
+    Drain,
+    /// It raised into another fiber, which now goes on in its stead.
+    Raiser,
+}
+
+impl Wait {
+    /// Whether `unblock` ends it.
+    pub fn is_unblockable(self) -> bool {
+        matches!(self, Wait::Sleep | Wait::Block(_))
+    }
+
+    /// The descriptor that closing concerns.
+    pub fn descriptor(self) -> Option<RawFd> {
+        match self {
+            Wait::Ready(fd, _) | Wait::Transfer(fd) => Some(fd),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wait::Nothing | Wait::Birth | Wait::Turn => f.write_str("turn"),
+            Wait::Sleep => f.write_str("sleep"),
+            Wait::Block(_) => f.write_str("block"),
+            Wait::Ready(..) => f.write_str("io_wait"),
+            Wait::Select => f.write_str("io_select"),
+            Wait::Transfer(_) => f.write_str("io"),
+            Wait::Process(_) => f.write_str("process"),
+            Wait::Address => f.write_str("address"),
+            Wait::Worker => f.write_str("worker"),
+            Wait::Drain => f.write_str("close"),
+            Wait::Raiser => f.write_str("raise"),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! How a hook waits for something, and gets out of it whatever happens meanwhile.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use heddle_core::mailbox::Mailbox;
+use heddle_core::{Completion, Operation, Token};
+use magnus::{Error, Ruby};
+
+use super::Scheduler;
+use super::fibers::{FiberKey, Scope};
+use super::turns::{Alarm, Turns};
+use super::wait::Wait;
+use crate::ruby::nogvl::without_gvl;
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome<T> {
+    /// What was waited for has come.
+    Done(T),
+    /// The time was up before.
+    TimedOut,
+}
+
+/// A point in time that is further away than any clock goes.
+pub const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 100);
+
+/// The end of a wait of `timeout` that begins now.
+pub fn deadline_after(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.filter(|timeout| *timeout < FOR_EVER).map(|timeout| Instant::now() + timeout)
+}
+
+impl Scheduler {
+    /// Waits until `done` gives a value. It is asked before each time that the turn is given away, and must not call
+    /// Ruby.
+    ///
+    /// # Errors
+    /// What was raised into the fiber. What has come is looked at first: a wake-up that Ruby has passed to this fiber
+    /// alone (a mutex, an element of a queue) must not get lost because a timeout came right after it.
+    pub(super) fn wait<T>(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        deadline: Option<Instant>,
+        mut done: impl FnMut(&mut Turns) -> Option<T>,
+    ) -> Result<Outcome<T>, Error> {
+        let (outer, timer) = {
+            let mut turns = self.turns.borrow_mut();
+            let outer = turns.prepare_wait(key, wait);
+            (outer, deadline.map(|deadline| turns.timers.insert(deadline, Alarm::Wake(key))))
+        };
+        let result = loop {
+            let delivery = {
+                let mut turns = self.turns.borrow_mut();
+                if let Some(value) = done(&mut turns) {
+                    break Ok(Outcome::Done(value));
+                }
+                match turns.take_delivery(key) {
+                    None if timer.is_some_and(|timer| !turns.timers.is_pending(timer)) => break Ok(Outcome::TimedOut),
+                    None => {
+                        turns.begin_wait(key);
+                        None
+                    }
+                    delivery => delivery,
+                }
+            };
+            if let Some(delivery) = delivery {
+                break Err(delivery.to_error());
+            }
+            if let Err(error) = self.park(ruby, key) {
+                break Err(error);
+            }
+        };
+        let mut turns = self.turns.borrow_mut();
+        if let Some(timer) = timer {
+            turns.timers.cancel(timer);
+        }
+        turns.retract(key, Scope::Wait);
+        turns.end_wait(key, outer);
+        result
+    }
+
+    /// Gives the turn to the others, once round.
+    pub(super) fn yield_turn(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        let outer = {
+            let mut turns = self.turns.borrow_mut();
+            let outer = turns.prepare_wait(key, Wait::Turn);
+            turns.enqueue(key);
+            outer
+        };
+        let result = self.park(ruby, key);
+        let delivery = {
+            let mut turns = self.turns.borrow_mut();
+            turns.end_wait(key, outer);
+            if result.is_ok() { turns.take_delivery(key) } else { None }
+        };
+        match delivery {
+            Some(delivery) => Err(delivery.to_error()),
+            None => result,
+        }
+    }
+
+    /// To be called before an operation that may succeed at once: a fiber that never has to wait gives up its turn when
+    /// it has had its share.
+    pub(super) fn be_fair(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        if self.turns.borrow_mut().fairness.may_operate() {
+            return Ok(());
+        }
+        if self.turns.borrow().queued() == 0 {
+            self.poll(ruby, false)?;
+        }
+        self.yield_turn(ruby, key)
+    }
+
+    /// Has the backend do an operation and waits for its end. `None` says that the time was up before.
+    ///
+    /// Does not return before the kernel has given the operation's memory back, whatever is raised into the fiber.
+    ///
+    /// # Safety
+    /// The operation's memory is valid for as long as this call lasts.
+    pub(super) unsafe fn operate(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        operation: Operation,
+        deadline: Option<Instant>,
+    ) -> Result<Option<i32>, Error> {
+        // SAFETY: by this function's contract, and as it waits for the completion.
+        let token = unsafe { self.begin(key, operation) };
+        match self.wait(ruby, key, wait, deadline, |turns| turns.take_result(token)) {
+            Ok(Outcome::Done(result)) => Ok(Some(result)),
+            Ok(Outcome::TimedOut) => match self.end_early(ruby, key, wait, token) {
+                (result, Ok(())) if result == -libc::ECANCELED => Ok(None),
+                (result, Ok(())) => Ok(Some(result)),
+                (_, Err(error)) => Err(error),
+            },
+            Err(error) => match self.end_early(ruby, key, wait, token) {
+                (_, Ok(())) => Err(error),
+                (_, Err(later)) => Err(later),
+            },
+        }
+    }
+
+    /// Submits an operation.
+    ///
+    /// # Safety
+    /// The operation's memory is valid until [`Turns::take_result`] has given its result.
+    pub(super) unsafe fn begin(&self, key: FiberKey, operation: Operation) -> Token {
+        let token = self.turns.borrow_mut().begin_operation(key);
+        if let Some(reactor) = self.reactor.borrow_mut().as_mut() {
+            // SAFETY: by this function's contract.
+            unsafe { reactor.submit(token, operation) };
+        }
+        token
+    }
+
+    /// Cancels an operation and waits for its end, which comes soon. Returns its result, and what was raised into the
+    /// fiber meanwhile: nothing may go on before the kernel is done.
+    pub(super) fn end_early(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> (i32, Result<(), Error>) {
+        if let Some(reactor) = self.reactor.borrow_mut().as_mut() {
+            reactor.cancel(token);
+        }
+        let result = self.wait_unconditionally(ruby, key, wait, token);
+        let value = self.turns.borrow_mut().take_result(token).unwrap_or(-libc::ECANCELED);
+        (value, result)
+    }
+
+    /// Waits for the end of an operation that cannot be cancelled, or has been. What is raised into the fiber meanwhile
+    /// is returned when it is over; the last of several.
+    pub(super) fn wait_unconditionally(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        token: Token,
+    ) -> Result<(), Error> {
+        let mut raised = Ok(());
+        let outer = self.turns.borrow_mut().prepare_wait(key, wait);
+        loop {
+            {
+                let mut turns = self.turns.borrow_mut();
+                if turns.is_finished(token) {
+                    break;
+                }
+                turns.begin_wait(key);
+            }
+            if let Err(error) = self.park(ruby, key) {
+                raised = Err(error);
+            }
+        }
+        self.turns.borrow_mut().end_wait(key, outer);
+        raised
+    }
+
+    /// Has a worker thread do `job` and waits for its end. What is raised into the fiber meanwhile goes on at once; the
+    /// job is then left to itself, so it owns all that it works on.
+    pub(super) fn work(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        job: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Error> {
+        let Some((token, done)) = self.begin_work(key) else { return Ok(()) };
+        let job = move || {
+            // Sent when the job is over, even if it panics.
+            let _done = done;
+            job();
+        };
+        self.submit_work(job);
+        let result = self.wait(ruby, key, wait, None, |turns| turns.take_result(token));
+        if result.is_err() {
+            self.turns.borrow_mut().abandon_operation(token);
+        }
+        result.map(|_| ())
+    }
+
+    fn begin_work(&self, key: FiberKey) -> Option<(Token, Done)> {
+        let mailbox = self.reactor.borrow().as_ref()?.mailbox();
+        let token = self.turns.borrow_mut().begin_operation(key);
+        Some((token, Done { mailbox, token }))
+    }
+
+    fn submit_work(&self, job: impl FnOnce() + Send + 'static) {
+        let refused = self.reactor.borrow().as_ref().and_then(|reactor| reactor.workers().submit(job).err());
+        if let Some(job) = refused {
+            // No thread is to be had. Then this one does it; the fiber's result is the same, the others wait.
+            let mut job = Some(job);
+            let mut run = || job.take().into_iter().for_each(|job| job());
+            without_gvl(&mut run, &|| {});
+            run();
+        }
+    }
+}
+
+/// Posts the end of a job when it is dropped.
+struct Done {
+    mailbox: Arc<Mailbox>,
+    token: Token,
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        self.mailbox.post(Completion { token: self.token, result: 0 });
+    }
+}

@@ -1,0 +1,16 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+require_relative "heddle/version"
+
+# A source tree holds one build of the extension per Ruby side by side, as gems with prebuilt extensions do; an
+# installed gem holds the one that was built for its Ruby.
+build = File.join(__dir__, "heddle", RUBY_VERSION[/\d+\.\d+/], "heddle.#{RbConfig::CONFIG["DLEXT"]}")
+require File.exist?(build) ? build : "heddle/heddle"
+
+require_relative "heddle/scheduler"
+require_relative "heddle/process_wait"
+require_relative "heddle/select_now"
+require_relative "heddle/unhandled_error"
+require_relative "heddle/io_close" if RUBY_VERSION < "4.0"
+require_relative "heddle/run"
