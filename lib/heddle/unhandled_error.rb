@@ -8,11 +8,17 @@ module Heddle
     # @return [Boolean] whether the error is to end the thread as well (`Thread#abort_on_exception=`)
     def self.report(error, block)
       thread = Thread.current
-      if thread.report_on_exception
-        head = "#{describe(block)} terminated with exception (report_on_exception is true):\n"
-        $stderr.write(head + error.full_message(highlight: $stderr.tty?))
-      end
+      write("#{describe(block)} terminated with exception (report_on_exception is true):\n", error) if
+        thread.report_on_exception
       thread.abort_on_exception || Thread.abort_on_exception
+    end
+
+    def self.write(head, error)
+      tty = $stderr.respond_to?(:tty?) && $stderr.tty?
+      $stderr.write(head + error.full_message(highlight: tty))
+    rescue StandardError
+      # There is nobody left to tell. The other fibers are not to suffer for it.
+      nil
     end
 
     def self.describe(block)
@@ -20,7 +26,7 @@ module Heddle
       address = Fiber.current.inspect[/0x\h+/]
       "#<Fiber:#{address} #{file || "(native)"}:#{line} (resumed)>"
     end
-    private_class_method :describe
+    private_class_method :describe, :write
   end
   private_constant :UnhandledError
 end

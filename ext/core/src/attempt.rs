@@ -8,6 +8,9 @@ use std::os::fd::RawFd;
 
 use nix::errno::Errno;
 
+/// So many bytes fit into whatever poll(2) calls writable (`_POSIX_PIPE_BUF`); more might block.
+const ROOM_WHEN_WRITABLE: usize = 512;
+
 /// What became of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
@@ -74,7 +77,7 @@ pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, likely: Likely)
         Ok(count) => Attempt::Done(count),
         Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => {
             // SAFETY: by this function's contract.
-            look_first(fd, libc::POLLOUT, || unsafe { libc::write(fd, buffer.cast(), length) })
+            look_first(fd, libc::POLLOUT, || unsafe { libc::write(fd, buffer.cast(), length.min(ROOM_WHEN_WRITABLE)) })
         }
         Err(errno) => refused(errno, || is_file(fd)),
     }

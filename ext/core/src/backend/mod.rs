@@ -70,7 +70,7 @@ pub enum Operation {
         buffer: *mut u8,
         /// The size of `buffer`.
         length: usize,
-        /// Where in the file, or None for the descriptor's own position.
+        /// Where in the file, or None for the descriptor's own position. Of use for files only.
         offset: Option<u64>,
     },
     /// Write up to `length` bytes. Completes with their number.
@@ -116,7 +116,7 @@ pub trait Backend {
     fn cancel(&mut self, token: Token);
 
     /// Hands what was submitted to the kernel and waits for a completion, a wake-up, a signal or the end of `timeout`
-    /// (None: for as long as it takes), whichever comes first. Zero never blocks. Calls no Ruby, so it may be called
+    /// (None: for as long as it takes), whichever comes first; it may also return early. Zero never blocks. Calls no Ruby, so it may be called
     /// without the GVL.
     fn wait(&mut self, timeout: Option<Duration>) -> Result<()>;
 

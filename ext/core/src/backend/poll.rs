@@ -90,7 +90,7 @@ impl Poll {
     fn watch(&mut self, token: Token, fd: RawFd, work: Work) {
         match self.make_room(fd).and_then(|()| self.arm(fd, &work)) {
             Ok(()) => {
-                self.watches[fd as usize].waiters.push(Waiter { token, work });
+                self.watches[fd as usize].push(Waiter { token, work });
                 self.waiting.insert(token, fd);
             }
             Err(Errno::EPERM) => self.do_at_once(token, fd, work),
@@ -114,33 +114,31 @@ impl Poll {
         let watch = &mut self.watches[fd as usize];
         if watch.registered {
             let armed = self.selector.modify(fd, key, watch.interest() | work.interest());
-            if !says_file_is_gone(armed) {
-                armed?;
-            } else {
+            if says_file_is_gone(armed) {
                 // The number was closed, and maybe given to another file. Who waited for the old one cannot get it.
                 watch.forget_file();
                 self.fail_all(fd, Errno::EBADF);
+            } else {
+                armed?;
+                watch.key = key;
             }
         }
         let watch = &mut self.watches[fd as usize];
         // While a file is registered it cannot give its place to another one without the selector's noticing. So its
         // kind is found out once. epoll refuses files by itself; kqueue waits for their end to move.
-        if watch.kind.is_none() && (matches!(work, Work::Transfer(_)) || cfg!(not(target_os = "linux"))) {
-            watch.kind = Some(Kind::of(fd)?);
-        }
-        if watch.kind == Some(Kind::Storage) {
-            watch.forget_file();
+        let kind_matters = matches!(work, Work::Transfer(_)) || cfg!(not(target_os = "linux"));
+        let kind = if kind_matters && watch.kind.is_none() { Some(Kind::of(fd)?) } else { watch.kind };
+        if kind == Some(Kind::Storage) && kind_matters {
             return Err(Errno::EPERM);
         }
         if !watch.registered {
             match self.selector.add(fd, key, work.interest()) {
                 // It was closed here and came back, by way of a duplicate that kept the file open.
                 Err(Errno::EEXIST) => self.selector.modify(fd, key, work.interest())?,
-                other => other.inspect_err(|_| watch.forget_file())?,
+                other => other?,
             }
         }
-        watch.registered = true;
-        watch.key = key;
+        (watch.key, watch.registered, watch.kind) = (key, true, kind);
         Ok(())
     }
 
@@ -177,7 +175,7 @@ impl Poll {
         let fd = fd_of(key);
         let fresh = self.fresh_key(fd);
         let Some(watch) = self.watches.get_mut(fd as usize).filter(|watch| watch.key == key) else { return };
-        if watch.waiters.is_empty() {
+        if watch.is_idle() {
             return;
         }
         watch.key = fresh;

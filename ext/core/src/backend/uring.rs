@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
@@ -47,12 +48,19 @@ pub struct Uring {
     listening: bool,
 }
 
-struct Event(EventFd);
+/// The eventfd that ends a wait. Wakers share it with the backend, and may outlive that.
+struct Event {
+    fd: EventFd,
+    /// It belongs to the parent of this process.
+    abandoned: AtomicBool,
+}
 
-impl Notify for Event {
+impl Notify for Arc<Event> {
     fn notify(&self) {
-        // An eventfd's write fails only when its counter is full; then the reader has been woken long ago.
-        let _ = self.0.write(1);
+        if !self.abandoned.load(Ordering::Relaxed) {
+            // An eventfd's write fails only when its counter is full; then the reader has been woken long ago.
+            let _ = self.fd.write(1);
+        }
     }
 }
 
@@ -69,14 +77,13 @@ impl Uring {
         check_features(&ring)?;
         let eventfd = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| unavailable(format!("eventfd answers {errno}")))?;
-        let event = Arc::new(Event(eventfd));
-        let notify = Arc::clone(&event);
+        let event = Arc::new(Event { fd: eventfd, abandoned: AtomicBool::new(false) });
         Ok(Uring {
             ring: Some(ring),
             backlog: VecDeque::new(),
             in_flight: 0,
             interests: Vec::new(),
-            waker: Waker::new(SharedEvent(notify)),
+            waker: Waker::new(Arc::clone(&event)),
             event,
             wake_counter: Box::new(0),
             listening: false,
@@ -117,7 +124,7 @@ impl Uring {
         if !self.listening {
             self.listening = true;
             let counter: *mut u64 = &mut *self.wake_counter;
-            let fd = Fd(self.event.0.as_fd().as_raw_fd());
+            let fd = Fd(self.event.fd.as_fd().as_raw_fd());
             self.push(opcode::Read::new(fd, counter.cast(), size_of::<u64>() as u32).build().user_data(WAKE));
         }
     }
@@ -165,15 +172,6 @@ impl Uring {
     }
 }
 
-/// A second owner of the eventfd: wakers may outlive the backend.
-struct SharedEvent(Arc<Event>);
-
-impl Notify for SharedEvent {
-    fn notify(&self) {
-        self.0.notify();
-    }
-}
-
 impl Backend for Uring {
     fn name(&self) -> &'static str {
         "io_uring"
@@ -181,10 +179,7 @@ impl Backend for Uring {
 
     unsafe fn submit(&mut self, token: Token, operation: Operation) {
         let (entry, interest) = match operation {
-            // POLLIN, POLLPRI and POLLOUT have the values of Ruby's constants.
-            Operation::Ready { fd, interest } => {
-                (opcode::PollAdd::new(Fd(fd), u32::from(interest.0)).build(), interest)
-            }
+            Operation::Ready { fd, interest } => (opcode::PollAdd::new(Fd(fd), poll_events(interest)).build(), interest),
             Operation::Read { fd, buffer, length, offset } => {
                 let read = opcode::Read::new(Fd(fd), buffer, clamp(length));
                 (read.offset(offset.unwrap_or(CURRENT_POSITION)).build(), Interest::default())
@@ -259,6 +254,7 @@ impl Backend for Uring {
     }
 
     fn abandon(mut self: Box<Self>) {
+        self.event.abandoned.store(true, Ordering::Relaxed);
         // Unmapping and closing our copy of the ring leaves the parent's alone; cancelling would not.
         self.ring = None;
     }
@@ -277,6 +273,16 @@ fn result(entry: &cqueue::Entry, interest: Interest) -> i32 {
         events if events >= 0 && interest != Interest::default() => i32::from(ready(events, interest).0),
         result => result,
     }
+}
+
+/// The poll(2) events for an interest. POLLIN, POLLPRI and POLLOUT have the values of Ruby's constants.
+fn poll_events(interest: Interest) -> u32 {
+    let mut events = u32::from(interest.0);
+    if interest.intersects(Interest::PRIORITY) {
+        // io_uring does not look at POLLPRI alone when it is woken.
+        events |= libc::POLLRDBAND as u32;
+    }
+    events
 }
 
 /// Which of `interest` a mask of poll(2) events satisfies.

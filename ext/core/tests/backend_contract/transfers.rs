@@ -27,7 +27,6 @@ over_every_backend!(
     reading_what_is_open_for_writing_fails,
     a_file_is_read_and_written_at_its_position,
     a_file_is_read_and_written_at_an_offset,
-    a_pipe_has_no_offsets,
     a_directory_cannot_be_read,
     a_closed_descriptor_cannot_be_read,
     many_reads_of_a_file_complete_each_with_its_own,
@@ -213,14 +212,6 @@ fn a_file_is_read_and_written_at_an_offset(mut rig: Rig) {
     let mut content = [0; 12];
     file.read_exact_at(&mut content, 0).expect("read");
     assert_eq!(&content, b"Jello, world");
-}
-
-fn a_pipe_has_no_offsets(mut rig: Rig) {
-    let (reader, mut writer) = pipe().expect("pipe");
-    writer.write_all(b"hello").expect("write");
-    let mut buffer = Buffer::new(10);
-    rig.read(1, &reader, &mut buffer, Some(1));
-    assert_eq!(rig.next(), failed(1, Errno::ESPIPE));
 }
 
 fn a_directory_cannot_be_read(mut rig: Rig) {

@@ -44,6 +44,13 @@ pub fn make_exception(arguments: &[Held]) -> Error {
     }
 }
 
+/// `$!`: the exception that is on its way, if there is one.
+pub fn current(_: &Ruby) -> Option<Error> {
+    // SAFETY: called with the GVL; the result is an exception, or nil, or a number that stands for a jump.
+    let error = unsafe { Value::from_raw(rb_sys::rb_errinfo()) };
+    Exception::from_value(error).map(Error::from)
+}
+
 /// Leaves Rust by raising `error`.
 ///
 /// # Safety
@@ -56,6 +63,14 @@ pub unsafe fn raise(error: Error) -> ! {
 /// `Heddle::Stop`: ends a fiber, running its `ensure`. Private to Heddle, and no StandardError.
 pub fn stop_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
     heddle_class(ruby, "Stop")
+}
+
+/// IO::TimeoutError, as Ruby raises it.
+pub fn io_timeout(ruby: &Ruby) -> Error {
+    match ruby.class_io().const_get::<_, ExceptionClass>("TimeoutError") {
+        Ok(class) => Error::new(class, "Blocking operation timed out!"),
+        Err(error) => error,
+    }
 }
 
 /// FiberError, with a message.

@@ -1,6 +1,6 @@
 //! Threads.
 
-use magnus::{Error, Ruby, prelude::*};
+use magnus::{Error, Ruby, Value, prelude::*};
 
 use super::value::Held;
 
@@ -22,4 +22,9 @@ pub fn is_aborting(ruby: &Ruby) -> Result<bool, Error> {
 /// Raises `exception` in `thread`, as `Thread#raise` does.
 pub fn raise_into(thread: Held, exception: magnus::Value) -> Result<(), Error> {
     thread.get().funcall::<_, _, magnus::Value>("raise", (exception,)).map(|_| ())
+}
+
+/// Whether `value` is a thread that has not ended.
+pub fn is_running(ruby: &Ruby, value: Value) -> Result<bool, Error> {
+    if value.is_kind_of(ruby.class_thread()) { value.funcall("alive?", ()) } else { Ok(false) }
 }

@@ -1,5 +1,7 @@
 //! The fibers that the scheduler knows, and the state each is in.
 
+use std::os::fd::RawFd;
+
 use magnus::Error;
 use magnus::gc::Marker;
 use rustc_hash::FxHashMap;
@@ -116,8 +118,12 @@ pub struct Record {
     pub block: Option<Held>,
     /// How often `unblock` named it. Who blocks compares.
     pub unblocks: u32,
+    /// How often that was when its last hook ended.
+    pub unblocks_seen: u32,
     /// How often it has begun to wait.
     pub waits: u32,
+    /// The descriptor on which its last read or write answered EAGAIN: Ruby will wait for it next.
+    pub would_block: Option<RawFd>,
     /// It has been told to end.
     pub stopped: bool,
     /// Exceptions to raise, in order.
@@ -169,7 +175,9 @@ impl Fibers {
             blocking,
             block,
             unblocks: 0,
+            unblocks_seen: 0,
             waits: 0,
+            would_block: None,
             stopped: false,
             deliveries: Vec::new(),
             ticket: 0,

@@ -50,6 +50,8 @@ pub struct Scheduler {
     waker: RefCell<Option<heddle_core::waker::Waker>>,
     workers: RefCell<Option<Arc<WorkerPool>>>,
     owner: Cell<Option<Held>>,
+    /// The backend that was set up last; known to other threads, too, while the owner waits in the kernel.
+    backend_name: Cell<Option<&'static str>>,
     /// The thread that set up the backend; a ring is of use on that thread alone.
     opened_by: Cell<Option<Held>>,
     /// The process that all this belongs to; see [`fork`].
@@ -117,6 +119,7 @@ impl Drop for Visit<'_> {
         let mut turns = self.scheduler.turns.borrow_mut();
         let Some(record) = turns.fibers.get_mut(self.key) else { return };
         record.visits -= 1;
+        record.unblocks_seen = record.unblocks;
         if record.visits == 0 && !record.ours {
             if turns.has_turn(self.key) {
                 turns.drop_turn();
@@ -192,6 +195,7 @@ impl Scheduler {
         let workers =
             Arc::clone(self.workers.borrow_mut().get_or_insert_with(|| Arc::new(WorkerPool::new(options.workers))));
         let reactor = Reactor::new(options.backend, workers).map_err(|error| error::from_core(ruby, error))?;
+        self.backend_name.set(Some(reactor.backend_name()));
         *self.waker.borrow_mut() = Some(reactor.waker());
         *self.reactor.borrow_mut() = Some(reactor);
         self.opened_by.set(Some(thread::current()));
@@ -208,6 +212,8 @@ impl Scheduler {
             let mut turns = self.turns.borrow_mut();
             let survivor = turns.fibers.find(current);
             turns.forget_siblings(survivor);
+            // So that this hook takes the long way, which sets up a backend.
+            turns.drop_turn();
         }
         if let Some(reactor) = self.reactor.borrow_mut().take() {
             reactor.release(true);

@@ -59,7 +59,7 @@ impl Options {
         match std::env::var(BACKEND_VARIABLE) {
             Ok(name) if !name.is_empty() => {
                 options.backend = backend_named(&name).ok_or_else(|| {
-                    argument_error(ruby, format!("{BACKEND_VARIABLE} must be auto, io_uring or poll, not {name:?}"))
+                    argument_error(ruby, format!("{BACKEND_VARIABLE}={name}: must be auto, io_uring or poll"))
                 })?;
             }
             _ => {}

@@ -95,7 +95,7 @@ impl Transfer {
         match attempt {
             Attempt::Done(count) => Some(completion(Ok(count))),
             Attempt::WouldBlock => None,
-            // Something that tells when it is ready, is ready, and has positions: what /proc makes up as it is read.
+            // A device that has positions, tells when it is ready, and is ready.
             Attempt::NeedsOperation => Some(self.block(fd)),
             Attempt::Failed(errno) => Some(completion(Err(errno))),
         }

@@ -46,7 +46,8 @@ impl Waiting {
         if token >= self.descriptors.len() {
             self.descriptors.resize(token + 1, None);
         }
-        self.descriptors[token] = Some(fd);
+        let before = self.descriptors[token].replace(fd);
+        debug_assert!(before.is_none(), "token {token} names an operation under way");
         self.count += 1;
     }
 
@@ -81,13 +82,26 @@ pub struct Watch {
     /// Of the registered file, once it was needed.
     pub kind: Option<Kind>,
     /// In order of submission.
-    pub waiters: Vec<Waiter>,
+    waiters: Vec<Waiter>,
+    /// What they wait for, all together. May be more after one was removed, until the next event.
+    interest: Interest,
 }
 
 impl Watch {
     /// What there is to wait for.
     pub fn interest(&self) -> Interest {
-        self.waiters.iter().fold(Interest::default(), |all, waiter| all | waiter.work.interest())
+        self.interest
+    }
+
+    /// Whether nobody waits.
+    pub fn is_idle(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
+    /// Adds a waiter.
+    pub fn push(&mut self, waiter: Waiter) {
+        self.interest = self.interest | waiter.work.interest();
+        self.waiters.push(waiter);
     }
 
     /// Forgets a waiter.
@@ -95,6 +109,9 @@ impl Watch {
         // Hardly ever more than a few: a reader, a writer.
         if let Some(index) = self.waiters.iter().position(|waiter| waiter.token == token) {
             self.waiters.remove(index);
+        }
+        if self.waiters.is_empty() {
+            self.interest = Interest::default();
         }
     }
 
@@ -116,12 +133,14 @@ impl Watch {
             }
             result.is_none()
         });
+        self.interest = self.waiters.iter().fold(Interest::default(), |all, waiter| all | waiter.work.interest());
     }
 
     /// Completes everybody with an error.
     pub fn fail(&mut self, errno: Errno, done: &mut Vec<Completion>) {
         let failed = |waiter: Waiter| Completion { token: waiter.token, result: -(errno as i32) };
         done.extend(self.waiters.drain(..).map(failed));
+        self.interest = Interest::default();
     }
 
     /// The file is gone from this number, and so is all that was known of it.

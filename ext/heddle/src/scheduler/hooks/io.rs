@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use heddle_core::attempt::{self, Attempt, Likely};
 use heddle_core::{Interest, Operation};
-use magnus::{Error, Integer, Ruby, Value, prelude::*};
+use magnus::{Error, Integer, RString, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
 use crate::ruby::io_buffer::{self, Memory};
@@ -22,15 +22,17 @@ pub fn io_wait(ruby: &Ruby, scheduler: &Scheduler, io: Value, events: Value, tim
     let timeout = time::optional_interval(timeout)?;
     let visit = scheduler.enter(ruby)?;
     let fd = io::descriptor(io)?;
+    let in_transfer = timeout.is_none() && scheduler.take_would_block(visit.key) == Some(fd);
     let timeout = match timeout {
         Some(timeout) => Some(timeout),
         None => time::optional_interval(io::timeout(io)?)?,
     };
-    let ready = wait_ready(ruby, scheduler, visit.key, io, fd, interest, timeout)?;
-    Ok(match ready {
-        Some(ready) => ruby.integer_from_i64(i64::from(ready.0)).as_value(),
-        None => ruby.qfalse().as_value(),
-    })
+    match wait_ready(ruby, scheduler, visit.key, io, fd, interest, timeout)? {
+        Some(ready) => Ok(ruby.integer_from_i64(i64::from(ready.0)).as_value()),
+        // Told 'false', Ruby 3.3 raises EAGAIN out of `IO#read`; without a scheduler it raises this.
+        None if in_transfer => Err(error::io_timeout(ruby)),
+        None => Ok(ruby.qfalse().as_value()),
+    }
 }
 
 /// Reads at the IO's position. Bytes, 0 at the end, or `-errno`.
@@ -86,6 +88,36 @@ pub fn io_pwrite(
     match position(from)? {
         Some(from) => transfer(ruby, scheduler, io, Direction::Write, buffer, Extent::new(length, offset), Some(from)),
         None => Ok(negated(Errno::EINVAL)),
+    }
+}
+
+/// `IO#pwrite` on Ruby 3.3 and 3.4, where the hook must not be used: see `lib/heddle/io_pwrite.rb`.
+pub fn write_at(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    io: Value,
+    string: RString,
+    from: Integer,
+) -> Result<usize, Error> {
+    let from = position(from)?.ok_or_else(|| error::system_call(ruby, Errno::EINVAL, "pwrite"))?;
+    let visit = scheduler.enter(ruby)?;
+    scheduler.be_fair(ruby, visit.key)?;
+    let fd = io::descriptor(io)?;
+    // A frozen copy shares the bytes, and nobody can change them while the fiber waits.
+    let string = RString::new_frozen(string);
+    // SAFETY: the string is on this stack, so it is neither freed nor moved, and it is frozen.
+    let bytes = unsafe { string.as_slice() };
+    let memory = Memory { base: bytes.as_ptr().cast_mut(), size: bytes.len() };
+    // SAFETY: as above; `memory` is only read.
+    let mut result = unsafe { attempt(Direction::Write, fd, memory, Some(from), Likely::Other) };
+    if result == Attempt::NeedsOperation {
+        // SAFETY: as above, and the call does not return before the operation is over.
+        result = unsafe { operate(ruby, scheduler, visit.key, Direction::Write, fd, memory, Some(from))? };
+    }
+    match result {
+        Attempt::Done(count) => Ok(count),
+        Attempt::Failed(errno) => Err(error::system_call(ruby, errno, "pwrite")),
+        Attempt::WouldBlock | Attempt::NeedsOperation => Err(error::system_call(ruby, Errno::EAGAIN, "pwrite")),
     }
 }
 
@@ -152,7 +184,10 @@ fn transfer(
                 }
             }
             Attempt::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
-            Attempt::WouldBlock | Attempt::NeedsOperation if extent.least == 0 => return Ok(negated(Errno::EAGAIN)),
+            Attempt::WouldBlock | Attempt::NeedsOperation if extent.least == 0 => {
+                scheduler.set_would_block(visit.key, fd);
+                return Ok(negated(Errno::EAGAIN));
+            }
             Attempt::WouldBlock | Attempt::NeedsOperation => {
                 let interest = if direction == Direction::Read { Interest::READABLE } else { Interest::WRITABLE };
                 let timeout = time::optional_interval(io::timeout(io)?)?;
@@ -161,6 +196,18 @@ fn transfer(
                 }
             }
         }
+    }
+}
+
+impl Scheduler {
+    fn set_would_block(&self, key: FiberKey, fd: RawFd) {
+        if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
+            record.would_block = Some(fd);
+        }
+    }
+
+    fn take_would_block(&self, key: FiberKey) -> Option<RawFd> {
+        self.turns.borrow_mut().fibers.get_mut(key)?.would_block.take()
     }
 }
 

@@ -96,7 +96,7 @@ fn finish(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
         return Ok(());
     }
     let visit = scheduler.enter(ruby)?;
-    if thread::is_aborting(ruby)? {
+    if thread::is_aborting(ruby)? || is_interrupted(ruby) {
         return cancel(ruby, scheduler, visit.key);
     }
     match drain(ruby, scheduler, visit.key) {
@@ -106,6 +106,11 @@ fn finish(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
             Err(error)
         }
     }
+}
+
+/// Whether the scheduler is closed because of Ctrl-C, or another signal that nobody has taken.
+fn is_interrupted(ruby: &Ruby) -> bool {
+    error::current(ruby).is_some_and(|error| error.is_kind_of(ruby.exception_signal()))
 }
 
 /// Waits until all others have ended. An `exit` in one of them waits for the rest; everything else that is raised here
@@ -147,5 +152,7 @@ impl Scheduler {
         let mut turns = self.turns.borrow_mut();
         let survivor = turns.running().map(|(_, key)| key);
         turns.forget_siblings(survivor);
+        // So that a later hook takes the long way, which sets up a backend.
+        turns.drop_turn();
     }
 }

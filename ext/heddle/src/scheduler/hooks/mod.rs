@@ -14,7 +14,7 @@ mod sleeping;
 mod timeout;
 
 use magnus::typed_data::Obj;
-use magnus::{Error, Module, Object, RModule, RString, Ruby, Value, function, method, prelude::*};
+use magnus::{Error, Module, Object, RModule, RString, Ruby, Symbol, Value, function, method, prelude::*};
 
 use super::Scheduler;
 use super::options::Options;
@@ -47,6 +47,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("io_write", method!(io::io_write, 4))?;
     class.define_method("io_pread", method!(io::io_pread, 5))?;
     class.define_method("io_pwrite", method!(io::io_pwrite, 5))?;
+    class.define_private_method("write_at", method!(io::write_at, 3))?;
     class.define_method("io_select", method!(select::io_select, -1))?;
     class.define_method("io_close", method!(closing::io_close, 1))?;
 
@@ -65,20 +66,16 @@ fn initialize(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result
     scheduler.open(ruby)
 }
 
-fn backend(ruby: &Ruby, scheduler: &Scheduler) -> Result<magnus::Symbol, Error> {
-    scheduler.open(ruby)?;
-    let name = scheduler.reactor.borrow().as_ref().map_or("none", |reactor| reactor.backend_name());
-    Ok(ruby.to_symbol(name))
+fn backend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Option<Symbol>, Error> {
+    if scheduler.backend_name.get().is_none() {
+        scheduler.open(ruby)?;
+    }
+    Ok(scheduler.backend_name.get().map(|name| ruby.to_symbol(name)))
 }
 
 fn inspect(_: &Ruby, scheduler: Obj<Scheduler>) -> Result<String, Error> {
-    let backend = match scheduler.reactor.try_borrow() {
-        Ok(reactor) => reactor.as_ref().map_or("closed", |reactor| reactor.backend_name()),
-        // Called from another thread, while the owner waits in the kernel.
-        Err(_) => "waiting",
-    };
+    let backend = scheduler.backend_name.get().unwrap_or("none");
     let summary = scheduler.turns.borrow().summary();
-    let name =
-        RString::from_value(any_to_s(scheduler.as_value())?).map_or(Ok(String::new()), |name| name.to_string())?;
+    let name = RString::from_value(any_to_s(scheduler.as_value())?).map_or(Ok(String::new()), |name| name.to_string())?;
     Ok(format!("{} backend={backend} {summary}>", name.trim_end_matches('>')))
 }

@@ -1,21 +1,40 @@
 //! `block`, `unblock`, `kernel_sleep`, `yield`: waiting for time, or for what other fibers and threads do.
 
-use magnus::scan_args::scan_args;
-use magnus::{Error, Ruby, Value, prelude::*};
+use std::time::Instant;
 
-use crate::ruby::time;
+use magnus::scan_args::scan_args;
+use magnus::{Error, Ruby, Value};
+
 use crate::ruby::value::Held;
+use crate::ruby::{thread, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::{Outcome, deadline_after};
 
 /// Mutex, Queue, Thread#join and the like. True if woken, false if the time was up.
+///
+/// An `unblock` that came since the fiber's last hook counts, too: Ruby puts the fiber on a list of waiters first, and
+/// whatever happens before it calls this must not lose the wake-up.
 pub fn block(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<bool, Error> {
     let (blocker, timeout) = scan_args::<(Value,), (Option<Value>,), (), (), (), ()>(arguments)
         .map(|arguments| (arguments.required.0, arguments.optional.0))?;
     let visit = scheduler.enter(ruby)?;
-    wait_for_unblock(ruby, scheduler, visit.key, Wait::Block(Held::new(blocker)), timeout)
+    let mut seen = scheduler.turns.borrow().fibers.get(visit.key).map_or(0, |record| record.unblocks_seen);
+    let deadline = match timeout {
+        Some(timeout) => deadline_after(time::optional_interval(timeout)?),
+        None => None,
+    };
+    let wait = Wait::Block(Held::new(blocker));
+    loop {
+        let woken = wait_for_unblock(ruby, scheduler, visit.key, wait, seen, deadline)?;
+        // Ruby 3.3 and 3.4 take any end of this wait for the thread's, so a wake-up that meant something else must not
+        // end it.
+        if !woken || !thread::is_running(ruby, blocker)? {
+            return Ok(woken);
+        }
+        seen = scheduler.turns.borrow().fibers.get(visit.key).map_or(0, |record| record.unblocks);
+    }
 }
 
 /// From any thread, and from trap handlers.
@@ -29,7 +48,17 @@ pub fn unblock(_: &Ruby, scheduler: &Scheduler, _blocker: Value, fiber: Value) {
 pub fn kernel_sleep(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<bool, Error> {
     let (duration,) = scan_args::<(), (Option<Value>,), (), (), (), ()>(arguments)?.optional;
     let visit = scheduler.enter(ruby)?;
-    wait_for_unblock(ruby, scheduler, visit.key, Wait::Sleep, duration)
+    // Counted before the duration (a Rational, a user's class) is converted, since that may run anything.
+    let seen = scheduler.turns.borrow().fibers.get(visit.key).map_or(0, |record| record.unblocks);
+    let duration = match duration {
+        Some(duration) => time::optional_interval(duration)?,
+        None => None,
+    };
+    if duration.is_some_and(|duration| duration.is_zero()) {
+        scheduler.yield_turn(ruby, visit.key)?;
+        return Ok(true);
+    }
+    wait_for_unblock(ruby, scheduler, visit.key, Wait::Sleep, seen, deadline_after(duration))
 }
 
 /// Lets the others have a turn.
@@ -38,27 +67,17 @@ pub fn yield_turn(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     scheduler.yield_turn(ruby, visit.key)
 }
 
+/// Waits until the fiber has been unblocked more than `seen` times.
 fn wait_for_unblock(
     ruby: &Ruby,
     scheduler: &Scheduler,
     key: FiberKey,
     wait: Wait,
-    timeout: Option<Value>,
+    seen: u32,
+    deadline: Option<Instant>,
 ) -> Result<bool, Error> {
-    // Ruby has put this fiber on a list of waiters already: an `unblock` counts from here on, even one that comes while
-    // `timeout` (a Rational, a user's class) is being converted.
-    let unblocks = move |scheduler: &Scheduler| scheduler.turns.borrow().fibers.get(key).map(|record| record.unblocks);
-    let before = unblocks(scheduler);
-    let timeout = match timeout {
-        Some(timeout) if !timeout.is_nil() => Some(time::interval(timeout)?),
-        _ => None,
-    };
-    if timeout.is_some_and(|timeout| timeout.is_zero()) {
-        scheduler.yield_turn(ruby, key)?;
-        return Ok(unblocks(scheduler) != before);
-    }
-    let outcome = scheduler.wait(ruby, key, wait, deadline_after(timeout), |turns| {
-        (turns.fibers.get(key).map(|record| record.unblocks) != before).then_some(())
+    let outcome = scheduler.wait(ruby, key, wait, deadline, |turns| {
+        turns.fibers.get(key).is_none_or(|record| record.unblocks != seen).then_some(())
     })?;
     Ok(outcome == Outcome::Done(()))
 }

@@ -1,0 +1,90 @@
+# shellcheck shell=bash
+# Brings Ruby 3.3 and 3.4 to a Debian 12, whose own Ruby is 3.1. To be sourced.
+#
+# They come from Debian's testing and experimental suites, with the gems as Debian packages, so that no gem registry is
+# needed. Nothing else on the machine moves to those suites, since they are pinned below everything that is installed.
+
+debian_release=bookworm
+newer_suites=(forky experimental)
+pin_priority=90
+
+sources_dir=/etc/apt/sources.list.d
+pin_file=/etc/apt/preferences.d/heddle
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# libclang: bindgen can't read Ruby 3.4's headers with Debian 12's LLVM 14.
+forky_packages=(ruby3.3 ruby3.3-dev ruby-rspec rake ruby-rb-sys ruby-benchmark-ips bundler rubocop
+  ruby-async ruby-io-event libclang-dev make)
+experimental_packages=(ruby3.4 ruby3.4-dev)
+
+# --force-overwrite: a file moved between Debian's OpenSSL packages.
+apt_options=(-y -qq --no-install-recommends -o Dpkg::Options::=--force-overwrite -o Dpkg::Use-Pty=0
+  -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+
+sources_file() {
+  echo "$sources_dir/heddle-$1.sources"
+}
+
+# Whether an earlier run has set this machine up, maybe not to the end.
+debian_begun() {
+  [[ -e $(sources_file "${newer_suites[0]}") ]]
+}
+
+debian_mirror() {
+  # shellcheck disable=SC2016 # apt fills these in
+  apt-get indextargets --format '$(SITE) $(ORIGIN) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
+    awk -v release="$debian_release" '$2 == "Debian" && $3 == release && $4 == "main" && !site { site = $1 }
+      END { if (!site) exit 1; print site }'
+}
+
+# Only root on a Debian 12 may be set up this way. The release is read off apt's sources: the packages from testing
+# bring a newer /etc/os-release with them.
+debian_can_be_set_up() {
+  [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null && grep -qx 'ID=debian' /etc/os-release || return 1
+  # apt knows whose its sources are only from the lists it has fetched.
+  debian_mirror >/dev/null || { apt_get_quietly update && debian_mirror >/dev/null; }
+}
+
+debian_packages_missing() {
+  local package
+  for package in "${forky_packages[@]}" "${experimental_packages[@]}"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || return 0
+  done
+  return 1
+}
+
+write_apt_sources() {
+  local mirror=$1 suite
+  for suite in "${newer_suites[@]}"; do
+    printf '%s\n' 'Types: deb' "URIs: $mirror" "Suites: $suite" 'Components: main' "Signed-By: $keyring" \
+      >"$(sources_file "$suite")"
+  done
+  # A suite is known by its codename (n) or its archive name (a), and experimental's codename is another.
+  for suite in "${newer_suites[@]}"; do
+    printf '%s\n' 'Package: *' "Pin: release n=$suite" "Pin-Priority: $pin_priority" '' \
+      'Package: *' "Pin: release a=$suite" "Pin-Priority: $pin_priority" ''
+  done >"$pin_file"
+}
+
+# Hundreds of lines about packages are of interest only if it fails.
+apt_get_quietly() {
+  local log
+  log=$(mktemp)
+  DEBIAN_FRONTEND=noninteractive apt-get "${apt_options[@]}" "$@" >"$log" 2>&1 </dev/null || {
+    cat "$log" >&2
+    return 1
+  }
+  rm "$log"
+}
+
+set_up_debian() {
+  debian_packages_missing || return 0
+  debian_can_be_set_up || { echo "apt has no sources of Debian $debian_release" >&2; return 1; }
+  echo "Installing Ruby 3.3 and 3.4 from Debian's ${newer_suites[*]}; this takes a minute"
+  write_apt_sources "$(debian_mirror)"
+  # An earlier run may have been cut off halfway.
+  dpkg --configure -a >/dev/null
+  apt_get_quietly update
+  apt_get_quietly install -t forky "${forky_packages[@]}"
+  apt_get_quietly install -t experimental "${experimental_packages[@]}"
+}

@@ -1,0 +1,54 @@
+# shellcheck shell=bash
+# Finds the Rubies that Heddle can be built with, and runs gems' commands on them. To be sourced, with the project's
+# root as the working directory.
+
+oldest_ruby=3.3
+
+# What bin/test and bin/demo load; the Gemfile has what is needed on one Ruby only, as RuboCop.
+# shellcheck disable=SC2034 # it is for those who source this
+specs_gemfile=gemfiles/specs.gemfile
+
+# Prints the Ruby's ABI version, as 3.3, if Heddle can be built with it; fails otherwise.
+usable_ruby() {
+  "$1" -rrubygems -e '
+    exit false unless RUBY_ENGINE == "ruby" && Gem::Version.new(RUBY_VERSION) >= Gem::Version.new(ARGV.fetch(0))
+    exit false unless File.exist?(File.join(RbConfig::CONFIG["rubyhdrdir"], "ruby.h"))
+    begin
+      require "bundler"
+    rescue LoadError
+      exit false
+    end
+    puts RUBY_VERSION[/\d+\.\d+/]
+  ' "$oldest_ruby" 2>/dev/null
+}
+
+# Prints one usable Ruby per line, one for each ABI version. `ruby` goes first, as it is the one the user chose; then
+# those with a version in their name, as Debian has them. HEDDLE_RUBIES, a list of paths, overrides the search.
+find_rubies() {
+  local candidates seen=" " candidate abi
+  if [[ -n ${HEDDLE_RUBIES:-} ]]; then
+    read -ra candidates <<<"$HEDDLE_RUBIES"
+  else
+    mapfile -t candidates < <(echo ruby; compgen -c ruby | grep -xE 'ruby[0-9]+\.[0-9]+' | sort -uV)
+  fi
+  for candidate in "${candidates[@]}"; do
+    abi=$(usable_ruby "$candidate") || continue
+    [[ $seen == *" $abi "* ]] && continue
+    seen+="$abi "
+    command -v "$candidate"
+  done
+}
+
+# run_bundle RUBY ARGUMENTS...: a bare `bundle` would run on whichever Ruby its first line names.
+run_bundle() {
+  local ruby=$1
+  shift
+  BUNDLE_SILENCE_ROOT_WARNING=1 "$ruby" -e 'load Gem.bin_path("bundler", "bundle")' "$@"
+}
+
+# run_rake RUBY GEMFILE TASKS...
+run_rake() {
+  local ruby=$1 gemfile=$2
+  shift 2
+  BUNDLE_GEMFILE=$gemfile "$ruby" -rbundler/setup -e 'load Gem.bin_path("rake", "rake")' "$@"
+}

@@ -1,0 +1,229 @@
+# frozen_string_literal: true
+
+# What bin/demo shows, in about five seconds: many slow requests that take as long as one, a thousand connections that
+# cost next to nothing, ten thousand timers. All of it is measured while you watch, on real sockets of this machine.
+#
+#   ruby -Ilib examples/demo.rb
+
+require "etc"
+require "heddle"
+require "net/http"
+require "socket"
+
+REQUESTS = 100
+REALLY_ONE_AFTER_ANOTHER = 3
+DELAY = 0.5
+CONNECTIONS = 1_000
+ROUND_TRIPS = 500
+TIMERS = 10_000
+
+# rubocop:disable Style/OneClassPerFile -- it is read from top to bottom
+
+# Servers in a process of their own, so that they don't share in what is measured.
+class Servers
+  attr_reader :http, :echo
+
+  def initialize
+    @listeners = Array.new(2) { TCPServer.new("127.0.0.1", 0) }
+    @http, @echo = @listeners.map { |listener| listener.addr[1] }
+    lifeline, @writer = IO.pipe
+    @pid = fork { run(lifeline) }
+    [lifeline, *@listeners].each(&:close)
+  end
+
+  def stop
+    @writer.close
+    Process.wait(@pid)
+  end
+
+  private
+
+  def run(lifeline)
+    # Ctrl-C is for the parent. When that is gone, however it went, the pipe ends.
+    trap(:INT, "IGNORE")
+    @writer.close
+    Heddle.run do
+      Fiber.schedule { accept(@listeners[0]) { |client| answer_slowly(client) } }
+      Fiber.schedule { accept(@listeners[1]) { |client| echo_lines(client) } }
+      lifeline.read
+      exit!(true)
+    end
+  end
+
+  def accept(listener)
+    loop do
+      client = listener.accept
+      Fiber.schedule do
+        yield client
+      ensure
+        client.close
+      end
+    end
+  end
+
+  def answer_slowly(client)
+    nil until client.gets.chomp.empty?
+    sleep DELAY
+    client.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+  end
+
+  def echo_lines(client)
+    while (line = client.gets)
+      client.write(line)
+    end
+  end
+end
+
+# Prints a table, in colours if somebody is looking.
+class Board
+  BAR = 40
+
+  def title(text)
+    puts "", style(1, text)
+  end
+
+  def row(name, value, remark = nil)
+    puts "  #{name.ljust(22)} #{style(36, value.rjust(9))}  #{style(2, remark.to_s)}".rstrip
+  end
+
+  def seconds(name, seconds, longest, remark = nil)
+    bar = "#" * (BAR * seconds / longest).ceil
+    row(name, format("%.2f s", seconds), [bar, remark].compact.join("  "))
+  end
+
+  private
+
+  def style(code, text)
+    $stdout.tty? && !text.empty? ? "\e[#{code}m#{text}\e[0m" : text
+  end
+end
+
+class Demo
+  def initialize(servers, board)
+    @servers = servers
+    @board = board
+    @url = URI("http://127.0.0.1:#{servers.http}/")
+  end
+
+  def run
+    requests
+    connections
+    timers
+  end
+
+  private
+
+  def requests
+    @board.title("#{REQUESTS} HTTP requests to a server that takes #{DELAY} s for each")
+    alone = seconds { REALLY_ONE_AFTER_ANOTHER.times { get } } / REALLY_ONE_AFTER_ANOTHER
+    total = alone * REQUESTS
+    @board.seconds("one after another", total, total, "reckoned from #{REALLY_ONE_AFTER_ANOTHER}")
+    @board.seconds("#{REQUESTS} threads", seconds { Array.new(REQUESTS) { Thread.new { get } }.each(&:join) }, total)
+    @board.seconds("#{REQUESTS} fibers on Heddle", seconds { on_fibers(REQUESTS) { get } }, total)
+  end
+
+  def get
+    body = Net::HTTP.get(@url)
+    raise "The server answered #{body.inspect}" unless body == "hello"
+  end
+
+  def on_fibers(number, &)
+    Heddle.run { number.times { Fiber.schedule(&) } }
+  end
+
+  def connections
+    allow_files(CONNECTIONS * 2)
+    @board.title("#{grouped(CONNECTIONS)} connections, a fiber for each")
+    Heddle.run do
+      before = memory
+      sockets = []
+      @board.row("opened in", milliseconds(seconds { open_connections(sockets) }))
+      @board.row("memory for each", format("%.0f KiB", (memory - before) / CONNECTIONS), "with its fiber") if before
+      @board.row("CPU while they idle", format("%.1f %%", idle_cpu * 100))
+      show_round_trips(round_trips.sort)
+      # The server closes its side then, and the fiber that waits sees the end.
+      sockets.each { |socket| socket.shutdown(:WR) }
+    end
+  end
+
+  def open_connections(sockets)
+    opened = Queue.new
+    CONNECTIONS.times do
+      Fiber.schedule do
+        TCPSocket.open("127.0.0.1", @servers.echo) do |socket|
+          sockets << socket
+          opened << true
+          socket.gets
+        end
+      end
+    end
+    CONNECTIONS.times { opened.pop }
+  end
+
+  def round_trips
+    TCPSocket.open("127.0.0.1", @servers.echo) do |socket|
+      Array.new(ROUND_TRIPS) do
+        seconds do
+          socket.write("there and back\n")
+          socket.gets
+        end
+      end
+    end
+  end
+
+  def show_round_trips(sorted)
+    @board.row("an echo among them", milliseconds(sorted[sorted.size / 2]),
+               "median; 99 of 100 within #{milliseconds(sorted[sorted.size * 99 / 100])}")
+  end
+
+  def timers
+    @board.title("#{grouped(TIMERS)} fibers that sleep #{DELAY} s")
+    elapsed = seconds { on_fibers(TIMERS) { sleep DELAY } }
+    @board.row("all done after", format("%.2f s", elapsed), "from the first one's start to the last one's end")
+  end
+
+  def seconds(clock = Process::CLOCK_MONOTONIC)
+    started = Process.clock_gettime(clock)
+    yield
+    Process.clock_gettime(clock) - started
+  end
+
+  def idle_cpu
+    seconds(Process::CLOCK_PROCESS_CPUTIME_ID) { sleep 1 }
+  end
+
+  # KiB, or nil where the system doesn't tell.
+  def memory
+    File.read("/proc/self/status")[/^VmRSS:\s*(\d+)/, 1].to_f
+  rescue SystemCallError
+    nil
+  end
+
+  # Some systems allow only a few open files, unless asked for more.
+  def allow_files(number)
+    soft, hard = Process.getrlimit(:NOFILE)
+    Process.setrlimit(:NOFILE, [number, hard].min, hard) if soft < number
+  end
+
+  def milliseconds(seconds)
+    format("%.2f ms", seconds * 1000)
+  end
+
+  def grouped(number)
+    number.to_s.reverse.scan(/\d{1,3}/).join(",").reverse
+  end
+end
+
+# rubocop:enable Style/OneClassPerFile
+
+backend = Heddle.run { Fiber.scheduler.backend }
+puts "Heddle #{Heddle::VERSION} on Ruby #{RUBY_VERSION}, backend #{backend}, #{Etc.nprocessors} cores"
+
+servers = Servers.new
+begin
+  Demo.new(servers, Board.new).run
+rescue Interrupt
+  puts "", "Stopped."
+ensure
+  servers.stop
+end

@@ -1,0 +1,219 @@
+//! What the poll backend does with files: others read and write them for it.
+
+use std::fs::File;
+use std::io::{PipeReader, PipeWriter, Write, pipe};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use heddle_core::backend::poll::Poll;
+use heddle_core::workers::WorkerPool;
+use heddle_core::{Backend, Completion, Interest, Operation, Token};
+use nix::errno::Errno;
+
+/// Ends a test that would otherwise hang.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A backend whose only worker thread is occupied until the sender is dropped.
+fn poll_with_occupied_worker() -> (Poll, Sender<()>) {
+    let workers = Arc::new(WorkerPool::new(1));
+    let (release, released) = channel::<()>();
+    let occupied = workers.submit(move || {
+        let _ = released.recv();
+    });
+    assert!(occupied.is_ok(), "a thread could be started");
+    (Poll::new(workers).expect("poll"), release)
+}
+
+fn file(content: &[u8]) -> File {
+    use std::sync::atomic::AtomicUsize;
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("heddle-workers-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let path = std::env::temp_dir().join(name);
+    let file = File::options().read(true).write(true).create_new(true).open(&path);
+    let file = file.expect("a file in the temporary directory");
+    std::fs::remove_file(path).expect("its name removed");
+    file.write_all_at(content, 0).expect("its content");
+    file
+}
+
+/// The buffer is leaked, so it outlives whatever the backend does.
+fn read(poll: &mut Poll, token: Token, fd: &impl AsRawFd, length: usize) -> &'static [u8] {
+    let buffer: &'static mut [u8] = vec![b'.'; length].leak();
+    let operation = Operation::Read { fd: fd.as_raw_fd(), buffer: buffer.as_mut_ptr(), length, offset: Some(0) };
+    // SAFETY: the buffer lives for ever, and is looked at only after the completion or the end of the backend.
+    unsafe { poll.submit(token, operation) };
+    buffer
+}
+
+fn next(poll: &mut Poll) -> Completion {
+    let deadline = Instant::now() + PATIENCE;
+    let mut completions = Vec::new();
+    loop {
+        poll.completions(&mut completions);
+        if let Some(&completion) = completions.first() {
+            assert_eq!(completions.len(), 1);
+            return completion;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        assert!(!left.is_zero(), "no completion came");
+        poll.wait(Some(left)).expect("wait");
+    }
+}
+
+fn waiting_reader(poll: &mut Poll, token: Token) -> (PipeReader, PipeWriter) {
+    let (reader, writer) = pipe().expect("pipe");
+    // SAFETY: there is no buffer.
+    unsafe { poll.submit(token, Operation::Ready { fd: reader.as_raw_fd(), interest: Interest::READABLE }) };
+    (reader, writer)
+}
+
+#[test]
+fn a_file_that_takes_its_time_holds_up_nobody_else() {
+    let (mut poll, release) = poll_with_occupied_worker();
+    let file = file(b"content");
+    read(&mut poll, 1, &file, 7);
+    let (_reader, mut writer) = waiting_reader(&mut poll, 2);
+    writer.write_all(b"x").expect("write");
+    assert_eq!(next(&mut poll), Completion { token: 2, result: 1 });
+    assert!(!poll.is_idle());
+    drop(release);
+    assert_eq!(next(&mut poll), Completion { token: 1, result: 7 });
+    assert!(poll.is_idle());
+}
+
+#[test]
+fn a_read_that_a_worker_has_cannot_be_cancelled() {
+    let (mut poll, release) = poll_with_occupied_worker();
+    let file = file(b"content");
+    let buffer = read(&mut poll, 1, &file, 7);
+    poll.cancel(1);
+    poll.wait(Some(Duration::ZERO)).expect("wait");
+    let mut completions = Vec::new();
+    poll.completions(&mut completions);
+    assert_eq!(completions, []);
+    drop(release);
+    assert_eq!(next(&mut poll), Completion { token: 1, result: 7 });
+    assert_eq!(buffer, b"content");
+}
+
+#[test]
+fn a_file_is_read_even_if_its_number_is_another_files_by_then() {
+    let (mut poll, release) = poll_with_occupied_worker();
+    let mut number = OwnedFd::from(file(b"old"));
+    let buffer = read(&mut poll, 1, &number, 3);
+    nix::unistd::dup2(file(b"new"), &mut number).expect("dup2");
+    drop(release);
+    assert_eq!(next(&mut poll), Completion { token: 1, result: 3 });
+    assert_eq!(buffer, b"old");
+}
+
+#[test]
+fn a_result_ends_a_wait_that_nobody_armed() {
+    let (mut poll, release) = poll_with_occupied_worker();
+    let file = file(b"content");
+    read(&mut poll, 1, &file, 7);
+    let releasing = std::thread::spawn(move || drop(release));
+    poll.wait(None).expect("wait");
+    assert_eq!(next(&mut poll), Completion { token: 1, result: 7 });
+    releasing.join().expect("thread");
+}
+
+#[test]
+fn more_reads_than_there_are_descriptors_to_spare_are_done_in_place() {
+    let (mut poll, release) = poll_with_occupied_worker();
+    let file = file(b"content");
+    for token in 0..1_000 {
+        read(&mut poll, token, &file, 7);
+    }
+    let mut completions = Vec::new();
+    poll.completions(&mut completions);
+    assert!(!completions.is_empty(), "some are done though no worker is free");
+    drop(release);
+    while !poll.is_idle() {
+        poll.wait(Some(PATIENCE)).expect("wait");
+        poll.completions(&mut completions);
+    }
+    completions.sort_unstable_by_key(|completion| completion.token);
+    let expected: Vec<_> = (0..1_000).map(|token| Completion { token, result: 7 }).collect();
+    assert!(completions == expected, "each completes once");
+}
+
+#[test]
+fn dropping_the_backend_waits_for_reads_that_own_buffers() {
+    let (mut poll, release) = poll_with_occupied_worker();
+    let file = file(b"content");
+    let buffer = read(&mut poll, 1, &file, 7);
+    // Ready all the time: that must not matter.
+    let (_reader, mut writer) = waiting_reader(&mut poll, 2);
+    writer.write_all(b"x").expect("write");
+    static RELEASED: AtomicBool = AtomicBool::new(false);
+    let releasing = std::thread::spawn(move || {
+        RELEASED.store(true, Ordering::SeqCst);
+        drop(release);
+    });
+    drop(poll);
+    assert!(RELEASED.load(Ordering::SeqCst), "the backend outlived the read");
+    assert_eq!(buffer, b"content");
+    releasing.join().expect("thread");
+}
+
+/// FUSE's files are like that, too.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_tells_when_it_is_ready_is_read_by_a_worker_nevertheless() {
+    let (mut poll, release) = poll_with_occupied_worker();
+    let mounts = File::open("/proc/self/mounts").expect("/proc");
+    // SAFETY: there is no buffer.
+    unsafe { poll.submit(1, Operation::Ready { fd: mounts.as_raw_fd(), interest: Interest::PRIORITY }) };
+    read(&mut poll, 2, &mounts, 1);
+    // SAFETY: as above.
+    unsafe { poll.submit(3, Operation::Ready { fd: mounts.as_raw_fd(), interest: Interest::READABLE }) };
+    assert_eq!(next(&mut poll), Completion { token: 3, result: 1 });
+    drop(release);
+    assert_eq!(next(&mut poll), Completion { token: 2, result: 1 });
+    poll.cancel(1);
+    assert_eq!(next(&mut poll), Completion { token: 1, result: -(Errno::ECANCELED as i32) });
+    assert!(poll.is_idle());
+}
+
+#[test]
+fn a_closed_file_is_bad() {
+    let (mut poll, _release) = poll_with_occupied_worker();
+    read(&mut poll, 1, &i32::MAX, 7);
+    assert_eq!(next(&mut poll), Completion { token: 1, result: -(Errno::EBADF as i32) });
+}
+
+#[test]
+fn a_pipe_has_no_offsets() {
+    let (mut poll, _release) = poll_with_occupied_worker();
+    let (reader, mut writer) = pipe().expect("pipe");
+    writer.write_all(b"x").expect("write");
+    read(&mut poll, 1, &reader, 7);
+    assert_eq!(next(&mut poll), Completion { token: 1, result: -(Errno::ESPIPE as i32) });
+}
+
+/// The portable way of waiting cannot keep this apart, and io_uring need not: see their sources.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_reader_is_not_disturbed_by_priority_data() {
+    use std::net::{TcpListener, TcpStream};
+    let (mut poll, _release) = poll_with_occupied_worker();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listener");
+    let mut there = TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
+    let (here, _) = listener.accept().expect("accept");
+    // SAFETY: there is no buffer.
+    unsafe { poll.submit(1, Operation::Ready { fd: here.as_raw_fd(), interest: Interest::PRIORITY }) };
+    // SAFETY: as above.
+    unsafe { poll.submit(2, Operation::Ready { fd: here.as_raw_fd(), interest: Interest::READABLE }) };
+    nix::sys::socket::send(there.as_raw_fd(), b"!", nix::sys::socket::MsgFlags::MSG_OOB).expect("send");
+    assert_eq!(next(&mut poll), Completion { token: 1, result: 2 });
+    let (start, timeout) = (Instant::now(), Duration::from_millis(10));
+    poll.wait(Some(timeout)).expect("wait");
+    assert!(start.elapsed() >= timeout, "nobody waits for what is ready");
+    there.write_all(b"x").expect("write");
+    assert_eq!(next(&mut poll), Completion { token: 2, result: 1 });
+}

@@ -1,0 +1,19 @@
+# frozen_string_literal: true
+
+conformance = "spec/conformance/ruby_test_fiber"
+
+desc "Run Ruby's own test/fiber with Heddle as its scheduler (RUBY_SRC=a Ruby source tree, TESTS=part of a name,…)"
+task :conformance do
+  # REFERENCE=1 runs the suite with its own scheduler, to tell Heddle's failures from those of the machine.
+  Rake::Task["compile"].invoke unless ENV["REFERENCE"]
+  require_relative "../#{conformance}/runner"
+
+  source = ENV.fetch("RUBY_SRC") { abort "Say where Ruby's sources are: rake conformance RUBY_SRC=/path/to/ruby" }
+  runner = RubyTestFiber::Runner.new(
+    source,
+    names: ENV.fetch("TESTS", "").split(","),
+    limit: Float(ENV.fetch("LIMIT", RubyTestFiber::Runner::LIMIT)),
+    reference: ENV.key?("REFERENCE")
+  )
+  abort unless runner.run
+end

@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+require_relative "lib/heddle/version"
+
+Gem::Specification.new do |spec|
+  spec.name = "heddle"
+  spec.version = Heddle::VERSION
+  spec.authors = ["Heddle contributors"]
+  spec.license = "MIT"
+  spec.summary = "A Fiber::Scheduler in Rust that also takes its turn back"
+  spec.description = <<~TEXT
+    Heddle runs ordinary Ruby programs on fibers: sockets, pipes, files, processes, DNS and timers wait on io_uring or
+    epoll while other fibers go on. It is written in Rust.
+  TEXT
+  spec.homepage = "https://github.com/heddle-rb/heddle"
+  spec.metadata = {
+    "homepage_uri" => spec.homepage,
+    "source_code_uri" => "#{spec.homepage}/tree/main",
+    "bug_tracker_uri" => "#{spec.homepage}/issues",
+    "changelog_uri" => "#{spec.homepage}/blob/main/CHANGELOG.md",
+    "documentation_uri" => "#{spec.homepage}#readme",
+    "cargo_crate_name" => "heddle",
+    "rubygems_mfa_required" => "true"
+  }
+
+  spec.required_ruby_version = ">= 3.3"
+  spec.require_paths = ["lib"]
+  spec.extensions = ["ext/heddle/extconf.rb"]
+
+  # Listed without git, so that the gem can be built from an unpacked archive, too. The workspace's Cargo.toml and
+  # Cargo.lock go with it: the extension is built on the user's machine with the very crates it was tested with.
+  sources = ["lib/**/*.rb", "sig/**/*.rbs", "ext/**/*.{rs,rb,toml}"]
+  documents = ["Cargo.toml", "Cargo.lock", "README.md", "CHANGELOG.md", "LICENSE", ".yardopts"]
+  spec.files = Dir[*sources, *documents, base: __dir__].grep_v(%r{\Aext/[^/]+/target/})
+  spec.extra_rdoc_files = spec.files.grep(/\A(README|CHANGELOG|LICENSE)/)
+
+  spec.add_dependency "rb_sys", "~> 0.9.130"
+end

@@ -1,0 +1,279 @@
+# frozen_string_literal: true
+
+require "fcntl"
+require "socket"
+require "timeout"
+require "zlib"
+
+# HOOKS.md, 1 (the table), 1.3 and 1.4
+RSpec.describe Heddle::Scheduler do
+  hooks = %i[
+    address_resolve block blocking_operation_wait close fiber fiber_interrupt io_close io_pread io_pwrite io_read
+    io_select io_wait io_write kernel_sleep process_wait run scheduler_close timeout_after unblock yield
+  ]
+
+  def scheduler
+    Fiber.scheduler
+  end
+
+  hooks.each do |hook|
+    it "has the hook #{hook}" do
+      expect(Heddle::Scheduler.public_method_defined?(hook)).to be true
+    end
+  end
+
+  it "is taken by Fiber.set_scheduler without a warning" do
+    expect { with_scheduler { nil } }.not_to output.to_stderr
+  end
+
+  describe "#block and #unblock" do
+    it "wait until the fiber is unblocked" do
+      order = []
+      Heddle.run do
+        fiber = Fiber.schedule do
+          scheduler.block(:blocker, nil)
+          order << :unblocked
+        end
+        sleep(0)
+        order << :before
+        scheduler.unblock(:blocker, fiber)
+      end
+      expect(order).to eq %i[before unblocked]
+    end
+
+    it "wait no longer than the timeout, and not shorter" do
+      expect(seconds { Heddle.run { scheduler.block(:blocker, 0.02) } }).to be_between(0.02, 10)
+    end
+  end
+
+  describe "#kernel_sleep" do
+    it "takes no argument, nil, or a time" do
+      ended = []
+      Heddle.run do
+        fibers = [[], [nil], [60]].map do |arguments|
+          Fiber.schedule do
+            scheduler.kernel_sleep(*arguments)
+            ended << arguments
+          end
+        end
+        fibers.each { |fiber| scheduler.unblock(:blocker, fiber) }
+      end
+      expect(ended).to eq [[], [nil], [60]]
+    end
+  end
+
+  describe "#fiber" do
+    it "starts the block, and answers its fiber" do
+      started = false
+      answer = Heddle.run do
+        scheduler.fiber { started = true }
+      end
+      expect([answer, started]).to match [be_an_instance_of(Fiber), true]
+    end
+  end
+
+  describe "#io_select" do
+    it "takes from one to four arguments" do
+      answers = IO.pipe do |reader, writer|
+        writer.write("x")
+        Heddle.run do
+          [[[reader]], [[reader], nil], [[reader], [], nil], [[reader], nil, nil, 10]].map do |arguments|
+            scheduler.io_select(*arguments)
+          end
+        end.map { |readable, writable, excepted| [readable == [reader], writable, excepted] }
+      end
+      expect(answers).to eq [[true, [], []]] * 4
+    end
+
+    it "answers nil when the timeout is over" do
+      answer = IO.pipe { |reader, _writer| Heddle.run { scheduler.io_select([reader], nil, nil, 0.005) } }
+      expect(answer).to be_nil
+    end
+  end
+
+  describe "#process_wait" do
+    it "answers a Process::Status" do
+      status = Heddle.run { scheduler.process_wait(spawn("exit 3"), 0) }
+      expect(status).to be_a(Process::Status).and have_attributes(exitstatus: 3)
+    end
+
+    it "sets $? for who waits" do
+      status = Heddle.run do
+        Process.wait(spawn("exit 4"))
+        $?.exitstatus # rubocop:disable Style/SpecialGlobalVars -- this is what it is about
+      end
+      expect(status).to eq 4
+    end
+
+    it "waits for any child with -1, and lets others run meanwhile" do
+      turns = 0
+      statuses = Heddle.run do
+        2.times { |number| spawn("sleep 0.01; exit #{number + 1}") }
+        Fiber.schedule do
+          3.times do
+            turns += 1
+            sleep(0)
+          end
+        end
+        Process.waitall.map { |_, status| status.exitstatus }
+      end
+      expect([statuses.sort, turns]).to eq [[1, 2], 3]
+    end
+
+    it "waits for a process group" do
+      status = Heddle.run do
+        pid = spawn("sleep 0.01; exit 5", pgroup: true)
+        Process.wait2(-pid).last.exitstatus
+      end
+      expect(status).to eq 5
+    end
+
+    it "makes Process.wait raise Errno::ECHILD when there is no such child" do
+      expect { Heddle.run { Process.wait(Process.pid) } }.to raise_error(Errno::ECHILD)
+    end
+  end
+
+  describe "#address_resolve" do
+    it "answers an Array of addresses" do
+      expect(Heddle.run { scheduler.address_resolve("localhost") }).to include("127.0.0.1").or include("::1")
+    end
+
+    it "answers a numeric address by itself" do
+      expect(Heddle.run { scheduler.address_resolve("127.0.0.1") }).to eq ["127.0.0.1"]
+    end
+
+    it "makes the lookup of a name that doesn't exist raise SocketError" do
+      expect { Heddle.run { Addrinfo.getaddrinfo("no-such-host.invalid", nil) } }.to raise_error(SocketError)
+    end
+
+    it "answers an address with a scope" do
+      expect(Heddle.run { scheduler.address_resolve("fe80::1%lo") }).to match [/\Afe80::1(%|\z)/]
+    end
+
+    it "takes a name with a zero byte in it for one that can't be resolved, or raises" do
+      answer = Heddle.run do
+        scheduler.address_resolve("local\0host")
+      rescue ArgumentError, SocketError
+        nil
+      end
+      expect(Array(answer)).to be_empty
+    end
+  end
+
+  describe "#timeout_after" do
+    it "answers what the block gives" do
+      expect(Heddle.run { scheduler.timeout_after(10, RuntimeError, "late") { :given } }).to eq :given
+    end
+
+    it "raises the class that it is given, with the message" do
+      error = Class.new(StandardError)
+      expect { Heddle.run { scheduler.timeout_after(0.005, error, "late") { sleep } } }.to raise_error(error, "late")
+    end
+
+    it "raises the very instance that it is given" do
+      error = Class.new(Exception).new("its own") # rubocop:disable Lint/InheritException -- as Ruby 4.1 does
+      raised = Heddle.run do
+        scheduler.timeout_after(0.005, error, nil) { sleep }
+      rescue Exception => e # rubocop:disable Lint/RescueException
+        e
+      end
+      expect(raised).to be_an_instance_of(error.class)
+    end
+
+    it "raises in the fiber that asked, and in no other" do
+      struck = []
+      Heddle.run do
+        3.times do |number|
+          Fiber.schedule do
+            if number == 1
+              Timeout.timeout(0.005) { sleep }
+            else
+              sleep(0.02)
+            end
+          rescue Timeout::Error
+            struck << number
+          end
+        end
+      end
+      expect(struck).to eq [1]
+    end
+
+    it "doesn't strike after the block has ended" do
+      slept = Heddle.run do
+        Timeout.timeout(0.005) { :in_time }
+        sleep(0.02)
+        :not_struck
+      end
+      expect(slept).to eq :not_struck
+    end
+
+    it "lets the outer one strike when the inner one is longer" do
+      outcome = Heddle.run do
+        outer = Class.new(StandardError)
+        Timeout.timeout(0.005, outer) { Timeout.timeout(10) { sleep } }
+      rescue outer
+        :outer
+      end
+      expect(outcome).to eq :outer
+    end
+  end
+
+  describe "#io_close" do
+    it "has closed the descriptor when it answers true, and left it open when not" do
+      answer, open = IO.pipe do |reader, writer|
+        Heddle.run do
+          descriptor = IO.for_fd(writer.fcntl(Fcntl::F_DUPFD, 0), autoclose: false).fileno
+          writer.close
+          answer = scheduler.io_close(descriptor)
+          open = reader.read_nonblock(1, exception: false) == :wait_readable
+          IO.for_fd(descriptor).close if open
+          [answer ? true : false, open]
+        end
+      end
+      expect(answer).to be !open
+    end
+
+    it "gives a descriptor's number free before IO#close returns" do
+      numbers = Heddle.run do
+        Array.new(10) { File.open(File::NULL, &:fileno) }
+      end
+      expect(numbers.uniq.size).to eq 1
+    end
+  end
+
+  describe "#yield" do
+    it "gives the others their turn, and comes back" do
+      order = []
+      Heddle.run do
+        gate = Queue.new
+        Fiber.schedule { order << gate.pop }
+        gate.push(:other)
+        scheduler.yield
+        order << :back
+      end
+      expect(order).to eq %i[other back]
+    end
+  end
+
+  describe "#blocking_operation_wait" do
+    it "has called its work when it returns" do
+      skip "3.3 has no such hook, and from 4.0 on the work isn't a Proc" unless RUBY_VERSION.start_with?("3.4")
+      called = false
+      Heddle.run { scheduler.blocking_operation_wait(-> { called = true }) }
+      expect(called).to be true
+    end
+
+    it "does no harm to compressing in many fibers" do
+      sizes = []
+      text = "heddle and warp " * 50_000
+      Heddle.run do
+        8.times { Fiber.schedule { sizes << Zlib::Inflate.inflate(Zlib::Deflate.deflate(text)).size } }
+      end
+      expect(sizes).to eq [text.size] * 8
+    end
+
+    it "does no harm to a require that fails" do
+      expect { Heddle.run { require "heddle/no_such_file" } }.to raise_error(LoadError)
+    end
+  end
+end

@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+# Runs in a process of its own, with the tree's test/unit in the load path:
+#
+#   ruby child.rb list TREE STAGE              prints "file Class#method" for each test
+#   ruby child.rb run TREE STAGE FILE TEST     runs one of them
+
+command, tree, stage, file, test = ARGV
+ARGV.clear
+
+# Else `fork` writes out what is in the buffer, into a file, and the fiber that forks has to wait for that. Some tests
+# take it that `fork` never waits.
+$stdout.sync = true
+
+require File.join(tree, "tool/test/init")
+require "core_assertions"
+
+def list(stage)
+  seen = []
+  Dir[File.join(stage, "test_*.rb")].each do |path|
+    require path
+    (Test::Unit::TestCase.subclasses - seen).sort_by(&:name).each do |suite|
+      seen << suite
+      suite.public_instance_methods.grep(/\Atest/).sort.each { |name| puts "#{File.basename(path)} #{suite}##{name}" }
+    end
+  end
+  # The suite runs itself at exit otherwise.
+  exit!(true)
+end
+
+# Tells the runner, which is about to give up, where everything stands.
+def tell_when_asked
+  trap(:USR2) do
+    (Thread.list + ObjectSpace.each_object(Fiber).to_a).each do |subject|
+      warn subject.inspect, *subject.backtrace&.map { |line| "    #{line}" }
+    end
+  end
+end
+
+case command
+when "list" then list(stage)
+when "run"
+  tell_when_asked
+  exit Test::Unit::AutoRunner.run(true, stage, ["--name=#{test}", "--show-skip", file])
+end

@@ -1,0 +1,183 @@
+# frozen_string_literal: true
+
+require "socket"
+require "timeout"
+
+# HOOKS.md, 3.5. Left out:
+#
+#   trap | why
+#   -----+-----------------------------------------------------------------------------------------------------------
+#     36 | Ruby's own bookkeeping; that the hook is there is in hooks/others_spec.rb
+RSpec.describe "Traps in interrupting I/O" do
+  around do |example|
+    before = Warning[:experimental]
+    Warning[:experimental] = false
+    example.run
+  ensure
+    Warning[:experimental] = before
+  end
+
+  def outcome_of(outcomes)
+    outcomes.push(yield)
+  rescue IOError => e
+    outcomes.push(e.class)
+  end
+
+  it "leaves a buffer unlocked and untouched that an interrupted read was to fill", trap: 33 do
+    result = IO.pipe do |reader, writer|
+      Heddle.run do
+        buffer = IO::Buffer.new(8)
+        fiber = Fiber.schedule do
+          buffer.read(reader, 8)
+        rescue RuntimeError
+          nil
+        end
+        fiber.raise("strike")
+        writer.write("12345678")
+        sleep(0.005)
+        [buffer.locked?, buffer.get_string, reader.readpartial(8)]
+      end
+    end
+    expect(result).to eq [false, "\0" * 8, "12345678"]
+  end
+
+  it "writes nothing into a string after a timeout has ended its read", trap: 33 do
+    result = IO.pipe do |reader, writer|
+      Heddle.run do
+        string = +"before"
+        begin
+          Timeout.timeout(0.005) { reader.readpartial(10, string) }
+        rescue Timeout::Error
+          nil
+        end
+        string.replace("mine")
+        writer.write("late")
+        sleep(0.005)
+        [string, reader.readpartial(10)]
+      end
+    end
+    expect(result).to eq %w[mine late]
+  end
+
+  it "loses no bytes that come after an interrupted read", trap: 33 do
+    one, other = UNIXSocket.pair
+    read = Heddle.run do
+      20.times do
+        fiber = Fiber.schedule do
+          one.readpartial(100)
+        rescue RuntimeError
+          nil
+        end
+        fiber.raise("strike")
+      end
+      other.write("all of them")
+      one.readpartial(100)
+    end
+    [one, other].each(&:close)
+    expect(read).to eq "all of them"
+  end
+
+  it "tells a waiting fiber that its IO was closed by another one", trap: 34 do
+    outcome = IO.pipe do |reader, _writer|
+      Heddle.run do
+        outcomes = Queue.new
+        Fiber.schedule { outcome_of(outcomes) { reader.gets } }
+        reader.close
+        outcomes.pop
+      end
+    end
+    expect(outcome).to be IOError
+  end
+
+  it "brings back who closes an IO after every waiting fiber has left it", trap: 35 do
+    order = []
+    IO.pipe do |reader, _writer|
+      Heddle.run do
+        3.times do
+          Fiber.schedule do
+            reader.wait_readable
+          rescue IOError
+            order << :left
+          end
+        end
+        reader.close
+        order << :closed
+      end
+    end
+    expect(order.tally).to eq(left: 3, closed: 1)
+  end
+
+  it "interrupts a fiber of another thread's scheduler, and the closer comes back", trap: 35 do
+    outcomes = Queue.new
+    IO.pipe do |reader, _writer|
+      thread = scheduled_thread { Fiber.schedule { outcome_of(outcomes) { reader.gets } } }
+      until_asleep(thread)
+      Heddle.run { reader.close }
+      thread.join
+    end
+    expect(outcomes.pop(timeout: 0)).to be IOError
+  end
+
+  it "interrupts a root that waits natively when another thread closes its IO", trap: 37, timeout: 15 do
+    outcomes = Queue.new
+    IO.pipe do |reader, _writer|
+      thread = scheduled_thread { outcome_of(outcomes) { reader.gets } }
+      until_asleep(thread)
+      reader.close
+      thread.join
+    end
+    expect(outcomes.pop(timeout: 0)).to be IOError
+  end
+
+  it "lets the root close an IO that one of its own fibers waits for", trap: 38, timeout: 15 do
+    outcomes = Queue.new
+    IO.pipe do |reader, _writer|
+      with_scheduler do
+        Fiber.schedule { outcome_of(outcomes) { reader.gets } }
+        reader.close
+        outcomes.push(:closed)
+      end
+    end
+    expect(Array.new(outcomes.size) { outcomes.pop }).to contain_exactly(IOError, :closed)
+  end
+
+  it "gives each waiting fiber an IOError of the place where it waits", trap: 39 do
+    errors = []
+    IO.pipe do |reader, _writer|
+      Heddle.run do
+        2.times do
+          Fiber.schedule do
+            reader.wait_readable
+          rescue IOError => e
+            errors << e
+          end
+        end
+        reader.close
+      end
+    end
+    expect(errors).to match [be_an(IOError), be_an(IOError)]
+    expect(errors.flat_map(&:backtrace)).to include(/#{__FILE__}/)
+  end
+
+  it "keeps the big writes of several fibers to one IO apart", trap: 40 do
+    size = 1 << 18
+    lines = IO.pipe do |reader, writer|
+      Heddle.run do
+        read = Queue.new
+        Fiber.schedule { read.push(reader.read.lines(chomp: true)) }
+        written = Queue.new
+        %w[a b c].each do |letter|
+          Fiber.schedule do
+            writer.write("#{letter * size}\n")
+            written.push(letter)
+          end
+        end
+        3.times { written.pop }
+        writer.close
+        read.pop
+      end
+    end
+    expect(lines.map { |line| [line[0], line.squeeze.size, line.size] }.sort)
+      .to eq [["a", 1, size], ["b", 1, size], ["c", 1, size]]
+  end
+end

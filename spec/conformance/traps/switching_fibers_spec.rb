@@ -1,0 +1,185 @@
+# frozen_string_literal: true
+
+require "tempfile"
+
+# HOOKS.md, 3.1. Left out:
+#
+#   trap | why
+#   -----+-----------------------------------------------------------------------------------------------------------
+#      6 | inside the hooks: that none of ours calls what would call hooks again can't be seen from outside
+#      7 | Ruby's own: a blocking fiber never asks its scheduler
+RSpec.describe "Traps in switching fibers" do
+  it "gives the values of an Enumerator that waits in next to who asked for them", trap: 1 do
+    values = IO.pipe do |reader, writer|
+      Heddle.run do
+        lines = Enumerator.new { |yielder| 2.times { yielder << reader.gets(chomp: true) } }
+        Fiber.schedule do
+          2.times do |number|
+            writer.puts(number)
+            sleep(0.001)
+          end
+        end
+        [lines.next, lines.next]
+      end
+    end
+    expect(values).to eq %w[0 1]
+  end
+
+  it "brings a fiber back that has scheduled a child which waits", trap: 2 do
+    order = []
+    Heddle.run do
+      Fiber.schedule do
+        Fiber.schedule { sleep(0.001) }
+        order << :parent
+      end
+      order << :grandparent
+    end
+    expect(order).to contain_exactly(:parent, :grandparent)
+  end
+
+  it "brings a fiber back that has raised into another one", trap: 2 do
+    order = []
+    Heddle.run do
+      mutex = Mutex.new
+      mutex.lock
+      waiting = Fiber.schedule do
+        mutex.lock
+      rescue StandardError
+        order << :struck
+      end
+      waiting.raise("strike")
+      order << :raiser
+      mutex.unlock
+    end
+    expect(order).to eq %i[struck raiser]
+  end
+
+  it "brings a fiber back that has killed another one", trap: 2 do
+    order = []
+    Heddle.run do
+      waiting = Fiber.schedule do
+        sleep
+      ensure
+        order << :killed
+      end
+      waiting.kill
+      order << :killer
+    end
+    expect(order).to eq %i[killed killer]
+  end
+
+  it "never transfers to a fiber that has resumed another one, whoever unblocks it", trap: 3 do
+    value = Heddle.run do
+      resuming = Fiber.current
+      Fiber.schedule do
+        3.times do
+          Fiber.scheduler.unblock(:anything, resuming)
+          sleep(0)
+        end
+      end
+      Fiber.new { :inner.tap { sleep(0.005) } }.resume
+    end
+    expect(value).to eq :inner
+  end
+
+  it "never transfers to a fiber that has yielded to its resumer, whoever unblocks it", trap: 3 do
+    values = Heddle.run do
+      yielding = Fiber.new do
+        Fiber.yield(:first)
+        :second
+      end
+      first = yielding.resume
+      Fiber.scheduler.unblock(:anything, yielding)
+      sleep(0.001)
+      [first, yielding.resume]
+    end
+    expect(values).to eq %i[first second]
+  end
+
+  it "lets the siblings of a fiber that ends with an error run to their end", trap: 4 do
+    ended = []
+    expect do
+      Heddle.run do
+        Fiber.schedule do
+          sleep(0.005)
+          ended << :sibling
+        ensure
+          ended << :ensured
+        end
+        Fiber.schedule { raise "ends this fiber" }
+        Fiber.schedule do
+          sleep(0.001)
+          raise Exception, "ends this one" # rubocop:disable Lint/RaiseException -- not only a StandardError
+        end
+      end
+    end.to output(/ends this fiber.*ends this one/m).to_stderr
+    expect(ended).to eq %i[sibling ensured]
+  end
+
+  it "goes on after Thread#raise has struck the root in the middle of its switches", trap: 5 do
+    stop = Class.new(StandardError)
+    ended = Queue.new
+    struck = Queue.new
+    thread = scheduled_thread do
+      20.times do |number|
+        Fiber.schedule do
+          50.times { sleep(0) }
+          ended.push(number)
+        end
+      end
+      begin
+        struck.push(:ready)
+        Enumerator.new { |yielder| yielder << sleep }.next
+      rescue stop
+        struck.push(:struck)
+      end
+    end
+    struck.pop
+    thread.raise(stop)
+    thread.join
+    expect([struck.size, ended.size]).to eq [1, 20]
+  end
+
+  it "lets others run in the middle of IO.copy_stream", trap: 8 do
+    copied = Tempfile.create("heddle") do |file|
+      IO.pipe do |reader, writer|
+        Heddle.run do
+          Fiber.schedule do
+            4.times do
+              writer.write("x" * (1 << 18))
+              sleep(0.001)
+            end
+            writer.close
+          end
+          Fiber.schedule { 20.times { sleep(0) } }
+          IO.copy_stream(reader, file)
+        end
+      end
+      [file.flush.size, File.size(file.path)]
+    end
+    expect(copied).to eq [1 << 20, 1 << 20]
+  end
+
+  it "copies between pipes in several fibers at once", trap: 8 do
+    results = []
+    Heddle.run do
+      5.times do |number|
+        from, feed = IO.pipe
+        drain, to = IO.pipe
+        Fiber.schedule do
+          IO.copy_stream(from, to)
+          to.close
+        end
+        Fiber.schedule do
+          results << [number, drain.read.size]
+          [from, drain].each(&:close)
+        end
+        Fiber.schedule do
+          feed.write("x" * (200_000 + number))
+          feed.close
+        end
+      end
+    end
+    expect(results).to match_array(Array.new(5) { |number| [number, 200_000 + number] })
+  end
+end

@@ -1,0 +1,121 @@
+# frozen_string_literal: true
+
+RSpec.describe "ConditionVariable in fibers" do
+  let(:mutex) { Mutex.new }
+  let(:condition) { ConditionVariable.new }
+
+  before { [mutex, condition] }
+
+  it "makes a fiber wait until it is signalled" do
+    events = []
+    Heddle.run do
+      Fiber.schedule do
+        mutex.synchronize do
+          condition.wait(mutex)
+          events << :signalled
+        end
+      end
+      events << :before
+      mutex.synchronize { condition.signal }
+    end
+    expect(events).to eq %i[before signalled]
+  end
+
+  it "lets go of the mutex while a fiber waits, and gives it back afterwards" do
+    owned = nil
+    Heddle.run do
+      Fiber.schedule do
+        mutex.synchronize do
+          condition.wait(mutex)
+          owned = mutex.owned?
+        end
+      end
+      expect(mutex).not_to be_locked
+      condition.signal
+    end
+    expect(owned).to be true
+  end
+
+  it "wakes one fiber with signal" do
+    woken = []
+    Heddle.run do
+      3.times { |number| Fiber.schedule { mutex.synchronize { woken << number if condition.wait(mutex) } } }
+      condition.signal
+      pass_until { woken.any? }
+      expect(woken).to eq [0]
+      condition.broadcast
+    end
+    expect(woken).to eq [0, 1, 2]
+  end
+
+  it "wakes all fibers with broadcast" do
+    woken = []
+    Heddle.run do
+      3.times { |number| Fiber.schedule { mutex.synchronize { woken << number if condition.wait(mutex) } } }
+      condition.broadcast
+    end
+    expect(woken).to eq [0, 1, 2]
+  end
+
+  it "returns when the timeout is over, with the mutex held" do
+    owned = nil
+    took = seconds do
+      owned = Heddle.run do
+        mutex.synchronize do
+          condition.wait(mutex, 0.02)
+          mutex.owned?
+        end
+      end
+    end
+    expect([owned, took]).to match [true, be >= 0.02]
+  end
+
+  it "is woken in time by a signal before the timeout" do
+    took = seconds do
+      Heddle.run do
+        Fiber.schedule do
+          sleep(0.005)
+          condition.signal
+        end
+        mutex.synchronize { condition.wait(mutex, 20) }
+      end
+    end
+    expect(took).to be < 10
+  end
+
+  it "wakes a fiber from another thread" do
+    ready = false
+    seen = Heddle.run do
+      signaller = Thread.new do
+        mutex.synchronize do
+          ready = true
+          condition.signal
+        end
+      end
+      mutex.synchronize { condition.wait(mutex) until ready }
+      signaller.join
+      ready
+    end
+    expect(seen).to be true
+  end
+
+  it "lets two fibers play ping-pong" do
+    turns = []
+    Heddle.run do
+      turn = :ping
+      { ping: :pong, pong: :ping }.each do |mine, other|
+        Fiber.schedule do
+          mutex.synchronize do
+            50.times do
+              condition.wait(mutex) until turn == mine
+              turns << mine
+              turn = other
+              condition.signal
+            end
+          end
+        end
+      end
+    end
+    expect(turns).to eq %i[ping pong] * 50
+  end
+end

@@ -1,0 +1,144 @@
+# frozen_string_literal: true
+
+require "net/http"
+require "open3"
+require "socket"
+require "timeout"
+
+RSpec.describe "the programs in examples/" do
+  root = File.expand_path("../..", __dir__)
+
+  # Starts the example as its header says, and gives its stdin, its stdout with its stderr, and its process.
+  define_method(:run_example) do |name, *arguments, &block|
+    command = [RbConfig.ruby, "-Ilib", "examples/#{name}.rb", *arguments]
+    environment = Processes::Fresh.environment
+    Open3.popen2e(environment, *command, unsetenv_others: true, chdir: root, pgroup: true) do |input, output, process|
+      block.call(input, output, process)
+    ensure
+      Process.kill(:KILL, process.pid) if process.alive?
+    end
+  end
+
+  def read_port(output)
+    Integer(output.gets[/127\.0\.0\.1:(\d+)/, 1])
+  end
+
+  # Ends the example as Ctrl-C does, and returns what it still had to say.
+  def interrupt(output, process)
+    Process.kill(:INT, process.pid)
+    rest = output.read
+    expect(process.value).to be_success, rest
+    rest
+  end
+
+  def seconds
+    started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    yield
+    Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
+  end
+
+  describe "echo_server" do
+    it "serves one client while another says nothing, and ends with Ctrl-C" do
+      run_example("echo_server", "0") do |_, output, process|
+        port = read_port(output)
+        silent = TCPSocket.new("127.0.0.1", port)
+        talking = TCPSocket.new("127.0.0.1", port)
+        %w[warp weft].each do |word|
+          talking.puts(word)
+          expect(talking.gets).to eq("#{word}\n")
+        end
+        silent.puts("at last")
+        expect(silent.gets).to eq("at last\n")
+
+        expect(interrupt(output, process)).to eq("Bye.\n")
+        expect(talking.gets).to be_nil
+      ensure
+        [silent, talking].each { |socket| socket&.close }
+      end
+    end
+
+    it "goes on when a client breaks off" do
+      run_example("echo_server", "0") do |_, output, process|
+        port = read_port(output)
+        TCPSocket.open("127.0.0.1", port) do |client|
+          client.setsockopt(Socket::Option.linger(true, 0))
+          client.puts("unanswered")
+        end
+        TCPSocket.open("127.0.0.1", port) do |client|
+          client.puts("answered")
+          expect(client.gets).to eq("answered\n")
+        end
+        expect(interrupt(output, process)).to eq("Bye.\n")
+      end
+    end
+  end
+
+  describe "stdin_and_clock" do
+    it "tells the time while it waits for STDIN, and echoes what comes" do
+      run_example("stdin_and_clock", "0.1") do |input, output, process|
+        3.times { expect(output.gets).to match(/\A\d\d:\d\d:\d\d\n\z/) }
+        input.puts("hello")
+        # The clock may get in between, but not for long.
+        expect(Array.new(10) { output.gets }).to include("You said: hello\n").and include(/\A\d\d:\d\d:\d\d\n\z/)
+        input.close
+        expect(output.read).to end_with("Bye.\n")
+        expect(process.value).to be_success
+      end
+    end
+
+    it "ends with Ctrl-C" do
+      run_example("stdin_and_clock", "0.1") do |_, output, process|
+        output.gets
+        expect(interrupt(output, process)).to match(/\A(\d\d:\d\d:\d\d\n)*Bye\.\n\z/)
+      end
+    end
+  end
+
+  describe "http_server" do
+    it "answers several requests on one connection, and quick ones while a slow one waits" do
+      run_example("http_server", "0") do |_, output, process|
+        port = read_port(output)
+        slow = Thread.new { Net::HTTP.get(URI("http://127.0.0.1:#{port}/slow")) }
+        took = seconds do
+          Net::HTTP.start("127.0.0.1", port) do |http|
+            3.times { expect(http.get("/").body).to start_with("Hello from fiber") }
+            expect(http.post("/nowhere", "a body").code).to eq("404")
+            expect(http.get("/")["connection"]).to eq("keep-alive")
+          end
+        end
+        expect(took).to be < 0.9
+        expect(slow.value).to start_with("That took a second")
+        expect(interrupt(output, process)).to eq("Bye.\n")
+      end
+    end
+
+    it "turns away what isn't HTTP" do
+      run_example("http_server", "0") do |_, output, process|
+        TCPSocket.open("127.0.0.1", read_port(output)) do |client|
+          client.puts("Who's there?")
+          expect(client.read).to start_with("HTTP/1.1 400 Bad Request\r\n").and include("Connection: close\r\n")
+        end
+        expect(interrupt(output, process)).to eq("Bye.\n")
+      end
+    end
+  end
+
+  describe "concurrent_gets" do
+    it "takes as long as the slowest host" do
+      run_example("concurrent_gets", "1.2") do |_, output, process|
+        *answers, total = output.readlines(chomp: true)
+        expect(process.value).to be_success
+        expect(answers.map { |line| line[/I am (\w+)/, 1] }).to eq(%w[quick brisk easy lazy slow])
+        expect(Float(total[/in ([\d.]+) s/, 1])).to be_between(1.2, 2)
+        expect(total).to end_with("One after another: 3.1 s.")
+      end
+    end
+
+    it "ends with Ctrl-C" do
+      run_example("concurrent_gets", "30") do |_, output, process|
+        output.gets
+        expect(interrupt(output, process)).to end_with("Bye.\n")
+      end
+    end
+  end
+end

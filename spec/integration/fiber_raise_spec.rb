@@ -1,0 +1,286 @@
+# frozen_string_literal: true
+
+RSpec.describe "Fiber#raise and Fiber#kill" do
+  let(:cancelled) { Class.new(StandardError) }
+
+  before { cancelled }
+
+  Waits::KINDS.each do |kind, wait|
+    context "with a fiber that waits in #{kind}" do
+      it "end the wait by the error, and the raiser goes on" do
+        outcome = Heddle.run do
+          outcomes = Queue.new
+          fiber = Fiber.schedule do
+            outcomes.push([:not_raised, wait.call])
+          rescue cancelled => e
+            outcomes.push(e.message)
+          end
+          fiber.raise(cancelled, "enough")
+          outcomes.pop
+        end
+        expect(outcome).to eq "enough"
+      end
+
+      it "end the fiber by running its ensure, and the killer goes on" do
+        outcome = Heddle.run do
+          outcomes = Queue.new
+          fiber = Fiber.schedule do
+            wait.call
+            outcomes.push(:not_killed)
+          ensure
+            outcomes.push(:ensured)
+          end
+          fiber.kill
+          outcomes.pop
+        end
+        expect(outcome).to eq :ensured
+      end
+    end
+  end
+
+  it "bring the raiser back also when the fiber waits again in its rescue" do
+    order = []
+    Heddle.run do
+      fiber = Fiber.schedule do
+        sleep
+      rescue cancelled
+        sleep(0.005)
+        order << :rescued
+      end
+      fiber.raise(cancelled)
+      order << :raiser
+    end
+    expect(order).to eq %i[raiser rescued]
+  end
+
+  # After Fiber#kill it can't: Ruby kills a fiber again at each switch to it.
+  it "let an ensure wait for other fibers" do
+    order = []
+    Heddle.run do
+      queue = Queue.new
+      fiber = Fiber.schedule do
+        begin
+          sleep
+        ensure
+          order << queue.pop
+          sleep(0.001)
+        end
+      rescue cancelled
+        order << :done
+      end
+      fiber.raise(cancelled)
+      queue.push(:popped)
+    end
+    expect(order).to eq %i[popped done]
+  end
+
+  it "bring back each raiser of a chain" do
+    order = []
+    Heddle.run do
+      last = Fiber.schedule do
+        sleep
+      rescue cancelled
+        order << :last
+      end
+      middle = Fiber.schedule do
+        sleep
+      rescue cancelled
+        last.raise(cancelled)
+        order << :middle
+      end
+      middle.raise(cancelled)
+      order << :first
+    end
+    expect(order).to contain_exactly(:last, :middle, :first)
+  end
+
+  it "bring the root back" do
+    order = with_scheduler do
+      events = []
+      fiber = Fiber.schedule do
+        sleep
+      rescue cancelled
+        events << :rescued
+      end
+      fiber.raise(cancelled)
+      events << :root
+    end
+    expect(order).to eq %i[rescued root]
+  end
+
+  it "may strike many waiting fibers, one after the other" do
+    count = 0
+    Heddle.run do
+      fibers = Array.new(100) do
+        Fiber.schedule do
+          sleep
+        rescue cancelled
+          count += 1
+        end
+      end
+      fibers.each { |fiber| fiber.raise(cancelled) }
+    end
+    expect(count).to eq 100
+  end
+
+  it "leave nothing behind that ends a later wait early" do
+    took = nil
+    Heddle.run do
+      queue = Queue.new
+      fiber = Fiber.schedule do
+        queue.pop
+      rescue cancelled
+        took = seconds { sleep(0.02) }
+      end
+      queue.push(:item)
+      fiber.raise(cancelled)
+    end
+    expect(took).to be >= 0.02
+  end
+
+  it "take no item out of a queue for a fiber that no longer waits" do
+    item = Heddle.run do
+      queue = Queue.new
+      fiber = Fiber.schedule do
+        queue.pop
+      rescue cancelled
+        nil
+      end
+      fiber.raise(cancelled)
+      queue.push(:kept)
+      queue.pop
+    end
+    expect(item).to eq :kept
+  end
+
+  it "take no bytes for a fiber that no longer reads" do
+    bytes = IO.pipe do |reader, writer|
+      Heddle.run do
+        fiber = Fiber.schedule do
+          reader.readpartial(10)
+        rescue cancelled
+          nil
+        end
+        fiber.raise(cancelled)
+        writer.write("kept")
+        reader.readpartial(10)
+      end
+    end
+    expect(bytes).to eq "kept"
+  end
+
+  it "give the mutex back in the ensure of an interrupted ConditionVariable#wait" do
+    owned = nil
+    Heddle.run do
+      mutex = Mutex.new
+      fiber = Fiber.schedule do
+        mutex.synchronize do
+          ConditionVariable.new.wait(mutex)
+        ensure
+          owned = mutex.owned?
+        end
+      rescue cancelled
+        nil
+      end
+      mutex.synchronize do
+        fiber.raise(cancelled)
+        sleep(0)
+      end
+    end
+    expect(owned).to be true
+  end
+
+  it "go through a generator to the fiber that asked it" do
+    events = []
+    Heddle.run do
+      numbers = Enumerator.new do |yielder|
+        yielder << sleep
+      ensure
+        events << :generator
+      end
+      fiber = Fiber.schedule do
+        numbers.next
+      rescue cancelled
+        events << :asker
+      end
+      fiber.raise(cancelled)
+      events << :raiser
+    end
+    expect(events).to eq %i[generator asker raiser]
+  end
+
+  it "may be called from within a generator" do
+    events = Heddle.run do
+      log = []
+      fiber = Fiber.schedule do
+        sleep
+      rescue cancelled
+        log << :rescued
+      end
+      raising = Enumerator.new do |yielder|
+        fiber.raise(cancelled)
+        log << :generator
+        yielder << :value
+      end
+      log << raising.next
+    end
+    expect(events).to eq %i[rescued generator value]
+  end
+
+  it "may be called from within a generator that the root asks" do
+    events = with_scheduler do
+      log = []
+      fiber = Fiber.schedule do
+        sleep
+      rescue cancelled
+        log << :rescued
+      end
+      raising = Enumerator.new do |yielder|
+        fiber.raise(cancelled)
+        log << :generator
+        yielder << :value
+      end
+      log << raising.next
+    end
+    expect(events).to eq %i[rescued generator value]
+  end
+
+  it "are an ordinary raise in the fiber itself" do
+    message = Heddle.run do
+      Fiber.current.raise(cancelled, "itself")
+    rescue cancelled => e
+      e.message
+    end
+    expect(message).to eq "itself"
+  end
+
+  it "end the fiber itself, and run its ensure" do
+    events = []
+    Heddle.run do
+      Fiber.schedule do
+        sleep(0)
+        Fiber.current.kill
+        events << :not_killed
+      ensure
+        events << :ensured
+      end
+    end
+    expect(events).to eq [:ensured]
+  end
+
+  it "raise FiberError for a fiber that has ended" do
+    expect { Heddle.run { Fiber.schedule { :done }.raise(cancelled) } }.to raise_error(FiberError, /dead|terminated/)
+  end
+
+  it "report an error that the struck fiber doesn't rescue, and the raiser goes on" do
+    went_on = false
+    expect do
+      Heddle.run do
+        fiber = Fiber.schedule { sleep }
+        fiber.raise(RuntimeError, "nobody takes it")
+        went_on = true
+      end
+    end.to output(/nobody takes it/).to_stderr
+    expect(went_on).to be true
+  end
+end

@@ -1,0 +1,338 @@
+# frozen_string_literal: true
+
+require "digest"
+require "tmpdir"
+
+RSpec.describe "Files" do
+  let(:directory) { Dir.mktmpdir("heddle") }
+  let(:path) { File.join(directory, "file") }
+
+  after { FileUtils.remove_entry(directory) }
+
+  it "are read as they were written" do
+    text = Heddle.run do
+      File.write(path, "warp and weft")
+      File.read(path)
+    end
+
+    expect(text).to eq("warp and weft")
+  end
+
+  it "are read line by line" do
+    File.write(path, "one\ntwo\nthree")
+    lines = Heddle.run { File.open(path) { |file| [file.gets, file.gets, file.gets, file.gets] } }
+
+    expect(lines).to eq(["one\n", "two\n", "three", nil])
+  end
+
+  it "are read by foreach and readlines" do
+    File.write(path, "one\ntwo\n")
+    lines = Heddle.run { [File.foreach(path).to_a, File.readlines(path, chomp: true)] }
+
+    expect(lines).to eq([%W[one\n two\n], %w[one two]])
+  end
+
+  it "are read and written at any place by pread and pwrite, which leave the position alone" do
+    result = Heddle.run do
+      File.open(path, "w+") do |file|
+        file.syswrite("0123456789")
+        file.sysseek(2)
+        file.pwrite("ABC", 4)
+        [file.pread(5, 3), file.sysread(2), file.sysseek(0, IO::SEEK_CUR)]
+      end
+    end
+
+    expect(result).to eq(["3ABC7", "23", 4])
+  end
+
+  it "raise EOFError from pread beyond the end" do
+    File.write(path, "short")
+
+    expect { Heddle.run { File.open(path) { |file| file.pread(1, 100) } } }.to raise_error(EOFError)
+  end
+
+  it "are extended with a hole by pwrite beyond the end" do
+    content = Heddle.run do
+      File.open(path, "w") { |file| file.pwrite("x", 3) }
+      File.binread(path)
+    end
+
+    expect(content).to eq("\0\0\0x")
+  end
+
+  it "are appended to at their end, whatever the position says" do
+    content = Heddle.run do
+      File.open(path, "a") do |one|
+        File.open(path, "a") do |other|
+          one.syswrite("1")
+          other.syswrite("2")
+          one.syswrite("3")
+        end
+      end
+      File.read(path)
+    end
+
+    expect(content).to eq("123")
+  end
+
+  it "are appended to by many fibers without a line lost" do
+    Heddle.run do
+      20.times do |i|
+        Fiber.schedule do
+          File.open(path, "a") do |file|
+            file.sync = true
+            50.times { |j| file.write("#{i}:#{j}\n") }
+          end
+        end
+      end
+    end
+    expected = Array.new(20) { |i| Array.new(50) { |j| "#{i}:#{j}" } }.flatten
+
+    expect(File.readlines(path, chomp: true)).to match_array(expected)
+  end
+
+  it "are read and written from where seek has gone" do
+    result = Heddle.run do
+      File.open(path, "w+") do |file|
+        file.write("0123456789")
+        file.seek(3)
+        file.write("abc")
+        file.seek(-2, IO::SEEK_END)
+        tail = file.read
+        file.rewind
+        [file.read, tail, file.pos]
+      end
+    end
+
+    expect(result).to eq(%w[012abc6789 89] << 10)
+  end
+
+  it "are written at the place that was read to, not at the one that was read ahead to" do
+    File.write(path, "abcdef")
+    content = Heddle.run do
+      File.open(path, "r+") do |file|
+        file.read(2)
+        file.write("XY")
+        file.rewind
+        file.read
+      end
+    end
+
+    expect(content).to eq("abXYef")
+  end
+
+  it "share their position with a duplicate" do
+    File.write(path, "abcdef")
+    parts = Heddle.run do
+      File.open(path) do |file|
+        other = file.dup
+        [file.sysread(2), other.sysread(2), file.sysread(2)].tap { other.close }
+      end
+    end
+
+    expect(parts).to eq(%w[ab cd ef])
+  end
+
+  it "give what was added after their end was reached" do
+    File.write(path, "old")
+    parts = Heddle.run do
+      File.open(path) do |file|
+        before = [file.read, file.read(1)]
+        File.write(path, " new", mode: "a")
+        before << file.read
+      end
+    end
+
+    expect(parts).to eq(["old", nil, " new"])
+  end
+
+  it "are at their end when they were truncated under a reader" do
+    File.write(path, "x" * 100_000)
+    rest = Heddle.run do
+      File.open(path) do |file|
+        file.sysread(10)
+        File.truncate(path, 5)
+        file.read
+      end
+    end
+
+    expect(rest).to eq("")
+  end
+
+  it "are cut off by truncate" do
+    content = Heddle.run do
+      File.open(path, "w+") do |file|
+        file.write("0123456789")
+        file.flush
+        file.truncate(4)
+        file.rewind
+        file.read
+      end
+    end
+
+    expect(content).to eq("0123")
+  end
+
+  it "are the same after 8 MiB went to the disk and back" do
+    data = Random.new(3).bytes(8 << 20)
+    digest = Heddle.run do
+      File.binwrite(path, data)
+      Digest::SHA256.hexdigest(File.binread(path))
+    end
+
+    expect(digest).to eq(Digest::SHA256.hexdigest(data))
+  end
+
+  it "can be read where they have no size of their own, as in /proc", if: File.exist?("/proc/self/status") do
+    status = Heddle.run { File.read("/proc/self/status") }
+
+    expect(status[/^Pid:\s+(\d+)$/, 1]).to eq(Process.pid.to_s)
+  end
+
+  it "are read line by line in /proc, too", if: File.exist?("/proc/self/maps") do
+    lines = Heddle.run { File.open("/proc/self/maps") { |file| file.each_line.to_a } }
+
+    expect(lines).to all(match(/\A\h+-\h+ /))
+  end
+
+  it "are copied by IO.copy_stream" do
+    data = Random.new(4).bytes(300_000)
+    File.binwrite(path, data)
+    copy = Heddle.run do
+      IO.copy_stream(path, "#{path}.copy")
+      File.binread("#{path}.copy")
+    end
+
+    expect(copy == data).to be(true)
+  end
+
+  it "are copied in part by IO.copy_stream with a length and an offset" do
+    File.write(path, "0123456789")
+    copy = Heddle.run do
+      IO.copy_stream(path, "#{path}.copy", 4, 3)
+      File.read("#{path}.copy")
+    end
+
+    expect(copy).to eq("3456")
+  end
+
+  it "are copied into a pipe that is full again and again" do
+    File.binwrite(path, "x" * 500_000)
+    size = nil
+    Heddle.run do
+      reader, writer = IO.pipe
+      Fiber.schedule do
+        size = reader.read.bytesize
+        reader.close
+      end
+      IO.copy_stream(path, writer)
+      writer.close
+    end
+
+    expect(size).to eq(500_000)
+  end
+
+  it "are filled from a pipe by IO.copy_stream" do
+    Heddle.run do
+      reader, writer = IO.pipe
+      Fiber.schedule do
+        writer.write("y" * 500_000)
+        writer.close
+      end
+      File.open(path, "w") { |file| IO.copy_stream(reader, file) }
+      reader.close
+    end
+
+    expect(File.size(path)).to eq(500_000)
+  end
+
+  it "are read by many fibers at once, each at its own place" do
+    File.write(path, Array.new(1000) { |i| format("%04d\n", i) }.join)
+    found = []
+    Heddle.run do
+      50.times do |i|
+        Fiber.schedule do
+          File.open(path) do |file|
+            file.seek(i * 100)
+            found << file.gets.to_i
+          end
+        end
+      end
+    end
+
+    expect(found.sort).to eq(Array.new(50) { |i| i * 20 })
+  end
+
+  it "that aren't there raise ENOENT" do
+    expect { Heddle.run { File.read(path) } }.to raise_error(Errno::ENOENT)
+  end
+
+  it "that are directories raise EISDIR" do
+    expect { Heddle.run { File.read(directory) } }.to raise_error(Errno::EISDIR)
+  end
+
+  it "that are open for reading alone raise IOError for who writes" do
+    File.write(path, "")
+
+    expect { Heddle.run { File.open(path) { |file| file.write("x") } } }.to raise_error(IOError, /not opened/)
+  end
+
+  it "on a full device raise ENOSPC", if: File.exist?("/dev/full") do
+    expect { Heddle.run { File.open("/dev/full", "w") { |file| file.syswrite("x") } } }.to raise_error(Errno::ENOSPC)
+  end
+
+  it "that are devices are read and written" do
+    result = Heddle.run { [File.write(File::NULL, "gone"), File.read(File::NULL), File.read("/dev/zero", 3)] }
+
+    expect(result).to eq([4, "", "\0\0\0"])
+  end
+
+  it "that are FIFOs let others run while a reader waits" do
+    order = []
+    Heddle.run do
+      File.mkfifo(path)
+      File.open(path, File::RDWR) do |fifo|
+        Fiber.schedule { order << fifo.readpartial(100) }
+        order << "first"
+        fifo.syswrite("second")
+        # The reader is done before its file is closed.
+        sleep(0) until order.size == 2
+      end
+    end
+
+    expect(order).to eq(%w[first second])
+  end
+
+  it "fill an IO::Buffer from any place" do
+    File.write(path, "0123456789")
+    text = Heddle.run do
+      buffer = IO::Buffer.new(4)
+      File.open(path) { |file| buffer.pread(file, 3, 4) }
+      buffer.get_string
+    end
+
+    expect(text).to eq("3456")
+  end
+
+  it "are written from an IO::Buffer at any place" do
+    File.write(path, "0123456789")
+    Heddle.run do
+      File.open(path, "r+") { |file| IO::Buffer.for("abc").pwrite(file, 5, 3) }
+    end
+
+    expect(File.read(path)).to eq("01234abc89")
+  end
+
+  it "are synchronised, renamed and deleted" do
+    names = Heddle.run do
+      File.open(path, "w") do |file|
+        file.write("x")
+        file.fsync
+      end
+      File.rename(path, "#{path}.new")
+      Dir.children(directory).tap { File.delete("#{path}.new") } + Dir.children(directory)
+    end
+
+    expect(names).to eq(["file.new"])
+  end
+end

@@ -1,0 +1,204 @@
+# frozen_string_literal: true
+
+require "socket"
+
+RSpec.describe "fork" do
+  # What a child must be able to do. in_child raises here what goes wrong there.
+  doings = {
+    "sleep" => -> { sleep(0.001) && :slept },
+    "read from a pipe" => lambda {
+      IO.pipe do |reader, writer|
+        Thread.new { writer.write("piped") }
+        reader.readpartial(10)
+      end
+    },
+    "talk over TCP" => lambda {
+      TCPServer.open("127.0.0.1", 0) do |server|
+        port = server.local_address.ip_port
+        client = Thread.new { TCPSocket.open("127.0.0.1", port) { |socket| socket.write("tcp") } }
+        server.accept.read.tap { client.join }
+      end
+    },
+    "pop from a queue" => lambda {
+      queue = Queue.new
+      Thread.new { queue.push(:popped) }
+      queue.pop
+    },
+    "resolve a name" => -> { Addrinfo.getaddrinfo("localhost", 1, nil, :STREAM).map(&:ip_port).uniq },
+    "wait for a process" => -> { `echo waited` },
+    "give a time limit" => lambda {
+      begin
+        Timeout.timeout(0.005) { sleep }
+      rescue Timeout::Error
+        :over
+      end
+    }
+  }
+  results = {
+    "sleep" => :slept, "read from a pipe" => "piped", "talk over TCP" => "tcp", "pop from a queue" => :popped,
+    "resolve a name" => [1], "wait for a process" => "waited\n", "give a time limit" => :over
+  }
+
+  doings.each do |name, doing|
+    it "in a fiber leaves a child whose fiber can #{name}" do
+      expect(Heddle.run { in_child(&doing) }).to match results.fetch(name)
+    end
+
+    it "in a fiber leaves a child that can start a scheduler in a thread and #{name}" do
+      result = Heddle.run { in_child { Thread.new { Heddle.run(&doing) }.value } }
+      expect(result).to match results.fetch(name)
+    end
+
+    it "in the root leaves a child that can start a scheduler and #{name}" do
+      expect(with_scheduler { in_child { Thread.new { Heddle.run(&doing) }.value } }).to match results.fetch(name)
+    end
+  end
+
+  it "in the root leaves the scheduler usable in the child" do
+    if RUBY_VERSION >= "4.0"
+      expect(with_scheduler { in_child { Fiber.scheduler } }).to be_nil
+    else
+      result = with_scheduler do
+        in_child do
+          results = Queue.new
+          Fiber.schedule { results.push(sleep(0.001) && :slept) }
+          Fiber.set_scheduler(nil)
+          results.pop
+        end
+      end
+      expect(result).to eq :slept
+    end
+  end
+
+  it "in a fiber leaves Fiber.schedule usable in the child" do
+    skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0"
+    result = Heddle.run do
+      in_child do
+        results = Queue.new
+        Fiber.schedule { results.push(sleep(0.001) && :slept) }
+        results.pop
+      end
+    end
+    expect(result).to eq :slept
+  end
+
+  it "leaves the fibers of the parent in the parent" do
+    reader, writer = IO.pipe
+    Heddle.run do
+      3.times do
+        Fiber.schedule do
+          sleep(0.01)
+          writer.syswrite("#{Process.pid}\n")
+        end
+      end
+      in_child { sleep(0.05) }
+    end
+    writer.close
+    expect(reader.read.lines(chomp: true).map(&:to_i)).to eq [Process.pid] * 3
+  ensure
+    reader.close
+  end
+
+  it "doesn't steal what the parent's fibers wait for" do
+    read = IO.pipe do |reader, writer|
+      Heddle.run do
+        bytes = Queue.new
+        Fiber.schedule { bytes.push(reader.readpartial(20)) }
+        in_child { sleep(0.005) }
+        writer.write("for the parent")
+        bytes.pop
+      end
+    end
+    expect(read).to eq "for the parent"
+  end
+
+  it "leaves the parent's timers running" do
+    took = seconds do
+      Heddle.run do
+        Fiber.schedule { sleep(0.05) }
+        in_child { :at_once }
+      end
+    end
+    expect(took).to be_between(0.05, 10)
+  end
+
+  it "leaves the parent's waits alone when the child closes the same IO" do
+    read = IO.pipe do |reader, writer|
+      Heddle.run do
+        bytes = Queue.new
+        Fiber.schedule { bytes.push(reader.readpartial(20)) }
+        in_child do
+          reader.close
+          sleep(0.001)
+        end
+        writer.write("still here")
+        bytes.pop
+      end
+    end
+    expect(read).to eq "still here"
+  end
+
+  it "leaves a child of a child that works" do
+    expect(Heddle.run { in_child { in_child { sleep(0.001) && :grandchild } } }).to eq :grandchild
+  end
+
+  it "may happen in many fibers at once" do
+    values = []
+    Heddle.run do
+      5.times do |number|
+        Fiber.schedule { values << in_child { number.tap { sleep(0.001) } } }
+      end
+    end
+    expect(values).to contain_exactly(0, 1, 2, 3, 4)
+  end
+
+  it "with a block runs the block in the fiber, and the child ends after it" do
+    output, errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      $stdout.sync = true
+      Heddle.run do
+        Fiber.schedule { sleep(0.05); puts "sibling" }
+        pid = fork { sleep(0.001); puts "child" }
+        Process.wait(pid)
+        puts "parent \#{$?.success?}"
+      end
+    RUBY
+    expect([output, errors, status.success?]).to eq ["child\nparent true\nsibling\n", "", true]
+  end
+
+  it "without a block goes on in the fiber in both processes" do
+    output, errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      $stdout.sync = true
+      Heddle.run do
+        if (pid = fork)
+          Process.wait(pid)
+          sleep(0.001)
+          puts "parent"
+        else
+          sleep(0.001)
+          puts "child"
+        end
+      end
+      puts "after"
+    RUBY
+    expect([output.lines(chomp: true).tally, errors, status.success?])
+      .to eq [{ "child" => 1, "parent" => 1, "after" => 2 }, "", true]
+  end
+
+  it "leaves a child whose exit status is its own" do
+    status = Heddle.run do
+      pid = fork { exit!(7) }
+      Process.wait2(pid).last.exitstatus
+    end
+    expect(status).to eq 7
+  end
+
+  it "in another thread leaves a child without this thread's fibers" do
+    threads = Heddle.run do
+      Fiber.schedule { sleep(0.01) }
+      Thread.new { in_child { Thread.list.size } }.value
+    end
+    expect(threads).to eq 1
+  end
+end

@@ -1,0 +1,192 @@
+# frozen_string_literal: true
+
+require "socket"
+require "timeout"
+
+RSpec.describe "Garbage collection" do
+  # A little of everything.
+  workload = {
+    "sleep" => -> { [sleep(0.001), sleep(0)].size },
+    "pipes" => lambda {
+      IO.pipe do |reader, writer|
+        Fiber.schedule do
+          writer.write("bytes")
+          writer.close
+        end
+        reader.read
+      end
+    },
+    "sockets" => lambda {
+      UNIXSocket.pair.then do |one, other|
+        Fiber.schedule { other.write(other.readpartial(4)) }
+        one.write("echo")
+        one.readpartial(4).tap { [one, other].each(&:close) }
+      end
+    },
+    "queues" => lambda {
+      queue = Queue.new
+      Fiber.schedule { queue.push("item") }
+      queue.pop(timeout: 10)
+    },
+    "threads" => -> { Thread.new { "value" }.value },
+    "timeouts" => lambda {
+      begin
+        Timeout.timeout(0.001) { sleep }
+      rescue Timeout::Error
+        "over"
+      end
+    },
+    "names" => -> { Addrinfo.getaddrinfo("127.0.0.1", 1, nil, :STREAM).size },
+    "files" => -> { File.read(__FILE__, 30) },
+    "select" => -> { IO.pipe { |reader, writer| writer.write("x") && IO.select([reader]).flatten.size } },
+    "raise" => lambda {
+      result = []
+      fiber = Fiber.schedule do
+        sleep
+      rescue RuntimeError => e
+        result << e.message
+      end
+      fiber.raise("struck")
+      result
+    },
+    "generators" => -> { Enumerator.new { |yielder| yielder << "made".tap { sleep(0.001) } }.next }
+  }
+  results = {
+    "sleep" => 2, "pipes" => "bytes", "sockets" => "echo", "queues" => "item", "threads" => "value",
+    "timeouts" => "over", "names" => 1, "files" => "# frozen_string_literal: true\n", "select" => 1,
+    "raise" => ["struck"], "generators" => "made"
+  }
+
+  workload.each do |name, work|
+    it "at each allocation does no harm to #{name}", gc: :stress do
+      expect(Heddle.run(&work)).to eq results.fetch(name)
+    end
+
+    it "with compaction does no harm to #{name}", gc: :compact do
+      result = Heddle.run do
+        gate = Queue.new
+        Fiber.schedule { gate.pop }
+        GC.start
+        work.call.tap { gate.push(:open) }
+      end
+      expect(result).to eq results.fetch(name)
+    end
+  end
+
+  it "moves what waiting fibers wait for, and they still get it", gc: :compact do
+    received = []
+    IO.pipe do |reader, writer|
+      Heddle.run do
+        queue = Queue.new
+        Fiber.schedule { received << queue.pop }
+        Fiber.schedule { received << reader.readpartial(10) }
+        Fiber.schedule { received << Process.wait2(spawn("true")).last.success? }
+        Fiber.schedule { received << :slept.tap { sleep(0.005) } }
+        GC.compact
+        queue.push(:item)
+        writer.write("bytes")
+      end
+    end
+    expect(received).to contain_exactly(:item, "bytes", true, :slept)
+  end
+
+  it "leaves waiting fibers alone to which nobody holds a reference" do
+    woken = []
+    Heddle.run do
+      queue = Queue.new
+      schedule = ->(number) { Fiber.schedule { woken << [number, queue.pop] } && nil }
+      50.times(&schedule)
+      3.times { GC.start }
+      50.times { |number| queue.push(number) }
+    end
+    expect(woken).to match_array(Array.new(50) { |number| [number, number] })
+  end
+
+  it "leaves fibers alone whose IO nobody else holds" do
+    lines = []
+    Heddle.run do
+      writers = Array.new(20) do |number|
+        reader, writer = IO.pipe
+        Fiber.schedule { lines << [number, reader.gets] }
+        writer
+      end
+      GC.start
+      writers.each_with_index { |writer, number| writer.puts(number) }
+    end
+    expect(lines).to match_array(Array.new(20) { |number| [number, "#{number}\n"] })
+  end
+
+  it "takes fibers that have ended" do
+    alive = Heddle.run do
+      before = GC.start || ObjectSpace.each_object(Fiber).count
+      1000.times { Fiber.schedule { sleep(0) } }
+      pass_until { GC.start || ObjectSpace.each_object(Fiber).count < before + 500 }
+      ObjectSpace.each_object(Fiber).count - before
+    end
+    expect(alive).to be < 500
+  end
+
+  it "takes 10,000 fibers that were created and ended" do
+    count = 0
+    Heddle.run do
+      100.times do
+        100.times { Fiber.schedule { count += 1 } }
+        sleep(0)
+      end
+    end
+    expect(count).to eq 10_000
+  end
+
+  it "takes schedulers that were never used" do
+    in_use = -> { GC.start || Dir.children("/proc/self/fd").size }
+    skip "needs /proc" unless File.directory?("/proc/self/fd")
+    before = in_use.call
+    10.times do
+      1000.times { Heddle::Scheduler.new }
+      GC.start
+    end
+    expect(in_use.call).to be < before + 100
+  end
+
+  it "leaves no descriptor of a scheduler that was used" do
+    skip "needs /proc" unless File.directory?("/proc/self/fd")
+    expect do
+      50.times { Heddle.run { sleep(0.0001) } }
+      GC.start
+    end.to change { Dir.children("/proc/self/fd").size }.by_at_most(5)
+  end
+
+  it "leaves no descriptor of a scheduler whose thread was killed" do
+    skip "needs /proc" unless File.directory?("/proc/self/fd")
+    expect do
+      50.times do
+        thread = scheduled_thread { Fiber.schedule { sleep } }
+        until_asleep(thread)
+        thread.kill.join
+      end
+      GC.start
+    end.to change { Dir.children("/proc/self/fd").size }.by_at_most(5)
+  end
+
+  it "closes an IO that was dropped, while fibers wait for others" do
+    read = IO.pipe do |reader, writer|
+      Heddle.run do
+        bytes = Queue.new
+        Fiber.schedule { bytes.push(reader.readpartial(10)) }
+        drop = -> { 50.times { IO.pipe } }
+        drop.call
+        GC.start
+        sleep(0.001)
+        writer.write("bytes")
+        bytes.pop
+      end
+    end
+    expect(read).to eq "bytes"
+  end
+
+  it "doesn't take a scheduler whose fiber hooks are used after it was dropped" do
+    hook = with_scheduler { |scheduler| scheduler.method(:unblock) }
+    GC.start
+    expect { hook.call(:anything, Fiber.current) }.not_to raise_error
+  end
+end

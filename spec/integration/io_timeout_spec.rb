@@ -1,0 +1,176 @@
+# frozen_string_literal: true
+
+require "io/wait"
+require "socket"
+
+RSpec.describe "IO#timeout=" do
+  let(:sockets) { UNIXSocket.pair }
+  let(:left) { sockets.first }
+  let(:right) { sockets.last }
+
+  # What accept and recv raise. On 3.3 they try once more when the time is over, and say what they get then.
+  let(:timed_out) do
+    RUBY_VERSION < "3.4" ? an_instance_of(IO::TimeoutError).or(an_instance_of(Errno::EAGAIN)) : IO::TimeoutError
+  end
+
+  before { left.timeout = 0.02 }
+  after { sockets.each { |socket| socket.close unless socket.closed? } }
+
+  {
+    "read" => ->(io) { io.read(1) },
+    "gets" => lambda(&:gets),
+    "readpartial" => ->(io) { io.readpartial(1) },
+    "getc" => lambda(&:getc),
+    "each_line" => ->(io) { io.each_line.to_a }
+  }.each do |name, call|
+    it "ends #{name} with IO::TimeoutError" do
+      expect { Heddle.run { call[left] } }.to raise_error(IO::TimeoutError)
+    end
+  end
+
+  it "ends write with IO::TimeoutError" do
+    expect { Heddle.run { left.write("x" * (4 << 20)) } }.to raise_error(IO::TimeoutError)
+  end
+
+  it "doesn't end what is in time" do
+    text = Heddle.run do
+      left.timeout = 60
+      Fiber.schedule { right.write("in time") }
+      left.readpartial(100)
+    end
+
+    expect(text).to eq("in time")
+  end
+
+  it "counts anew for each wait" do
+    left.timeout = 1
+    lines = Heddle.run do
+      Fiber.schedule do
+        5.times do |i|
+          sleep(0.005)
+          right.puts(i)
+        end
+      end
+      Array.new(5) { left.gets.to_i }
+    end
+
+    expect(lines).to eq([0, 1, 2, 3, 4])
+  end
+
+  it "leaves the IO usable after it struck" do
+    text = Heddle.run do
+      begin
+        left.read(4)
+      rescue IO::TimeoutError
+        right.write("late")
+      end
+      left.read(4)
+    end
+
+    expect(text).to eq("late")
+  end
+
+  it "keeps what was read before it struck" do
+    text = Heddle.run do
+      right.write("half a line")
+      begin
+        left.gets
+      rescue IO::TimeoutError
+        right.write(" and the rest\n")
+      end
+      left.gets
+    end
+
+    expect(text).to end_with(" and the rest\n")
+  end
+
+  it "of nil lets a read wait as long as it takes" do
+    text = Heddle.run do
+      left.timeout = nil
+      Fiber.schedule do
+        sleep(0.04)
+        right.write("late")
+      end
+      left.readpartial(100)
+    end
+
+    expect(text).to eq("late")
+  end
+
+  it "never strikes before its time" do
+    started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    begin
+      Heddle.run { left.read(1) }
+    rescue IO::TimeoutError
+      elapsed = Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
+    end
+
+    expect(elapsed).to be >= 0.02
+  end
+
+  it "lets others run until it strikes" do
+    order = []
+    Heddle.run do
+      Fiber.schedule do
+        left.read(1)
+      rescue IO::TimeoutError
+        order << :struck
+      end
+      order << :first
+    end
+
+    expect(order).to eq(%i[first struck])
+  end
+
+  it "strikes the fiber that reads, not one that reads another IO" do
+    results = {}
+    Heddle.run do
+      other, into = IO.pipe
+      Fiber.schedule do
+        results[:other] = other.gets
+        [other, into].each(&:close)
+      end
+      begin
+        left.read(1)
+      rescue IO::TimeoutError
+        results[:struck] = true
+        into.puts("undisturbed")
+      end
+    end
+
+    expect(results).to eq({ struck: true, other: "undisturbed\n" })
+  end
+
+  it "doesn't hold for a wait that is given a time of its own" do
+    ready = Heddle.run do
+      Fiber.schedule do
+        sleep(0.04)
+        right.write("x")
+      end
+      left.wait_readable(60)
+    end
+
+    expect(ready).to be(left)
+  end
+
+  it "makes a wait without a time of its own give nil" do
+    expect(Heddle.run { left.wait_readable }).to be_nil
+  end
+
+  it "ends an accept with an error" do
+    attempt = lambda do
+      Heddle.run do
+        TCPServer.open("127.0.0.1", 0) do |server|
+          server.timeout = 0.02
+          server.accept
+        end
+      end
+    end
+
+    expect(&attempt).to raise_error(timed_out)
+  end
+
+  it "ends a recv with an error" do
+    expect { Heddle.run { left.recv(1) } }.to raise_error(timed_out)
+  end
+end

@@ -1,0 +1,245 @@
+# frozen_string_literal: true
+
+require "socket"
+
+RSpec.describe "Many at once" do
+  # What a process needs besides: Ruby's own descriptors, the scheduler's, RSpec's.
+  spare = 200
+  # Each fiber's stack with its guard page takes two.
+  maps_per_fiber = 2
+  # Above what the default of the ring may be.
+  more_than_a_ring = 5000
+
+  def raise_file_limit
+    hard = Process.getrlimit(:NOFILE).last
+    Process.setrlimit(:NOFILE, hard, hard)
+    hard
+  end
+
+  def fibers_that_fit(wanted, maps_per_fiber, spare)
+    limit = "/proc/sys/vm/max_map_count"
+    return wanted unless File.readable?(limit)
+
+    [wanted, (Integer(File.read(limit)) / maps_per_fiber) - (spare * 10)].min
+  end
+
+  it "serves 10,000 idle connections, or as many as the file limit allows", timeout: 60 do
+    wanted, served = in_child(timeout: 50) do
+      count = [10_000, (raise_file_limit - spare) / 2].min
+      servers, clients = Array.new(count) { UNIXSocket.pair }.transpose
+      replies = Heddle.run do
+        servers.each { |server| Fiber.schedule { server.write(server.readpartial(1)) } }
+        clients.each { |client| client.write("x") }
+        clients.count { |client| client.readpartial(1) == "x" }
+      end
+      [count, replies]
+    end
+    expect(served).to eq(wanted).and be > 100
+  end
+
+  it "finds the one that speaks among 10,000 idle connections, or as many as the file limit allows", timeout: 60 do
+    heard, wakings = in_child(timeout: 50) do
+      count = [10_000, (raise_file_limit - spare) / 2].min
+      servers, clients = Array.new(count) { UNIXSocket.pair }.transpose
+      wakings = 0
+      heard = Queue.new
+      line = Heddle.run do
+        servers.each do |server|
+          Fiber.schedule do
+            bytes = server.read
+            wakings += 1
+            heard.push(bytes) unless bytes.empty?
+          end
+        end
+        speaker = clients[count / 2]
+        speaker.write("here")
+        speaker.close
+        heard.pop.tap { clients.each(&:close) }
+      end
+      [line, wakings == count]
+    end
+    expect([heard, wakings]).to eq ["here", true]
+  end
+
+  it "wakes 100,000 sleepers, or as many as the memory maps allow, and none early", timeout: 60 do
+    wanted, woken, early = in_child(timeout: 50) do
+      count = fibers_that_fit(100_000, maps_per_fiber, spare)
+      woken = 0
+      early = 0
+      clock = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+      Heddle.run do
+        count.times do |number|
+          Fiber.schedule do
+            due = clock.call + (time = 0.1 + ((number % 100) * 0.001))
+            sleep(time)
+            woken += 1
+            early += 1 if clock.call < due
+          end
+        end
+      end
+      [count, woken, early]
+    end
+    expect([woken, early]).to eq [wanted, 0]
+  end
+
+  it "sets and cancels 100,000 timers" do
+    popped = Heddle.run do
+      queue = Queue.new
+      consumer = Queue.new
+      Fiber.schedule { consumer.push(Array.new(100_000) { queue.pop(timeout: 60) }.sum) }
+      100_000.times do |number|
+        queue.push(number)
+        sleep(0) if (number % 100).zero?
+      end
+      consumer.pop
+    end
+    expect(popped).to eq (0...100_000).sum
+  end
+
+  it "wakes more fibers that wait for one descriptor than a ring has entries" do
+    woken = 0
+    IO.pipe do |reader, writer|
+      Heddle.run do
+        more_than_a_ring.times { Fiber.schedule { woken += 1 if reader.wait_readable } }
+        sleep(0.001)
+        writer.write("x")
+      end
+    end
+    expect(woken).to eq more_than_a_ring
+  end
+
+  it "takes more operations at once than a ring has entries" do
+    results = Hash.new(0)
+    IO.pipe do |reader, writer|
+      Heddle.run do
+        gate = Queue.new
+        more_than_a_ring.times do
+          Fiber.schedule { results[:timed_out] += 1 unless reader.wait_readable(0.05) }
+          Fiber.schedule { results[:slept] += 1 if sleep(0.05) }
+          Fiber.schedule { results[:popped] += 1 unless gate.pop }
+        end
+        gate.close
+        writer.flush
+      end
+    end
+    expect(results).to eq(timed_out: more_than_a_ring, slept: more_than_a_ring, popped: more_than_a_ring)
+  end
+
+  it "cancels more waits than a ring has entries" do
+    ensured = 0
+    thread = scheduled_thread do
+      reader, = IO.pipe
+      more_than_a_ring.times do
+        Fiber.schedule do
+          reader.wait_readable
+        ensure
+          ensured += 1
+        end
+      end
+    end
+    until_asleep(thread)
+    thread.kill.join
+    expect(ensured).to eq more_than_a_ring
+  end
+
+  describe "a full file table" do
+    # Lets the block run with no descriptor left but `spare` ones.
+    def with_few_descriptors(spare)
+      GC.start
+      highest = Dir.children("/proc/self/fd").map(&:to_i).max
+      # Held, and nothing else left to collect, because that is what Ruby does when a descriptor is missing.
+      @fillers = Array.new(highest) { File.open(File::NULL) }
+      highest = @fillers.map(&:fileno).max
+      Process.setrlimit(:NOFILE, highest + 1 + spare, Process.getrlimit(:NOFILE).last)
+      yield
+    end
+
+    before { skip "needs /proc" unless File.directory?("/proc/self/fd") }
+
+    it "is Errno::EMFILE in the fiber that opens, and the others go on" do
+      result = in_child do
+        Heddle.run do
+          reader, writer = IO.pipe
+          with_few_descriptors(0) do
+            read = Queue.new
+            Fiber.schedule { read.push(reader.readpartial(5)) }
+            begin
+              IO.pipe
+            rescue Errno::EMFILE => e
+              error = e.class
+            end
+            sleep(0.001)
+            writer.write("works")
+            [error, read.pop]
+          end
+        end
+      end
+      expect(result).to eq [Errno::EMFILE, "works"]
+    end
+
+    it "is Errno::EMFILE in the fiber that accepts, which can accept when there is room again" do
+      result = in_child do
+        Heddle.run do
+          server = TCPServer.new("127.0.0.1", 0)
+          room = Socket.new(:UNIX, :STREAM)
+          with_few_descriptors(1) do
+            client = TCPSocket.new("127.0.0.1", server.local_address.ip_port)
+            begin
+              server.accept
+            rescue Errno::EMFILE => e
+              error = e.class
+            end
+            room.close
+            server.accept.write("hello")
+            [error, client.readpartial(5)]
+          end
+        end
+      end
+      expect(result).to eq [Errno::EMFILE, "hello"]
+    end
+
+    it "doesn't keep fibers from waiting for a process" do
+      status = in_child do
+        Heddle.run do
+          pid = spawn("sleep", "0.01")
+          with_few_descriptors(0) { Process.wait2(pid).last.success? }
+        end
+      end
+      expect(status).to be true
+    end
+
+    it "doesn't keep fibers from sleeping, and from waiting for threads" do
+      result = in_child do
+        Heddle.run { with_few_descriptors(0) { Thread.new { sleep(0.001) && :joined }.value } }
+      end
+      expect(result).to eq :joined
+    end
+
+    it "makes a new scheduler a clear error" do
+      message = in_child do
+        with_few_descriptors(0) do
+          Fiber.set_scheduler(Heddle::Scheduler.new)
+          "no error"
+        rescue StandardError => e
+          e.message
+        end
+      end
+      expect(message).to match(/too many open files/i)
+    end
+
+    it "doesn't keep a scheduler from being made later" do
+      slept = in_child do
+        with_few_descriptors(0) do
+          begin
+            Heddle.run { :made_with_nothing }
+          rescue StandardError
+            nil
+          end
+          Process.setrlimit(:NOFILE, Process.getrlimit(:NOFILE).last)
+          Heddle.run { sleep(0.001) && :slept }
+        end
+      end
+      expect(slept).to eq :slept
+    end
+  end
+end

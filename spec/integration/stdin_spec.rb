@@ -1,0 +1,109 @@
+# frozen_string_literal: true
+
+require "io/console"
+require "pty"
+require "tempfile"
+
+RSpec.describe "STDIN" do
+  # Counts its turns until STDIN has said all it has to say.
+  let(:counting) { <<~RUBY }
+    require "heddle"
+    done = false
+    turns = 0
+    Heddle.run do
+      Fiber.schedule { (turns += 1; sleep(0.001)) until done }
+      $stdin.each_line { |line| puts "got \#{line}"; $stdout.flush }
+      done = true
+    end
+    puts(turns.positive? ? "others ran" : "nobody else ran")
+  RUBY
+
+  let(:echoing) { 'require "heddle"; Heddle.run { while (line = gets) do print "got ", line end }; puts "end"' }
+
+  def output_of(source, **redirections)
+    command = [RbConfig.ruby, "-I", Processes::LIB, "-e", source]
+    IO.popen([Processes::Fresh.environment, *command, redirections], &:read)
+  end
+
+  it "is read while others run, when it is a pipe" do
+    output, = run_ruby(counting) do |_pid, input|
+      3.times { |i| input.puts(i) }
+      input.close
+    end
+
+    expect(output).to eq("got 0\ngot 1\ngot 2\nothers ran\n")
+  end
+
+  it "lets others run while it is silent" do
+    source = <<~RUBY
+      require "heddle"
+      Heddle.run do
+        Fiber.schedule { puts "line: \#{$stdin.gets}" }
+        puts "still here"
+        # The parent closes only when it is told to.
+        $stdout.flush
+        Process.kill(:USR1, #{Process.pid})
+      end
+    RUBY
+    told = Queue.new
+    before = trap(:USR1) { told << true }
+    output, = run_ruby(source) do |_pid, input|
+      told.pop
+      input.puts("late")
+      input.close
+    end
+
+    expect(output).to eq("still here\nline: late\n")
+  ensure
+    trap(:USR1, before || "DEFAULT")
+  end
+
+  it "ends when its pipe is closed" do
+    output, = run_ruby(echoing, stdin: "one\n")
+
+    expect(output).to eq("got one\nend\n")
+  end
+
+  it "is read when it is a file" do
+    output = Tempfile.create do |file|
+      file.write("one\ntwo\n")
+      file.close
+      output_of(echoing, in: file.path)
+    end
+
+    expect(output).to eq("got one\ngot two\nend\n")
+  end
+
+  it "is at its end when it is /dev/null" do
+    expect(output_of(echoing, in: File::NULL)).to eq("end\n")
+  end
+
+  it "is read when it is a terminal, while others run" do
+    output = PTY.open do |terminal, device|
+      device.echo = false
+      reader, writer = IO.pipe
+      pid = Process.spawn(Processes::Fresh.environment, RbConfig.ruby, "-I", Processes::LIB, "-e", counting,
+                          in: device, out: writer)
+      writer.close
+      # Ctrl-D at the start of a line is the end.
+      terminal.write("typed\n\u0004")
+      reader.read.tap { Process.wait(pid) }
+    end
+
+    expect(output).to eq("got typed\nothers ran\n")
+  end
+
+  it "gives a whole read what a terminal was sent before Ctrl-D" do
+    output = PTY.open do |terminal, device|
+      device.echo = false
+      reader, writer = IO.pipe
+      pid = Process.spawn(Processes::Fresh.environment, RbConfig.ruby, "-I", Processes::LIB, "-e",
+                          'require "heddle"; print Heddle.run { $stdin.read.upcase }', in: device, out: writer)
+      writer.close
+      terminal.write("one\ntwo\n\u0004")
+      reader.read.tap { Process.wait(pid) }
+    end
+
+    expect(output).to eq("ONE\nTWO\n")
+  end
+end

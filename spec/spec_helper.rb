@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+$LOAD_PATH.unshift(File.expand_path("../lib", __dir__))
+require "heddle"
+
+# Nothing that was printed is lost or printed twice when an example forks, hangs or crashes.
+[$stdout, $stderr].each { |io| io.sync = true }
+
+Dir[File.join(__dir__, "support", "*.rb")].each { |file| require file }
+
+RSpec.configure do |config|
+  config.disable_monkey_patching!
+  config.fail_if_no_examples = true
+  config.order = :random
+  config.example_status_persistence_file_path = ".rspec_status"
+  config.expect_with(:rspec) { |expectations| expectations.syntax = :expect }
+  config.mock_with(:rspec) { |mocks| mocks.verify_partial_doubles = true }
+  config.backtrace_exclusion_patterns << %r{/spec/spec_helper\.rb} << %r{/spec/support/}
+  Kernel.srand config.seed
+
+  config.include Processes
+  config.include Backend
+
+  config.before(gc: :compact) { skip "this Ruby can't compact here" unless Collecting.compacts? }
+
+  # Outermost the watchdog, so that it also sees to what the others do.
+  config.around do |example|
+    Watchdog.guard(example.metadata.fetch(:timeout, Watchdog::LIMIT), example.location) do
+      Collecting.during(example.metadata[:gc]) do
+        Tidiness.check(example.location) { example.run }
+      end
+    end
+  end
+end

@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+# Makes the garbage collector run when it hurts. An extension that forgets to mark an object works until then.
+#
+#   it "…", gc: :stress     runs under GC.stress: a collection at every allocation, so the example must be small
+#   it "…", gc: :compact    runs with GC.auto_compact, and has every reference verified at its end
+#   it "…", gc: :plain      is left alone by HEDDLE_GC
+#
+# HEDDLE_GC=stress and HEDDLE_GC=compact collect or compact every few milliseconds in all other examples, from another
+# thread. That strikes where the thread under test has let go of the GVL, and GC.stress everywhere would take hours.
+module Collecting
+  INTERVAL = 0.005
+  IN_BACKGROUND = { "stress" => :start, "compact" => :compact }.freeze
+
+  module_function
+
+  def compacts?
+    GC.respond_to?(:compact) && GC.respond_to?(:auto_compact=)
+  end
+
+  def during(mode, &)
+    case mode
+    when :stress then under_stress(&)
+    when :compact then with_compaction(&)
+    when :plain then yield
+    when nil then in_background(&)
+    else raise ArgumentError, "gc: #{mode.inspect} is none of :stress, :compact and :plain"
+    end
+  end
+
+  def under_stress
+    GC.stress = true
+    yield
+  ensure
+    GC.stress = false
+  end
+
+  def with_compaction
+    return yield unless compacts?
+
+    before = GC.auto_compact
+    begin
+      GC.auto_compact = true
+      yield
+      GC.verify_compaction_references(toward: :empty, expand_heap: true)
+    ensure
+      GC.auto_compact = before
+    end
+  end
+
+  def in_background
+    return yield unless (wanted = ENV.fetch("HEDDLE_GC", nil))
+
+    collection = IN_BACKGROUND.fetch(wanted)
+    stop = Queue.new
+    collector = Thread.new { GC.public_send(collection) until stop.pop(timeout: INTERVAL) }
+    begin
+      yield
+    ensure
+      stop.push(true)
+      collector.join
+    end
+  end
+end

@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+# An example leaves nothing behind that could disturb the next one.
+module Tidiness
+  class LeftBehind < StandardError; end
+
+  # Seconds for an example's threads to end by themselves.
+  GRACE = 2
+  # The standard library's own, which stay once they are there.
+  LASTING_THREADS = ["Timeout stdlib thread"].freeze
+
+  module_function
+
+  def check(location)
+    process = Process.pid
+    threads = Thread.list
+    yield
+    end_stray_child unless Process.pid == process
+
+    left = [take_away_scheduler, *stop_threads(Thread.list - threads)].compact
+    raise LeftBehind, left.join("\n"), [location] if left.any?
+  end
+
+  # In a forked child that came out of its example, RSpec would go on with the other examples.
+  def end_stray_child
+    warn "A forked child has left its example"
+    exit!(1)
+  end
+
+  def take_away_scheduler
+    return unless (scheduler = Fiber.scheduler)
+
+    Fiber.set_scheduler(nil)
+    "the example left #{scheduler.inspect} as its thread's scheduler"
+  end
+
+  def stop_threads(threads)
+    deadline = now + GRACE
+    threads.reject { |thread| LASTING_THREADS.include?(thread.name) || ends?(thread, deadline) }.map do |thread|
+      trace = thread.backtrace
+      thread.kill
+      ["the example left #{thread.inspect}", *trace].join("\n    ")
+    end
+  end
+
+  def ends?(thread, deadline)
+    thread.join([deadline - now, 0].max)
+  rescue Exception # rubocop:disable Lint/RescueException -- it ended, by whatever error
+    true
+  end
+
+  def now
+    Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+end

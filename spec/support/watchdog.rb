@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+# Gives every example a time limit. What usually goes wrong in a scheduler is a fiber that nobody wakes.
+class Watchdog
+  # Not a StandardError: the code under test may rescue those.
+  class TimeLimitExceeded < Exception; end # rubocop:disable Lint/InheritException
+
+  # Seconds for an example that doesn't have a `timeout:` of its own.
+  LIMIT = 30
+  # Seconds for an example to end, once it has been told to.
+  GRACE = 5
+
+  STDERR_FD = 2
+  RSPEC = %r{/rspec-core-}
+
+  def self.guard(limit, name, &)
+    new(limit, name).guard(&)
+  end
+
+  def initialize(limit, name)
+    @limit = limit
+    @name = name
+    @target = Thread.current
+    @finished = Queue.new
+  end
+
+  def guard
+    thread = Thread.new { watch }
+    thread.name = "watchdog"
+    yield
+  ensure
+    @finished.push(true)
+    thread.join
+  end
+
+  private
+
+  def watch
+    return if @finished.pop(timeout: @limit)
+
+    @target.raise(TimeLimitExceeded, "#{@name} is not done after #{@limit} s")
+    return if @finished.pop(timeout: GRACE)
+
+    give_up
+  end
+
+  # An example that can't be interrupted leaves nothing to go on with.
+  def give_up
+    # The example may have put something else in the place of $stderr.
+    IO.for_fd(STDERR_FD, autoclose: false).syswrite(report)
+    exit!(1)
+  end
+
+  def report
+    [
+      "#{@name} still hangs #{GRACE} s after it was told to stop. RSpec ends here.",
+      *RSpec.configuration.reporter.failed_examples.map { |example| failure(example) },
+      *Thread.list.map { |thread| trace(thread) },
+      *ObjectSpace.each_object(Fiber).map { |fiber| trace(fiber) }
+    ].join("\n\n") << "\n"
+  end
+
+  # RSpec would have told of the earlier ones at its end.
+  def failure(example)
+    "failed before: #{example.location_rerun_argument} #{example.exception&.message}"
+  end
+
+  def trace(subject)
+    [subject.inspect, *subject.backtrace&.grep_v(RSPEC)].join("\n    ")
+  rescue StandardError => e
+    "#{subject.class}: #{e.message}"
+  end
+end

@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+RSpec.describe Heddle::Scheduler do
+  describe ".new" do
+    %i[auto poll].each do |backend|
+      it "takes backend: #{backend.inspect}" do
+        expect(%i[io_uring poll]).to include(described_class.new(backend:).backend)
+      end
+    end
+
+    [1, 4, 64].each do |workers|
+      it "takes workers: #{workers}" do
+        expect(described_class.new(workers:)).to be_a(described_class)
+      end
+    end
+
+    it "does with one worker what it does with more" do
+      found = Heddle.run(workers: 1) do
+        results = Queue.new
+        5.times { Fiber.schedule { results << Addrinfo.ip("localhost").ip? } }
+        Array.new(5) { results.pop }
+      end
+
+      expect(found).to eq([true] * 5)
+    end
+
+    [:epoll, :POLL, 1, [], Object].each do |backend|
+      it "refuses backend: #{backend.inspect}, and says what would be right" do
+        expect { described_class.new(backend:) }
+          .to raise_error(ArgumentError, /backend.*:auto.*:io_uring.*:poll.*#{Regexp.escape(backend.inspect)}/)
+      end
+    end
+
+    [0, -1, 1.5, "4", :many, 10**20, Float::NAN].each do |workers|
+      it "refuses workers: #{workers.inspect}, and says what would be right" do
+        expect { described_class.new(workers:) }
+          .to raise_error(ArgumentError, /workers.*Integer.*1.*#{Regexp.escape(workers.inspect)}/)
+      end
+    end
+
+    it "refuses an option that it doesn't know, and names it" do
+      expect { described_class.new(wrokers: 1) }.to raise_error(ArgumentError, /unknown keyword.*wrokers/)
+    end
+
+    it "refuses an argument that isn't an option" do
+      expect { described_class.new(:poll) }.to raise_error(ArgumentError, /wrong number of arguments/)
+    end
+
+    it "leaves nothing open when it refuses", if: File.directory?("/proc/self/fd") do
+      opened = lambda do
+        GC.start
+        Dir.children("/proc/self/fd").size
+      end
+      before = opened.call
+      20.times { described_class.new(workers: 0) rescue nil } # rubocop:disable Style/RescueModifier
+
+      expect(opened.call).to be <= before
+    end
+  end
+
+  describe "options of Heddle.run" do
+    it "are the scheduler's" do
+      expect { Heddle.run(workers: 0) { nil } }.to raise_error(ArgumentError, /workers/)
+    end
+
+    it "leave no scheduler behind when they are refused" do
+      begin
+        Heddle.run(backend: :nope) { nil }
+      rescue ArgumentError
+        left = Fiber.scheduler
+      end
+
+      expect(left).to be_nil
+    end
+
+    it "don't run the block when they are refused" do
+      called = false
+      begin
+        Heddle.run(nope: 1) { called = true }
+      rescue ArgumentError
+        nil
+      end
+
+      expect(called).to be(false)
+    end
+  end
+end

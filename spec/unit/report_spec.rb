@@ -1,0 +1,224 @@
+# frozen_string_literal: true
+
+require "stringio"
+
+RSpec.describe "An error that nobody takes" do
+  # What the block makes Ruby write to $stderr.
+  def reported
+    before = $stderr
+    $stderr = StringIO.new
+    yield
+    $stderr.string
+  ensure
+    $stderr = before
+  end
+
+  it "is reported as that of a thread is" do
+    text = reported { Heddle.run { Fiber.schedule { raise KeyError, "lost" } } }
+
+    expect(text).to match(
+      /\A#<Fiber:0x\h+ \S+report_spec\.rb:\d+.*> terminated with exception \(report_on_exception is true\):\n/
+    )
+  end
+
+  it "is reported with its message, its class and where it was raised" do
+    text = reported { Heddle.run { Fiber.schedule { raise KeyError, "lost" } } }
+
+    expect(text).to match(/report_spec\.rb:#{__LINE__ - 2}:in .*: lost \(KeyError\)/)
+  end
+
+  it "is reported with its cause" do
+    text = reported do
+      Heddle.run do
+        Fiber.schedule do
+          raise KeyError, "lost"
+        rescue KeyError
+          raise IOError, "consequence"
+        end
+      end
+    end
+
+    expect(text).to match(/consequence \(IOError\).*lost \(KeyError\)/m)
+  end
+
+  it "is reported to what stderr is in a fresh Ruby" do
+    output, errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      Heddle.run do
+        Fiber.schedule { raise "lost" }
+        puts "goes on"
+      end
+    RUBY
+
+    expect([output, errors[/lost \(RuntimeError\)/], status.success?]).to eq(["goes on\n", "lost (RuntimeError)", true])
+  end
+
+  it "is reported when it comes after the fiber has waited" do
+    text = reported do
+      Heddle.run do
+        Fiber.schedule do
+          sleep(0.001)
+          raise "late"
+        end
+      end
+    end
+
+    expect(text).to include("late (RuntimeError)")
+  end
+
+  it "lets the other fibers go on" do
+    finished = []
+    reported do
+      Heddle.run do
+        3.times do |i|
+          Fiber.schedule do
+            sleep(0.001)
+            raise "lost" if i == 1
+
+            finished << i
+          end
+        end
+      end
+    end
+
+    expect(finished).to eq([0, 2])
+  end
+
+  it "lets the fiber that has scheduled it go on, also when it comes at once" do
+    value = nil
+    reported do
+      value = Heddle.run do
+        Fiber.schedule { raise "at once" }
+        :goes_on
+      end
+    end
+
+    expect(value).to eq(:goes_on)
+  end
+
+  it "runs the fiber's ensure" do
+    ensured = false
+    reported do
+      Heddle.run do
+        Fiber.schedule do
+          raise "lost"
+        ensure
+          sleep(0.001)
+          ensured = true
+        end
+      end
+    end
+
+    expect(ensured).to be(true)
+  end
+
+  it "is reported once for each fiber" do
+    text = reported { Heddle.run { 5.times { |i| Fiber.schedule { raise "number #{i}" } } } }
+
+    expect(text.scan(/number \d \(RuntimeError\)/)).to eq(Array.new(5) { |i| "number #{i} (RuntimeError)" })
+  end
+
+  it "is reported when it isn't a StandardError" do
+    text = reported { Heddle.run { Fiber.schedule { raise NotImplementedError, "some day" } } }
+
+    expect(text).to include("some day (NotImplementedError)")
+  end
+
+  it "is reported when it is a throw that nobody catches" do
+    text = reported { Heddle.run { Fiber.schedule { throw :ball } } }
+
+    expect(text).to match(/uncaught throw :ball \(UncaughtThrowError\)/)
+  end
+
+  it "isn't reported when somebody takes it" do
+    text = reported do
+      Heddle.run do
+        Fiber.schedule do
+          raise "taken"
+        rescue RuntimeError
+          nil
+        end
+      end
+    end
+
+    expect(text).to eq("")
+  end
+
+  it "isn't reported when it is Heddle.run's own, which raises it" do
+    text = reported do
+      Heddle.run { raise "taken" }
+    rescue RuntimeError
+      nil
+    end
+
+    expect(text).to eq("")
+  end
+
+  it "isn't reported when the fiber was killed" do
+    text = reported do
+      Heddle.run do
+        fiber = Fiber.schedule { sleep }
+        fiber.kill
+      end
+    end
+
+    expect(text).to eq("")
+  end
+
+  it "isn't reported in a thread that is told not to" do
+    text = reported do
+      Thread.new do
+        Thread.current.report_on_exception = false
+        Heddle.run { Fiber.schedule { raise "unheard" } }
+      end.join
+    end
+
+    expect(text).to eq("")
+  end
+
+  it "isn't reported in a thread that began when Thread.report_on_exception was false" do
+    before = Thread.report_on_exception
+    text = reported do
+      Thread.report_on_exception = false
+      Thread.new { Heddle.run { Fiber.schedule { raise "unheard" } } }.join
+    end
+
+    expect(text).to eq("")
+  ensure
+    Thread.report_on_exception = before
+  end
+
+  it "ends what waits for it as an ensure says, so that nobody waits for ever" do
+    value = nil
+    reported do
+      value = Heddle.run do
+        queue = Queue.new
+        Fiber.schedule do
+          raise "lost"
+        ensure
+          queue.close
+        end
+        queue.pop
+      end
+    end
+
+    expect(value).to be_nil
+  end
+
+  it "survives a $stderr that raises" do
+    value = nil
+    before = $stderr
+    begin
+      $stderr = Class.new { def write(*) = raise(IOError, "no stderr") }.new
+      value = Heddle.run do
+        Fiber.schedule { raise "lost" }
+        sleep(0.001)
+        :goes_on
+      end
+    ensure
+      $stderr = before
+    end
+
+    expect(value).to eq(:goes_on)
+  end
+end

@@ -1,0 +1,240 @@
+# frozen_string_literal: true
+
+RSpec.describe Heddle do
+  describe ".run" do
+    it "gives the block's value" do
+      expect(described_class.run { :value }).to eq(:value)
+    end
+
+    it "gives the block's value when the block has waited" do
+      value = described_class.run do
+        sleep(0.001)
+        :value
+      end
+
+      expect(value).to eq(:value)
+    end
+
+    it "raises the block's error" do
+      error = KeyError.new("mine")
+      raised = begin
+        described_class.run { raise error }
+      rescue KeyError => e
+        e
+      end
+
+      expect(raised).to be(error)
+    end
+
+    it "raises the block's error when the block has waited" do
+      attempt = lambda do
+        described_class.run do
+          sleep(0.001)
+          raise KeyError, "mine"
+        end
+      end
+
+      expect(&attempt).to raise_error(KeyError, "mine")
+    end
+
+    it "raises an error that isn't a StandardError" do
+      expect { described_class.run { raise NotImplementedError } }.to raise_error(NotImplementedError)
+    end
+
+    it "raises exit's SystemExit" do
+      expect { described_class.run { exit(3) } }.to raise_error(SystemExit) { |error| expect(error.status).to eq(3) }
+    end
+
+    it "says where the error was raised" do
+      place = begin
+        described_class.run { raise "here" }
+      rescue RuntimeError => e
+        e.backtrace.first
+      end
+
+      expect(place).to match(/run_spec\.rb:#{__LINE__ - 5}/)
+    end
+
+    it "runs the block in a non-blocking fiber" do
+      expect(described_class.run { Fiber.current.blocking? }).to be(false)
+    end
+
+    it "runs the block on the thread that calls it" do
+      expect(described_class.run { Thread.current }).to be(Thread.current)
+    end
+
+    it "gives the block a scheduler" do
+      expect(described_class.run { Fiber.current_scheduler }).to be_a(Heddle::Scheduler)
+    end
+
+    it "leaves no scheduler behind" do
+      described_class.run { sleep(0) }
+
+      expect(Fiber.scheduler).to be_nil
+    end
+
+    it "leaves no scheduler behind when the block raises" do
+      begin
+        described_class.run { raise "mine" }
+      rescue RuntimeError
+        left = Fiber.scheduler
+      end
+
+      expect(left).to be_nil
+    end
+
+    it "waits for every fiber" do
+      done = []
+      described_class.run { 3.times { |i| Fiber.schedule { done << i if sleep(0.01 * i) } } }
+
+      expect(done).to eq([0, 1, 2])
+    end
+
+    it "waits for fibers that fibers have scheduled" do
+      done = []
+      described_class.run do
+        Fiber.schedule do
+          sleep(0.001)
+          Fiber.schedule do
+            sleep(0.001)
+            Fiber.schedule { done << :innermost if sleep(0.001) }
+          end
+        end
+      end
+
+      expect(done).to eq([:innermost])
+    end
+
+    it "waits for the other fibers before it raises the block's error" do
+      done = []
+      begin
+        described_class.run do
+          Fiber.schedule { done << :fiber if sleep(0.01) }
+          raise "mine"
+        end
+      rescue RuntimeError
+        done << :raised
+      end
+
+      expect(done).to eq(%i[fiber raised])
+    end
+
+    it "starts a scheduled fiber at once, and goes on when that waits" do
+      order = []
+      described_class.run do
+        Fiber.schedule do
+          order << :begun
+          sleep(0)
+          order << :goes_on
+        end
+        order << :block
+      end
+
+      expect(order).to eq(%i[begun block goes_on])
+    end
+
+    it "gives who schedules a fiber that fiber" do
+      fibers = described_class.run { [Fiber.schedule { sleep(0) }, Fiber.schedule { :at_once }] }
+
+      expect(fibers).to all(be_a(Fiber))
+    end
+
+    it "has fibers that are dead when they have ended" do
+      fiber = described_class.run { Fiber.schedule { sleep(0) } }
+
+      expect(fiber).not_to be_alive
+    end
+
+    it "has no scheduler for a thread that the block starts" do
+      scheduler = described_class.run { Thread.new { Fiber.scheduler }.value }
+
+      expect(scheduler).to be_nil
+    end
+
+    it "can be called again and again" do
+      expect(Array.new(50) { |i| described_class.run { sleep(0) + i } }).to eq((0...50).to_a)
+    end
+
+    it "leaves no descriptor open", if: File.directory?("/proc/self/fd") do
+      described_class.run { sleep(0) }
+      before = Dir.children("/proc/self/fd").size
+      20.times { described_class.run { sleep(0.0001) } }
+
+      expect(Dir.children("/proc/self/fd").size).to eq(before)
+    end
+
+    it "runs in several threads at once, each with a scheduler of its own" do
+      threads = Array.new(4) { Thread.new { described_class.run { Fiber.scheduler if sleep(0.001) } } }
+
+      expect(threads.map(&:value).uniq.size).to eq(4)
+    end
+
+    it "waits for a thread in which it is called once more" do
+      value = described_class.run { Thread.new { described_class.run { :inner if sleep(0.001) } }.value }
+
+      expect(value).to eq(:inner)
+    end
+
+    it "refuses to run within itself, and says what to do instead" do
+      expect { described_class.run { described_class.run { nil } } }.to raise_error(RuntimeError, /Fiber\.schedule/)
+    end
+
+    it "leaves the outer scheduler in its place when it refuses to run within itself" do
+      kept = described_class.run do
+        before = Fiber.scheduler
+        begin
+          described_class.run { nil }
+        rescue RuntimeError
+          nil
+        end
+        sleep(0.001)
+        Fiber.scheduler.equal?(before)
+      end
+
+      expect(kept).to be(true)
+    end
+
+    it "refuses to run without a block" do
+      expect { described_class.run }.to raise_error(ArgumentError, /block/)
+    end
+
+    it "hands its options to the scheduler" do
+      backend = described_class.run(backend: :poll, workers: 2) { Fiber.scheduler.backend }
+
+      expect(backend).to eq(described_class::Scheduler.new(backend: :poll).backend)
+    end
+  end
+
+  describe "Fiber.set_scheduler" do
+    it "is all that a program needs" do
+      done = []
+      Thread.new do
+        Fiber.set_scheduler(Heddle::Scheduler.new)
+        2.times { |i| Fiber.schedule { done << i if sleep(0.001) } }
+      end.join
+
+      expect(done).to eq([0, 1])
+    end
+
+    it "runs everything to its end when it is called with nil" do
+      done = []
+      Fiber.set_scheduler(Heddle::Scheduler.new)
+      Fiber.schedule { done << :fiber if sleep(0.001) }
+      Fiber.set_scheduler(nil)
+
+      expect(done).to eq([:fiber])
+    end
+
+    it "runs everything to its end when the scheduler's run is called" do
+      done = []
+      scheduler = Heddle::Scheduler.new
+      Fiber.set_scheduler(scheduler)
+      Fiber.schedule { done << :fiber if sleep(0.001) }
+      scheduler.run
+      done << :run
+      Fiber.set_scheduler(nil)
+
+      expect(done).to eq(%i[fiber run])
+    end
+  end
+end
