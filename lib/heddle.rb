@@ -9,6 +9,9 @@ build = File.join(__dir__, "heddle", RUBY_VERSION[/\d+\.\d+/], "heddle.#{RbConfi
 require File.exist?(build) ? build : "heddle/heddle"
 
 require_relative "heddle/scheduler"
+require_relative "heddle/experimental"
+require_relative "heddle/blocking_work"
+require_relative "heddle/fiber_raise"
 require_relative "heddle/process_wait"
 require_relative "heddle/select_now"
 require_relative "heddle/unhandled_error"

@@ -83,6 +83,7 @@ module Waits
     yield pid
   ensure
     Process.kill(:KILL, pid)
-    Process.wait(pid)
+    # Not waited for here: a fiber that is being killed can't wait.
+    Process.detach(pid)
   end
 end

@@ -77,8 +77,8 @@ RSpec.describe "Kernel#sleep in a fiber" do
     expect(woken).to be(true)
   end
 
-  it "gives the whole seconds that it took" do
-    expect(Heddle.run { [sleep(0.01), sleep(1.1)] }).to eq([0, 1])
+  it "gives how many seconds of the clock have gone by" do
+    expect(Heddle.run { sleep(1.01) }).to eq(1).or eq(2)
   end
 
   [0.02, Rational(1, 50), 1e-9].each do |duration|

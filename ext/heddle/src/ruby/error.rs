@@ -73,6 +73,14 @@ pub fn io_timeout(ruby: &Ruby) -> Error {
     }
 }
 
+/// TypeError if the object is no fiber.
+pub fn expect_fiber(ruby: &Ruby, value: Value) -> Result<(), Error> {
+    if super::fiber::is_fiber(value) {
+        return Ok(());
+    }
+    Err(Error::new(ruby.exception_type_error(), format!("{} is not a Fiber", value.inspect())))
+}
+
 /// FiberError, with a message.
 pub fn fiber_error(ruby: &Ruby, message: &'static str) -> Error {
     match fiber_error_class(ruby) {

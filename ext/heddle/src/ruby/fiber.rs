@@ -39,6 +39,24 @@ pub fn transfer(fiber: Held, arguments: &[Value]) -> Result<Value, Error> {
         .map(|value| unsafe { Value::from_raw(value) })
 }
 
+/// The scheduler of the current thread, or nil.
+pub fn scheduler() -> Value {
+    // SAFETY: called with the GVL; a valid object.
+    unsafe { Value::from_raw(rb_sys::rb_fiber_scheduler_get()) }
+}
+
+/// `Fiber.set_scheduler(nil)`
+pub fn unset_scheduler(ruby: &Ruby) -> Result<(), Error> {
+    let class: magnus::RClass = ruby.class_object().const_get("Fiber")?;
+    class.funcall::<_, _, Value>("set_scheduler", (ruby.qnil(),)).map(|_| ())
+}
+
+/// Whether the object is a fiber.
+pub fn is_fiber(value: Value) -> bool {
+    // SAFETY: called with the GVL on a valid object; does not raise.
+    unsafe { rb_sys::rb_obj_is_fiber(value.as_raw()) == rb_sys::Qtrue as VALUE }
+}
+
 /// Whether the fiber has not ended.
 pub fn is_alive(fiber: Held) -> bool {
     // SAFETY: called with the GVL on a fiber; does not raise.
@@ -103,7 +121,9 @@ fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
 
 /// A fiber that ends as soon as it is switched to, whereupon Ruby goes on with the fiber that it falls back to: the
 /// root, or the innermost one that the root has resumed. There is no other way to find out which one that is.
-pub fn fall_back() -> Result<(), Error> {
+///
+/// Making it handles interrupts, so it has to be at hand before there is one.
+pub fn fall_back_fiber() -> Result<Held, Error> {
     struct Nothing;
     impl FiberBody for Nothing {
         fn run(ruby: &Ruby, _: Value, _: &[Value]) -> Result<Value, Error> {
@@ -111,7 +131,6 @@ pub fn fall_back() -> Result<(), Error> {
         }
     }
     // SAFETY: called with the GVL.
-    let ruby = unsafe { Ruby::get_unchecked() };
-    let fiber = spawn::<Nothing>(ruby.qnil().as_value(), ruby.qnil().as_value())?;
-    transfer(fiber, &[]).map(|_| ())
+    let nil = unsafe { Ruby::get_unchecked() }.qnil().as_value();
+    spawn::<Nothing>(nil, nil)
 }

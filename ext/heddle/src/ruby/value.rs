@@ -42,6 +42,11 @@ impl Held {
     }
 }
 
+/// Whether two references mean the same object.
+pub fn same(one: Value, other: Value) -> bool {
+    one.as_raw() == other.as_raw()
+}
+
 /// What `Kernel#to_s` says of any object: its class and address.
 pub fn any_to_s(value: Value) -> Result<Value, Error> {
     // SAFETY: called with the GVL on a valid object; what it raises stops at `protect`.

@@ -145,6 +145,11 @@ impl Record {
         !self.blocking && self.is_parked() && !matches!(self.wait, Wait::Drain | Wait::Raiser)
     }
 
+    /// Whether it waits for the end of all others, and the root for it.
+    fn is_draining(&self) -> bool {
+        !self.blocking && self.is_parked() && self.wait == Wait::Drain
+    }
+
     /// Whether it has given its turn away within a hook.
     pub fn is_parked(&self) -> bool {
         matches!(self.state, State::Waiting | State::Runnable)
@@ -158,6 +163,7 @@ pub struct Fibers {
     by_fiber: FxHashMap<Held, FiberKey>,
     next_serial: u32,
     awaited: usize,
+    draining: usize,
     blocking_parked: usize,
 }
 
@@ -227,10 +233,12 @@ impl Fibers {
             return 0;
         };
         self.awaited -= usize::from(record.is_awaited());
+        self.draining -= usize::from(record.is_draining());
         self.blocking_parked -= usize::from(record.blocking && record.is_parked());
         record.state = state;
         record.ticket = record.ticket.wrapping_add(1);
         self.awaited += usize::from(record.is_awaited());
+        self.draining += usize::from(record.is_draining());
         self.blocking_parked += usize::from(record.blocking && record.is_parked());
         record.ticket
     }
@@ -240,9 +248,23 @@ impl Fibers {
         self.get(key).is_some_and(|record| record.ticket == ticket && record.state == State::Runnable)
     }
 
-    /// How many fibers must come to their end before the scheduler may close.
-    pub fn awaited(&self) -> usize {
-        self.awaited
+    /// How many fibers must come to their end before this one, which waits for that, may go on. A blocking fiber, as the
+    /// root is, waits for those as well that wait for all others themselves.
+    pub fn awaited_by(&self, key: FiberKey) -> usize {
+        let blocking = self.get(key).is_none_or(|record| record.blocking);
+        if blocking { self.awaited + self.draining } else { self.awaited }
+    }
+
+    /// Those that wait for the end of all others, and for whom there is none left.
+    pub fn finished_drainers(&self) -> Vec<FiberKey> {
+        if self.awaited > 0 {
+            return Vec::new();
+        }
+        let drains = |record: &Record| record.wait == Wait::Drain && record.state == State::Waiting;
+        self.iter()
+            .filter(|(key, record)| drains(record) && self.awaited_by(*key) == 0)
+            .map(|(key, _)| key)
+            .collect()
     }
 
     /// Whether a blocking fiber has given its turn away: then that one, or one that it resumed, answers for interrupts.

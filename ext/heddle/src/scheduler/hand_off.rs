@@ -25,8 +25,8 @@ enum Next {
     Raise(Held, Delivery),
     /// Look at the thread's interrupts.
     CheckInterrupts,
-    /// Give the control to the fiber that answers for the thread's interrupts.
-    FallBack,
+    /// Give the control to the fiber that answers for the thread's interrupts, through this one.
+    FallBack(Held),
 }
 
 impl Scheduler {
@@ -57,7 +57,7 @@ impl Scheduler {
                     Ok(Next::Own) => return Ok(()),
                     Ok(Next::Switch(fiber)) => Ok(fiber::transfer(fiber, &[]).map(|_| ())),
                     Ok(Next::Raise(fiber, delivery)) => Ok(raise_by_helper(ruby, fiber, delivery)),
-                    Ok(Next::FallBack) => Ok(fiber::fall_back()),
+                    Ok(Next::FallBack(fiber)) => Ok(fiber::transfer(fiber, &[]).map(|_| ())),
                     Ok(Next::CheckInterrupts) => Err(interrupts::check_after(|| self.leave_park(key))),
                     Err(error) => Err(Err(error)),
                 },
@@ -105,10 +105,8 @@ impl Scheduler {
 
     /// Whether a switch failed because its target cannot be switched to now, not because something was raised here.
     fn is_refusal(&self, ruby: &Ruby, key: FiberKey, error: &Error) -> bool {
-        let target = self.turns.borrow().running().filter(|(_, target)| *target != key);
-        let Some((_, target)) = target else { return false };
-        let refused = error::fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class))
-            && self.turns.borrow().fibers.get(target).is_some_and(|record| record.wait == Wait::Raiser)
+        let refused = self.turns.borrow().running().is_some_and(|(_, target)| target != key)
+            && error::fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class))
             && error.to_string().contains("attempt to transfer to a ");
         if refused {
             self.turns.borrow_mut().drop_turn();
@@ -138,33 +136,39 @@ impl Scheduler {
                 Some((_, next)) => self.turns.borrow_mut().fibers.remove(next),
                 None if self.wake_drainers() => {}
                 None => {
+                    let fall_back = self.prepare_fall_back(key)?;
                     if self.poll(ruby, true)? == Polled::Interrupted {
-                        if self.answers_for_interrupts(key) {
-                            return Ok(Next::CheckInterrupts);
-                        }
+                        let Some(fiber) = fall_back else { return Ok(Next::CheckInterrupts) };
+                        self.fall_back.set(None);
                         self.interrupts_due.set(true);
-                        return Ok(Next::FallBack);
+                        return Ok(Next::FallBack(fiber));
                     }
                 }
             }
         }
     }
 
-    /// Whether interrupts may be handled in this fiber. They belong to the root; but if the root has not given its turn
-    /// away to us, this is the fiber that the root has resumed, or one that a program switches by hand.
-    fn answers_for_interrupts(&self, key: FiberKey) -> bool {
-        let turns = self.turns.borrow();
-        turns.fibers.get(key).is_none_or(|record| record.blocking) || !turns.fibers.is_blocking_parked()
+    /// What leads to the fiber that answers for the thread's interrupts; `None` if that is the one that is here. They
+    /// belong to the root. But if the root has not given its turn away to us, this is the fiber that the root has
+    /// resumed, or one that a program switches by hand.
+    fn prepare_fall_back(&self, key: FiberKey) -> Result<Option<Held>, Error> {
+        let answers = {
+            let turns = self.turns.borrow();
+            turns.fibers.get(key).is_none_or(|record| record.blocking) || !turns.fibers.is_blocking_parked()
+        };
+        if answers {
+            return Ok(None);
+        }
+        if self.fall_back.get().is_none() {
+            self.fall_back.set(Some(fiber::fall_back_fiber()?));
+        }
+        Ok(self.fall_back.get())
     }
 
     /// Nobody has a turn to come. If nobody is awaited either, those go on that wait for the end of all others.
     fn wake_drainers(&self) -> bool {
         let mut turns = self.turns.borrow_mut();
-        if turns.fibers.awaited() > 0 {
-            return false;
-        }
-        let drainers: Vec<FiberKey> =
-            turns.fibers.iter().filter(|(_, record)| record.wait == Wait::Drain).map(|(key, _)| key).collect();
+        let drainers = turns.fibers.finished_drainers();
         drainers.iter().for_each(|drainer| turns.wake(*drainer));
         turns.queued() > 0
     }

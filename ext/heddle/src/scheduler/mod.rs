@@ -6,8 +6,10 @@
 //! * [`hand_off`]: how the turn goes from fiber to fiber. There is no loop fiber: who waits takes the next one off the
 //!   run queue and switches straight to it.
 //! * [`waiting`]: how a hook waits for something, and gets out of it whatever happens.
+//! * [`callers`]: which methods want something else of a hook than the others do.
 //! * [`hooks`]: what Ruby calls, one file per group.
 
+mod callers;
 mod fibers;
 mod hand_off;
 mod hooks;
@@ -26,6 +28,7 @@ use heddle_core::workers::WorkerPool;
 use magnus::gc::Marker;
 use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData};
 
+use self::callers::Callers;
 use self::fibers::FiberKey;
 use self::options::Options;
 use self::reactor::Reactor;
@@ -49,6 +52,9 @@ pub struct Scheduler {
     /// Ends the owner's wait in the kernel.
     waker: RefCell<Option<heddle_core::waker::Waker>>,
     workers: RefCell<Option<Arc<WorkerPool>>>,
+    callers: RefCell<Callers>,
+    /// `close` is under way.
+    closing: Cell<bool>,
     owner: Cell<Option<Held>>,
     /// The backend that was set up last; known to other threads, too, while the owner waits in the kernel.
     backend_name: Cell<Option<&'static str>>,
@@ -56,6 +62,8 @@ pub struct Scheduler {
     opened_by: Cell<Option<Held>>,
     /// The process that all this belongs to; see [`fork`].
     generation: Cell<u64>,
+    /// See [`fiber::fall_back_fiber`].
+    fall_back: Cell<Option<Held>>,
     /// Who gets the control next has to look at the thread's interrupts.
     interrupts_due: Cell<bool>,
 }
@@ -90,14 +98,15 @@ impl DataTypeFunctions for Scheduler {
         if let Some((fiber, _)) = turns.running() {
             fiber.mark(marker);
         }
-        self.owner.get().into_iter().chain(self.opened_by.get()).for_each(|thread| thread.mark(marker));
+        let held = [self.owner.get(), self.opened_by.get(), self.fall_back.get()];
+        held.into_iter().flatten().for_each(|value| value.mark(marker));
     }
 }
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
         registry::remove(self);
-        let inherited = self.generation.get() != fork::generation();
+        let inherited = self.is_inherited();
         if let Some(reactor) = self.reactor.get_mut().take() {
             reactor.release(inherited);
         }
@@ -135,7 +144,7 @@ impl Scheduler {
     /// # Errors
     /// FiberError on another thread, as Ruby says of a fiber that is switched to from there.
     fn enter(&self, ruby: &Ruby) -> Result<Visit<'_>, Error> {
-        if self.generation.get() != fork::generation() {
+        if self.is_inherited() {
             self.after_fork();
         }
         let current = fiber::current();
@@ -157,18 +166,13 @@ impl Scheduler {
     /// nobody's. Or this is the first hook of all.
     #[cold]
     fn enter_unexpected(&self, ruby: &Ruby, current: Held) -> Result<FiberKey, Error> {
-        let thread = thread::current();
-        match self.owner.get() {
-            Some(owner) if owner != thread => {
-                return Err(error::fiber_error(ruby, "fiber called across threads"));
-            }
-            Some(_) => {}
-            None => {
-                fiber::ensure_current()?;
-                self.owner.set(Some(thread));
-                if self.opened_by.get() != Some(thread) {
-                    self.reactor.borrow_mut().take();
-                }
+        self.expect_owner(ruby)?;
+        if self.owner.get().is_none() {
+            fiber::ensure_current()?;
+            let thread = thread::current();
+            self.owner.set(Some(thread));
+            if self.opened_by.get() != Some(thread) {
+                self.reactor.borrow_mut().take();
             }
         }
         if self.reactor.borrow().is_none() {
@@ -186,6 +190,14 @@ impl Scheduler {
         Ok(key)
     }
 
+    /// FiberError on any thread but the owner's.
+    fn expect_owner(&self, ruby: &Ruby) -> Result<(), Error> {
+        match self.owner.get() {
+            Some(owner) if owner != thread::current() => Err(error::fiber_error(ruby, "fiber called across threads")),
+            _ => Ok(()),
+        }
+    }
+
     /// Sets up backend and workers, if that has not been done.
     fn open(&self, ruby: &Ruby) -> Result<(), Error> {
         if self.reactor.borrow().is_some() {
@@ -201,6 +213,11 @@ impl Scheduler {
         self.opened_by.set(Some(thread::current()));
         registry::add(self);
         Ok(())
+    }
+
+    /// Whether the scheduler comes from the parent of this process and has not been used here.
+    fn is_inherited(&self) -> bool {
+        self.generation.get() != fork::generation()
     }
 
     /// This process is a forked child, and the fiber that runs the only one that came along.
@@ -223,6 +240,7 @@ impl Scheduler {
             workers.abandon();
         }
         self.opened_by.set(None);
+        self.fall_back.set(None);
         // The thread that forked is the only one in this process, whatever thread was the owner before.
         self.owner.set(Some(thread::current()));
     }

@@ -51,6 +51,8 @@ pub struct Turns {
     stop: Option<Held>,
     /// Fibers that close an IO and let those leave first that wait on it.
     closers: Vec<FiberKey>,
+    /// What fibers in `IO.select` wait on.
+    selecting: Vec<(FiberKey, RawFd)>,
 }
 
 impl Default for Turns {
@@ -66,6 +68,7 @@ impl Default for Turns {
             strays: Vec::new(),
             stop: None,
             closers: Vec::new(),
+            selecting: Vec::new(),
         }
     }
 }
@@ -108,6 +111,9 @@ impl Turns {
         while let Some((key, ticket)) = self.queue.pop_front() {
             if self.fibers.redeem(key, ticket) {
                 self.take_turn(key);
+                if let Some(record) = self.fibers.get_mut(key).filter(|record| record.wait == Wait::Raiser) {
+                    record.wait = Wait::Nothing;
+                }
                 return self.running;
             }
         }
@@ -136,16 +142,16 @@ impl Turns {
         }
     }
 
-    /// Ruby's `unblock`. Returns whether somebody was woken.
-    pub fn unblock(&mut self, fiber: Held) -> bool {
-        let Some(key) = self.fibers.find(fiber) else { return false };
-        let Some(record) = self.fibers.get_mut(key) else { return false };
+    /// Ruby's `unblock`. Returns whether somebody was woken; `None` if the fiber is not in the books.
+    pub fn unblock(&mut self, fiber: Held) -> Option<bool> {
+        let key = self.fibers.find(fiber)?;
+        let record = self.fibers.get_mut(key)?;
         record.unblocks = record.unblocks.wrapping_add(1);
         let unblockable = record.wait.is_unblockable();
         if unblockable {
             self.wake(key);
         }
-        unblockable
+        Some(unblockable)
     }
 
     /// Brings an exception on its way.
@@ -201,7 +207,18 @@ impl Turns {
             .iter()
             .filter(|(_, record)| record.is_parked() && record.wait.descriptor() == Some(fd))
             .map(|(key, _)| key)
+            .chain(self.selecting.iter().filter(|(_, watched)| *watched == fd).map(|(key, _)| *key))
             .collect()
+    }
+
+    /// The fiber waits on several descriptors, this one among them.
+    pub fn begin_select(&mut self, key: FiberKey, fd: RawFd) {
+        self.selecting.push((key, fd));
+    }
+
+    /// The inverse of all its [`Turns::begin_select`].
+    pub fn end_select(&mut self, key: FiberKey) {
+        self.selecting.retain(|(selecting, _)| *selecting != key);
     }
 
     /// The fiber is to be woken whenever some wait ends.

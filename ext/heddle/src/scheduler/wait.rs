@@ -30,8 +30,6 @@ pub enum Wait {
     Process(i32),
     /// A host name's addresses.
     Address,
-    /// A worker thread.
-    Worker,
     /// The end of all other fibers.
     Drain,
     /// It raised into another fiber, which now goes on in its stead.
@@ -64,7 +62,6 @@ impl fmt::Display for Wait {
             Wait::Transfer(_) => f.write_str("io"),
             Wait::Process(_) => f.write_str("process"),
             Wait::Address => f.write_str("address"),
-            Wait::Worker => f.write_str("worker"),
             Wait::Drain => f.write_str("close"),
             Wait::Raiser => f.write_str("raise"),
         }

@@ -9,7 +9,7 @@ use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
 use crate::ruby::value::Held;
-use crate::ruby::{fiber, io, thread};
+use crate::ruby::{error, fiber, io, thread};
 use crate::scheduler::fibers::{Delivery, FiberKey, Scope};
 use crate::scheduler::wait::Wait;
 use crate::scheduler::{Scheduler, registry};
@@ -21,7 +21,16 @@ const CLOSED: &str = "stream closed in another thread";
 /// so that Ruby's own close reports that.
 ///
 /// Also called for an IO that the garbage collector found, so it neither waits nor raises.
-pub fn io_close(_: &Ruby, _: &Scheduler, fd: RawFd) -> bool {
+pub fn io_close(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd) -> bool {
+    // Ruby tells those that wait on the IO alone, but not who waits on several.
+    let selecting = scheduler.waiters_on(fd);
+    if !selecting.is_empty()
+        && let Ok(exception) = ruby.exception_io_error().new_instance((CLOSED,))
+    {
+        let delivery = Delivery { exception: Held::new(exception.as_value()), message: None, scope: Scope::Wait };
+        selecting.iter().for_each(|waiter| scheduler.turns.borrow_mut().deliver(*waiter, delivery));
+        scheduler.wake_owner();
+    }
     // SAFETY: no memory is passed. Ruby owns the descriptor and gives it up with this call.
     let result = Errno::result(unsafe { libc::close(fd) });
     result != Err(Errno::EBADF)
@@ -29,6 +38,7 @@ pub fn io_close(_: &Ruby, _: &Scheduler, fd: RawFd) -> bool {
 
 /// Raises `exception` in a fiber that waits on an IO which is being closed. Called by whoever closes it, on any thread.
 pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, exception: Value) -> Result<(), Error> {
+    error::expect_fiber(ruby, fiber)?;
     let target = Held::new(fiber);
     if fiber::is_blocking(target)? {
         // It waits natively, where no scheduler can reach it.
@@ -63,7 +73,7 @@ pub fn closing(ruby: &Ruby, io: Value) -> Result<(), Error> {
     let Ok(fd) = io::descriptor(io) else { return Ok(()) };
     let mut awaited = false;
     registry::each(|scheduler| {
-        awaited |= !scheduler.turns.borrow().waiters_on(fd).is_empty();
+        awaited |= !scheduler.waiters_on(fd).is_empty();
         Ok(())
     })?;
     if !awaited {
@@ -72,7 +82,7 @@ pub fn closing(ruby: &Ruby, io: Value) -> Result<(), Error> {
     let exception = Held::new(ruby.exception_io_error().new_instance((CLOSED,))?.as_value());
     let delivery = Delivery { exception, message: None, scope: Scope::Wait };
     registry::each(|scheduler| {
-        let waiters = scheduler.turns.borrow().waiters_on(fd);
+        let waiters = scheduler.waiters_on(fd);
         waiters.iter().for_each(|waiter| scheduler.turns.borrow_mut().deliver(*waiter, delivery));
         scheduler.wake_owner();
         if !waiters.is_empty() && scheduler.owner.get() == Some(thread::current()) {
@@ -80,6 +90,13 @@ pub fn closing(ruby: &Ruby, io: Value) -> Result<(), Error> {
         }
         Ok(())
     })
+}
+
+impl Scheduler {
+    /// The fibers of this process that wait on a descriptor. In a forked child those of the parent do not count.
+    fn waiters_on(&self, fd: RawFd) -> Vec<FiberKey> {
+        if self.is_inherited() { Vec::new() } else { self.turns.borrow().waiters_on(fd) }
+    }
 }
 
 /// Whether the fiber that is running is a blocking one of the owner's thread: while that waits natively, as Ruby's close

@@ -11,6 +11,7 @@ use nix::errno::Errno;
 use crate::ruby::io_buffer::{self, Memory};
 use crate::ruby::{error, io, time};
 use crate::scheduler::Scheduler;
+use crate::scheduler::callers::Callers;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::deadline_after;
@@ -184,7 +185,9 @@ fn transfer(
                 }
             }
             Attempt::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
-            Attempt::WouldBlock | Attempt::NeedsOperation if extent.least == 0 => {
+            Attempt::WouldBlock | Attempt::NeedsOperation
+                if extent.least == 0 && !Callers::traits(&scheduler.callers).expects_to_wait =>
+            {
                 scheduler.set_would_block(visit.key, fd);
                 return Ok(negated(Errno::EAGAIN));
             }

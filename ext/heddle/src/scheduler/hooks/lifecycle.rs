@@ -4,7 +4,7 @@ use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
 use magnus::{Error, RArray, RHash, Ruby, Value, block::Proc, prelude::*};
 
-use crate::ruby::value::Held;
+use crate::ruby::value::{Held, same};
 use crate::ruby::{error, fiber, thread};
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
@@ -52,9 +52,13 @@ pub fn run(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
 }
 
 /// Lets all fibers run to their end and gives back what the scheduler holds. Further calls do nothing.
-pub fn close(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
-    let result = finish(ruby, scheduler);
+pub fn close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
+    scheduler.expect_owner(ruby)?;
+    let result = finish(ruby, &scheduler);
     scheduler.shut();
+    if !scheduler.closing.get() && same(fiber::scheduler(), scheduler.as_value()) {
+        fiber::unset_scheduler(ruby)?;
+    }
     result
 }
 
@@ -62,7 +66,9 @@ pub fn close(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
 /// may have overridden.
 pub fn scheduler_close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
     let finished = finish(ruby, &scheduler);
+    scheduler.closing.set(true);
     let closed = scheduler.funcall::<_, _, Value>("close", ()).map(|_| ());
+    scheduler.closing.set(false);
     finished.and(closed)
 }
 
@@ -92,6 +98,7 @@ impl fiber::FiberBody for Scheduled {
 
 /// Waits for the end of all other fibers, or has them end.
 fn finish(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    scheduler.expect_owner(ruby)?;
     if scheduler.reactor.borrow().is_none() {
         return Ok(());
     }
@@ -101,10 +108,7 @@ fn finish(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     }
     match drain(ruby, scheduler, visit.key) {
         Ok(()) => Ok(()),
-        Err(error) => {
-            cancel(ruby, scheduler, visit.key)?;
-            Err(error)
-        }
+        Err(error) => cancel(ruby, scheduler, visit.key).and(Err(error)),
     }
 }
 
@@ -119,7 +123,7 @@ fn drain(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<(), Error>
     let mut exit = Ok(());
     loop {
         let waited = scheduler
-            .wait(ruby, key, Wait::Drain, None, |turns| (turns.fibers.awaited() == 0).then_some(()))
+            .wait(ruby, key, Wait::Drain, None, |turns| (turns.fibers.awaited_by(key) == 0).then_some(()))
             .map(|_: Outcome<()>| ());
         match waited {
             Ok(()) => return exit,
@@ -135,6 +139,10 @@ fn cancel(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<(), Error
     scheduler.turns.borrow_mut().stop_all(Held::new(stop.as_value()));
     let result = drain(ruby, scheduler, key);
     scheduler.turns.borrow_mut().end_stopping();
+    if result.is_err() {
+        // Told a second time, while some `ensure` does not end. That was the last word.
+        scheduler.shut();
+    }
     result
 }
 

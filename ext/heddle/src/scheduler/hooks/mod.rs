@@ -4,11 +4,13 @@
 //! for its callers is documented where Ruby's users look, in `lib/heddle/scheduler.rb`.
 
 mod address;
+#[cfg(any(not(ruby_gte_3_4), ruby_gte_4_0))]
 mod blocking_operation;
 mod closing;
 mod io;
 mod lifecycle;
 mod process;
+mod raising;
 mod select;
 mod sleeping;
 mod timeout;
@@ -18,6 +20,7 @@ use magnus::{Error, Module, Object, RModule, RString, Ruby, Symbol, Value, funct
 
 use super::Scheduler;
 use super::options::Options;
+use crate::ruby::fork;
 use crate::ruby::value::any_to_s;
 
 /// Defines `Heddle::Scheduler` and its methods.
@@ -54,15 +57,19 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("timeout_after", method!(timeout::timeout_after, 3))?;
     class.define_method("process_wait", method!(process::process_wait, 2))?;
     class.define_method("address_resolve", method!(address::address_resolve, 1))?;
+    #[cfg(any(not(ruby_gte_3_4), ruby_gte_4_0))]
     class.define_method("blocking_operation_wait", method!(blocking_operation::blocking_operation_wait, 1))?;
 
     class.define_method("fiber_interrupt", method!(closing::fiber_interrupt, 2))?;
+    class.define_singleton_method("raising", function!(raising::raising, 0))?;
+    class.define_singleton_method("raised", function!(raising::raised, 0))?;
     class.define_singleton_method("closing", function!(closing::closing, 1))?;
     Ok(())
 }
 
 fn initialize(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<(), Error> {
     *scheduler.options.borrow_mut() = Options::parse(ruby, arguments)?;
+    scheduler.generation.set(fork::generation());
     scheduler.open(ruby)
 }
 

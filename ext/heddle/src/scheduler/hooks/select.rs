@@ -64,6 +64,7 @@ fn wait_for_any(
     interests: &[(RawFd, Interest)],
     deadline: Option<std::time::Instant>,
 ) -> Result<Outcome<()>, Error> {
+    interests.iter().for_each(|(fd, _)| scheduler.turns.borrow_mut().begin_select(key, *fd));
     let tokens: Vec<Token> = interests
         .iter()
         // SAFETY: waiting for readiness needs no memory.
@@ -80,5 +81,6 @@ fn wait_for_any(
             ended = Err(error);
         }
     }
+    scheduler.turns.borrow_mut().end_select(key);
     outcome.and_then(|outcome| ended.map(|()| outcome))
 }

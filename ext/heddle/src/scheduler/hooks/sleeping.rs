@@ -6,7 +6,7 @@ use magnus::scan_args::scan_args;
 use magnus::{Error, Ruby, Value};
 
 use crate::ruby::value::Held;
-use crate::ruby::{thread, time};
+use crate::ruby::{error, thread, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
@@ -22,7 +22,7 @@ pub fn block(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<
     let visit = scheduler.enter(ruby)?;
     let mut seen = scheduler.turns.borrow().fibers.get(visit.key).map_or(0, |record| record.unblocks_seen);
     let deadline = match timeout {
-        Some(timeout) => deadline_after(time::optional_interval(timeout)?),
+        Some(timeout) => deadline_after(time::lenient_interval(ruby, timeout)?),
         None => None,
     };
     let wait = Wait::Block(Held::new(blocker));
@@ -38,10 +38,15 @@ pub fn block(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<
 }
 
 /// From any thread, and from trap handlers.
-pub fn unblock(_: &Ruby, scheduler: &Scheduler, _blocker: Value, fiber: Value) {
-    if scheduler.turns.borrow_mut().unblock(Held::new(fiber)) {
-        scheduler.wake_owner();
+pub fn unblock(ruby: &Ruby, scheduler: &Scheduler, _blocker: Value, fiber: Value) -> Result<(), Error> {
+    let woken = scheduler.turns.borrow_mut().unblock(Held::new(fiber));
+    match woken {
+        Some(true) => scheduler.wake_owner(),
+        Some(false) => {}
+        // One that has ended, or is not ours, needs no waking.
+        None => error::expect_fiber(ruby, fiber)?,
     }
+    Ok(())
 }
 
 /// `sleep`, and the waiting part of `Mutex#sleep` and `ConditionVariable#wait`, which `unblock` ends.

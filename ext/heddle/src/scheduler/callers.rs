@@ -1,0 +1,60 @@
+//! Methods that want something else of a hook than the others do. Ruby does not tell a hook what it is called for, but
+//! the method that called it can be seen on the stack.
+
+use std::collections::HashMap;
+
+use crate::ruby::frames;
+
+/// Methods of others than `Zlib` whose work without the GVL takes long.
+const LONG: [&str; 10] = [
+    "IO::Buffer#copy",
+    "IO#fsync",
+    "IO#fdatasync",
+    "File#flock",
+    "Integer#/",
+    "Integer#%",
+    "Integer#div",
+    "Integer#divmod",
+    "Integer#modulo",
+    "Integer#remainder",
+];
+/// Methods that raise EAGAIN if `io_read` and `io_write` answer that, although without a scheduler they wait.
+const WAITING: [&str; 2] = ["IO#sysread", "IO#syswrite"];
+/// What is known is remembered by method, but not without end.
+const MOST_METHODS: usize = 1024;
+
+/// What is known of a method.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Traits {
+    /// Its work without the GVL is worth another thread. Of use to `blocking_operation_wait`, where that exists.
+    #[cfg_attr(all(ruby_gte_3_4, not(ruby_gte_4_0)), expect(dead_code))]
+    pub takes_long: bool,
+    /// It takes EAGAIN for an error.
+    pub expects_to_wait: bool,
+}
+
+/// What is known of the methods that have called.
+#[derive(Debug, Default)]
+pub struct Callers {
+    known: HashMap<u64, Traits>,
+}
+
+impl Callers {
+    /// Of the method that called the hook that is running.
+    pub fn traits(cell: &std::cell::RefCell<Callers>) -> Traits {
+        let Some(caller) = frames::caller() else { return Traits::default() };
+        if let Some(traits) = cell.borrow().known.get(&caller.id()) {
+            return *traits;
+        }
+        let name = caller.method_name().unwrap_or_default();
+        let traits = Traits {
+            takes_long: name.starts_with("Zlib") || LONG.contains(&name.as_str()),
+            expects_to_wait: WAITING.contains(&name.as_str()),
+        };
+        let mut callers = cell.borrow_mut();
+        if callers.known.len() < MOST_METHODS {
+            callers.known.insert(caller.id(), traits);
+        }
+        traits
+    }
+}

@@ -1,0 +1,49 @@
+//! `Fiber#raise` and `Fiber#kill` switch straight into a fiber that waits, and there is no hook. Whom that fiber puts on
+//! the run queue in return is the one that had the turn, as far as the scheduler knows. If that one had resumed a
+//! generator, and the generator raises, only `lib/heddle/fiber_raise.rb` knows.
+
+use magnus::typed_data::Obj;
+use magnus::{Error, Ruby, TryConvert};
+
+use crate::ruby::{fiber, thread};
+use crate::scheduler::Scheduler;
+
+/// The fiber that is running is about to raise into another one.
+pub fn raising(ruby: &Ruby) -> Result<(), Error> {
+    let Some(scheduler) = current(ruby) else { return Ok(()) };
+    let current = fiber::ensure_current()?;
+    if scheduler.turns.borrow().running().is_some_and(|(running, _)| running == current) {
+        return Ok(());
+    }
+    let known = scheduler.turns.borrow().fibers.find(current);
+    let key = match known {
+        Some(key) => key,
+        None => {
+            let blocking = fiber::is_blocking(current)?;
+            scheduler.turns.borrow_mut().fibers.insert(current, false, blocking, None)
+        }
+    };
+    scheduler.turns.borrow_mut().take_turn(key);
+    Ok(())
+}
+
+/// It is back.
+pub fn raised(ruby: &Ruby) {
+    let Some(scheduler) = current(ruby) else { return };
+    let current = fiber::current();
+    let mut turns = scheduler.turns.borrow_mut();
+    let Some(key) = turns.fibers.find(current) else { return };
+    if turns.fibers.get(key).is_some_and(|record| record.visits == 0 && !record.ours) {
+        if turns.has_turn(key) {
+            turns.drop_turn();
+        }
+        turns.fibers.remove(key);
+    }
+}
+
+/// This thread's scheduler, if it is one of ours and in use.
+fn current(ruby: &Ruby) -> Option<Obj<Scheduler>> {
+    let scheduler = Obj::<Scheduler>::try_convert(fiber::scheduler()).ok()?;
+    let _ = ruby;
+    (scheduler.owner.get() == Some(thread::current()) && !scheduler.is_inherited()).then_some(scheduler)
+}

@@ -1,0 +1,26 @@
+# frozen_string_literal: true
+
+module Heddle
+  # `Fiber#raise` and `Fiber#kill` switch straight into a fiber that waits, and no hook tells who called them. A fiber
+  # that was resumed by another, as a generator is, would never come back.
+  module FiberRaise
+    # Raises in the fiber; see Ruby's documentation.
+    def raise(...)
+      Scheduler.raising
+      super
+    ensure
+      Scheduler.raised
+    end
+
+    # Ends the fiber; see Ruby's documentation.
+    def kill
+      Scheduler.raising
+      super
+    ensure
+      Scheduler.raised
+    end
+  end
+  private_constant :FiberRaise
+
+  Fiber.prepend(FiberRaise)
+end
