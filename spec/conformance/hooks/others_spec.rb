@@ -16,9 +16,12 @@ RSpec.describe Heddle::Scheduler do
     Fiber.scheduler
   end
 
+  # Ruby 3.4 hands it a Proc that must be called and, called in a fiber, asks again: each `stat` would pay for that.
+  left_out = RUBY_VERSION.start_with?("3.4") ? [:blocking_operation_wait] : []
+
   hooks.each do |hook|
-    it "has the hook #{hook}" do
-      expect(Heddle::Scheduler.public_method_defined?(hook)).to be true
+    it "#{left_out.include?(hook) ? "leaves out" : "has"} the hook #{hook}" do
+      expect(Heddle::Scheduler.method_defined?(hook)).to be !left_out.include?(hook)
     end
   end
 
@@ -260,11 +263,15 @@ RSpec.describe Heddle::Scheduler do
   end
 
   describe "#blocking_operation_wait" do
-    it "has called its work when it returns" do
-      skip "3.3 has no such hook, and from 4.0 on the work isn't a Proc" unless RUBY_VERSION.start_with?("3.4")
-      called = false
-      Heddle.run { scheduler.blocking_operation_wait(-> { called = true }) }
-      expect(called).to be true
+    it "lets others run while a megabyte is compressed" do
+      skip "Ruby 3.3 never asks, and on 3.4 the hook is left out" if RUBY_VERSION < "4.0"
+      turns = 0
+      Heddle.run do
+        other = Fiber.schedule { loop { sleep(0.001) && turns += 1 } }
+        Zlib::Deflate.deflate(Random.bytes(4_000_000))
+        other.kill
+      end
+      expect(turns).to be_positive
     end
 
     it "does no harm to compressing in many fibers" do

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -38,8 +38,9 @@ pub struct Uring {
     backlog: VecDeque<squeue::Entry>,
     /// Operations whose completion has not been handed out, without the waker's.
     in_flight: usize,
-    /// By token: what a readiness operation waits for; empty for the others. Tokens are small, so this stays small.
-    interests: Vec<Interest>,
+    /// By token: what an operation that is under way waits for; empty if it is a transfer. Tokens are small, so this
+    /// stays small.
+    under_way: Vec<Option<Interest>>,
     waker: Waker,
     event: Arc<Event>,
     /// Where the kernel writes the eventfd's counter. On the heap, as this struct may move meanwhile.
@@ -82,7 +83,7 @@ impl Uring {
             ring: Some(ring),
             backlog: VecDeque::new(),
             in_flight: 0,
-            interests: Vec::new(),
+            under_way: Vec::new(),
             waker: Waker::new(Arc::clone(&event)),
             event,
             wake_counter: Box::new(0),
@@ -151,15 +152,18 @@ impl Uring {
         if self.in_flight == 0 && !self.listening {
             return;
         }
-        self.backlog.clear();
-        let everything = opcode::AsyncCancel2::new(CancelBuilder::any()).build().user_data(CANCEL);
-        while !self.try_push(&everything) {
-            if self.ring().submit().is_err() {
-                return;
+        // One by one: cancelling all at once is known from Linux 5.19 on only.
+        for token in 0..self.under_way.len() {
+            if self.under_way[token].is_some() {
+                self.cancel(token);
             }
+        }
+        if self.listening {
+            self.event.notify();
         }
         let mut completions = Vec::new();
         while self.in_flight > 0 || self.listening {
+            self.flush_backlog();
             match self.ring().submit_and_wait(1) {
                 Ok(_) => {}
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
@@ -189,10 +193,10 @@ impl Backend for Uring {
                 (write.offset(offset.unwrap_or(CURRENT_POSITION)).build(), Interest::default())
             }
         };
-        if token >= self.interests.len() {
-            self.interests.resize(token + 1, Interest::default());
+        if token >= self.under_way.len() {
+            self.under_way.resize(token + 1, None);
         }
-        self.interests[token] = interest;
+        self.under_way[token] = Some(interest);
         self.in_flight += 1;
         self.push(entry.user_data(token as u64));
     }
@@ -234,7 +238,8 @@ impl Backend for Uring {
                     token => {
                         ended += 1;
                         let token = token as Token;
-                        into.push(Completion { token, result: result(&entry, self.interests[token]) });
+                        let interest = self.under_way[token].take().unwrap_or_default();
+                        into.push(Completion { token, result: result(&entry, interest) });
                     }
                 }
             }

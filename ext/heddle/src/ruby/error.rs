@@ -46,8 +46,9 @@ pub fn make_exception(arguments: &[Held]) -> Error {
 
 /// `$!`: the exception that is on its way, if there is one.
 pub fn current(_: &Ruby) -> Option<Error> {
-    // SAFETY: called with the GVL; the result is an exception, or nil, or a number that stands for a jump.
-    let error = unsafe { Value::from_raw(rb_sys::rb_errinfo()) };
+    // By its name, since `rb_errinfo` knows nothing of an exception whose `ensure` is running.
+    // SAFETY: called with the GVL; the name ends with a zero; the result is an exception or nil.
+    let error = unsafe { Value::from_raw(rb_sys::rb_gv_get(c"$!".as_ptr())) };
     Exception::from_value(error).map(Error::from)
 }
 

@@ -31,6 +31,8 @@ pub struct Traits {
     pub takes_long: bool,
     /// It takes EAGAIN for an error.
     pub expects_to_wait: bool,
+    /// It hands EAGAIN to its caller instead of waiting for the IO next.
+    pub never_waits: bool,
 }
 
 /// What is known of the methods that have called.
@@ -50,6 +52,7 @@ impl Callers {
         let traits = Traits {
             takes_long: name.starts_with("Zlib") || LONG.contains(&name.as_str()),
             expects_to_wait: WAITING.contains(&name.as_str()),
+            never_waits: name.contains("nonblock"),
         };
         let mut callers = cell.borrow_mut();
         if callers.known.len() < MOST_METHODS {

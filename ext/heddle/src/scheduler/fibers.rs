@@ -142,7 +142,7 @@ impl Record {
 
     /// Whether the scheduler has to see it to its end before it may close.
     fn is_awaited(&self) -> bool {
-        !self.blocking && self.is_parked() && !matches!(self.wait, Wait::Drain | Wait::Raiser)
+        !self.blocking && self.is_parked() && self.wait != Wait::Drain
     }
 
     /// Whether it waits for the end of all others, and the root for it.

@@ -88,7 +88,7 @@ impl Scheduler {
 
     /// Who raises into a waiting fiber (`Fiber#raise`, `Fiber#kill`), or switches to it with `Fiber#transfer`, is in
     /// nobody's queue, and there is no hook. But it is the one that was given the turn last: it goes on the run queue.
-    fn recover_giver(&self, key: FiberKey) {
+    pub(super) fn recover_giver(&self, key: FiberKey) {
         let giver = self.turns.borrow().running();
         let Some((fiber, giver)) = giver.filter(|(_, giver)| *giver != key) else { return };
         let mut turns = self.turns.borrow_mut();
@@ -137,6 +137,10 @@ impl Scheduler {
                 None if self.wake_drainers() => {}
                 None => {
                     let fall_back = self.prepare_fall_back(key)?;
+                    if self.turns.borrow().has_turn(key) {
+                        // A trap ran in there, and waited; whatever woke the fiber meanwhile has been taken by that.
+                        return Ok(Next::Own);
+                    }
                     if self.poll(ruby, true)? == Polled::Interrupted {
                         let Some(fiber) = fall_back else { return Ok(Next::CheckInterrupts) };
                         self.fall_back.set(None);

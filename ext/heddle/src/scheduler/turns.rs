@@ -216,9 +216,11 @@ impl Turns {
         self.selecting.push((key, fd));
     }
 
-    /// The inverse of all its [`Turns::begin_select`].
-    pub fn end_select(&mut self, key: FiberKey) {
-        self.selecting.retain(|(selecting, _)| *selecting != key);
+    /// The inverse of [`Turns::begin_select`].
+    pub fn end_select(&mut self, key: FiberKey, fd: RawFd) {
+        if let Some(index) = self.selecting.iter().rposition(|entry| *entry == (key, fd)) {
+            self.selecting.swap_remove(index);
+        }
     }
 
     /// The fiber is to be woken whenever some wait ends.
@@ -316,12 +318,17 @@ impl Turns {
         self.operations.get(token).is_none_or(|pending| pending.result.is_some())
     }
 
-    /// Nobody waits for the operation any more. It must own what it works on.
-    pub fn abandon_operation(&mut self, token: Token) {
-        if self.take_result(token).is_none()
-            && let Some(pending) = self.operations.get_mut(token)
-        {
-            pending.abandoned = true;
+    /// Nobody waits for the operation any more. It must own what it works on. Returns whether it is still under way.
+    pub fn abandon_operation(&mut self, token: Token) -> bool {
+        if self.take_result(token).is_some() {
+            return false;
+        }
+        match self.operations.get_mut(token) {
+            Some(pending) => {
+                pending.abandoned = true;
+                true
+            }
+            None => false,
         }
     }
 
@@ -360,6 +367,8 @@ impl Turns {
         }
         self.operations.clear();
         self.strays.clear();
+        self.selecting.retain(|(key, _)| Some(*key) == survivor);
+        self.closers.retain(|key| Some(*key) == survivor);
         self.timers.retain(|alarm| {
             let (Alarm::Wake(key) | Alarm::Deadline { fiber: key, .. }) = alarm;
             Some(*key) == survivor

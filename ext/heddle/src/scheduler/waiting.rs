@@ -129,8 +129,13 @@ impl Scheduler {
     ) -> Result<Option<i32>, Error> {
         // SAFETY: by this function's contract, and as it waits for the completion.
         let token = unsafe { self.begin(key, operation) };
+        let owns_memory = !matches!(operation, Operation::Ready { .. });
         match self.wait(ruby, key, wait, deadline, |turns| turns.take_result(token)) {
             Ok(Outcome::Done(result)) => Ok(Some(result)),
+            outcome if !owns_memory => {
+                self.cancel_readiness(token);
+                outcome.map(|_| None)
+            }
             Ok(Outcome::TimedOut) => match self.end_early(ruby, key, wait, token) {
                 (result, Ok(())) if result == -libc::ECANCELED => Ok(None),
                 (result, Ok(())) => Ok(Some(result)),
@@ -138,6 +143,7 @@ impl Scheduler {
             },
             Err(error) => match self.end_early(ruby, key, wait, token) {
                 (_, Ok(())) => Err(error),
+                // The later one tells that the fiber is to end, or what it is to do instead, as when an `ensure` raises.
                 (_, Err(later)) => Err(later),
             },
         }
@@ -154,6 +160,15 @@ impl Scheduler {
             unsafe { reactor.submit(token, operation) };
         }
         token
+    }
+
+    /// Cancels a wait for readiness. No memory belongs to it, so nobody has to wait for its end.
+    pub(super) fn cancel_readiness(&self, token: Token) {
+        if self.turns.borrow_mut().abandon_operation(token)
+            && let Some(reactor) = self.reactor.borrow_mut().as_mut()
+        {
+            reactor.cancel(token);
+        }
     }
 
     /// Cancels an operation and waits for its end, which comes soon. Returns its result, and what was raised into the

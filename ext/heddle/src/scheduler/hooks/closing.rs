@@ -119,7 +119,11 @@ fn let_leave(ruby: &Ruby, scheduler: &Scheduler, waiters: &[FiberKey]) -> Result
     scheduler.turns.borrow_mut().add_closer(visit.key);
     let result = scheduler.wait(ruby, visit.key, Wait::Turn, None, |turns| {
         let left = |(waiter, before): &(FiberKey, u32)| {
-            turns.fibers.get(*waiter).is_none_or(|record| record.waits != *before || record.wait == Wait::Nothing)
+            turns.is_lost(*waiter)
+                || turns
+                    .fibers
+                    .get(*waiter)
+                    .is_none_or(|record| record.waits != *before || record.wait == Wait::Nothing)
         };
         waits.iter().all(left).then_some(())
     });

@@ -115,6 +115,8 @@ pub fn write_at(
         // SAFETY: as above, and the call does not return before the operation is over.
         result = unsafe { operate(ruby, scheduler, visit.key, Direction::Write, fd, memory, Some(from))? };
     }
+    // The bytes alone do not keep the string alive; seen here, it stays on the stack until now.
+    std::hint::black_box(string);
     match result {
         Attempt::Done(count) => Ok(count),
         Attempt::Failed(errno) => Err(error::system_call(ruby, errno, "pwrite")),
@@ -185,13 +187,12 @@ fn transfer(
                 }
             }
             Attempt::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
-            Attempt::WouldBlock | Attempt::NeedsOperation
-                if extent.least == 0 && !Callers::traits(&scheduler.callers).expects_to_wait =>
-            {
-                scheduler.set_would_block(visit.key, fd);
-                return Ok(negated(Errno::EAGAIN));
-            }
             Attempt::WouldBlock | Attempt::NeedsOperation => {
+                let caller = Callers::traits(&scheduler.callers);
+                if extent.least == 0 && !caller.expects_to_wait {
+                    scheduler.set_would_block(visit.key, (!caller.never_waits).then_some(fd));
+                    return Ok(negated(Errno::EAGAIN));
+                }
                 let interest = if direction == Direction::Read { Interest::READABLE } else { Interest::WRITABLE };
                 let timeout = time::optional_interval(io::timeout(io)?)?;
                 if wait_ready(ruby, scheduler, visit.key, io, fd, interest, timeout)?.is_none() {
@@ -203,9 +204,9 @@ fn transfer(
 }
 
 impl Scheduler {
-    fn set_would_block(&self, key: FiberKey, fd: RawFd) {
+    fn set_would_block(&self, key: FiberKey, fd: Option<RawFd>) {
         if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
-            record.would_block = Some(fd);
+            record.would_block = fd;
         }
     }
 

@@ -160,7 +160,8 @@ impl Scheduler {
         let mut turns = self.turns.borrow_mut();
         let survivor = turns.running().map(|(_, key)| key);
         turns.forget_siblings(survivor);
-        // So that a later hook takes the long way, which sets up a backend.
+        // So that a later hook takes the long way, which sets up a backend. Any thread may be its first one's.
         turns.drop_turn();
+        self.owner.set(None);
     }
 }

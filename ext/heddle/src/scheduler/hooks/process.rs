@@ -41,7 +41,10 @@ fn wait_for_descriptor(
         }
         let readable = Operation::Ready { fd: process.as_raw_fd(), interest: Interest::READABLE };
         // SAFETY: waiting for readiness needs no memory.
-        unsafe { scheduler.operate(ruby, key, Wait::Process(pid), readable, None)? };
+        let result = unsafe { scheduler.operate(ruby, key, Wait::Process(pid), readable, None)? };
+        if result.is_some_and(|result| result < 0) {
+            return wait_in_thread(ruby, pid, flags);
+        }
     }
 }
 

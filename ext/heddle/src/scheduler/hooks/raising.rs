@@ -31,8 +31,12 @@ pub fn raising(ruby: &Ruby) -> Result<(), Error> {
 pub fn raised(ruby: &Ruby) {
     let Some(scheduler) = current(ruby) else { return };
     let current = fiber::current();
+    let found = scheduler.turns.borrow().fibers.find(current);
+    let Some(key) = found else { return };
+    // It may have been raised into itself meanwhile, by a fiber that has to come back in its turn.
+    scheduler.recover_giver(key);
     let mut turns = scheduler.turns.borrow_mut();
-    let Some(key) = turns.fibers.find(current) else { return };
+    turns.take_turn(key);
     if turns.fibers.get(key).is_some_and(|record| record.visits == 0 && !record.ours) {
         if turns.has_turn(key) {
             turns.drop_turn();

@@ -73,14 +73,7 @@ fn wait_for_any(
     let outcome = scheduler.wait(ruby, key, Wait::Select, deadline, |turns| {
         tokens.iter().any(|token| turns.is_finished(*token)).then_some(())
     });
-    let mut ended = Ok(());
-    for token in tokens {
-        if scheduler.turns.borrow_mut().take_result(token).is_none()
-            && let (_, Err(error)) = scheduler.end_early(ruby, key, Wait::Select, token)
-        {
-            ended = Err(error);
-        }
-    }
-    scheduler.turns.borrow_mut().end_select(key);
-    outcome.and_then(|outcome| ended.map(|()| outcome))
+    tokens.into_iter().for_each(|token| scheduler.cancel_readiness(token));
+    interests.iter().for_each(|(fd, _)| scheduler.turns.borrow_mut().end_select(key, *fd));
+    outcome
 }

@@ -53,8 +53,8 @@ pub fn unblock(ruby: &Ruby, scheduler: &Scheduler, _blocker: Value, fiber: Value
 pub fn kernel_sleep(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<bool, Error> {
     let (duration,) = scan_args::<(), (Option<Value>,), (), (), (), ()>(arguments)?.optional;
     let visit = scheduler.enter(ruby)?;
-    // Counted before the duration (a Rational, a user's class) is converted, since that may run anything.
-    let seen = scheduler.turns.borrow().fibers.get(visit.key).map_or(0, |record| record.unblocks);
+    // For the sake of `ConditionVariable#wait`, as in `block`.
+    let seen = scheduler.turns.borrow().fibers.get(visit.key).map_or(0, |record| record.unblocks_seen);
     let duration = match duration {
         Some(duration) => time::optional_interval(duration)?,
         None => None,
