@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-module Heddle
+module Heddle # :nodoc:
   # `Fiber#raise` and `Fiber#kill` switch straight into a fiber that waits, and no hook tells who called them. A fiber
   # that was resumed by another, as a generator is, would never come back.
   module FiberRaise

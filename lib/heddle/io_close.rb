@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-module Heddle
+module Heddle # :nodoc:
   # Ruby 3.3 and 3.4 have no hook that tells a scheduler of an IO being closed: a fiber that waits on it would never
   # wake, and an operation in the kernel would keep the file open. So whatever closes tells the schedulers first; fibers
   # that wait on the IO raise IOError, as threads do. Ruby 4.0 calls `fiber_interrupt`, and this file is not loaded.

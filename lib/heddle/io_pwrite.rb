@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-module Heddle
-  # Ruby 3.3 and 3.4 call the `io_pwrite` hook of a scheduler from within a blocking region, that is without the GVL: two
-  # threads then run Ruby at once, and Ruby's timer thread is left in an endless loop. So `IO#pwrite` goes to Heddle
+module Heddle # :nodoc:
+  # Ruby 3.3 and 3.4 call the `io_pwrite` hook of a scheduler from within a blocking region, that is without the GVL:
+  # two threads then run Ruby at once, and Ruby's timer thread is left in an endless loop. So `IO#pwrite` goes to Heddle
   # before it comes so far. Ruby 4.0 does it right, and this file is not loaded.
   module IOPwrite
     # @param object [#to_s] what to write

@@ -16,18 +16,19 @@ module Heddle
   #   Heddle.run do
   #     3.times { Fiber.schedule { sleep 1 } }
   #   end # takes one second
-  def self.run(**options)
+  def self.run(**)
     raise ArgumentError, "Heddle.run needs a block" unless block_given?
     raise "this thread has a scheduler already (#{Fiber.scheduler.class}): use Fiber.schedule" if Fiber.scheduler
 
-    Fiber.set_scheduler(Scheduler.new(**options))
+    Fiber.set_scheduler(Scheduler.new(**))
     value = error = nil
     begin
       Fiber.schedule do
         value = yield
       rescue SignalException, Stop
         raise
-      rescue Exception => error # rubocop:disable Lint/RescueException -- raised again below, `exit` included
+      rescue Exception => e # rubocop:disable Lint/RescueException -- raised again below, `exit` included
+        error = e
       end
     ensure
       Fiber.set_scheduler(nil)

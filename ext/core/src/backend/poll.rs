@@ -45,6 +45,8 @@ pub struct Poll {
     events: Vec<Event>,
     /// Counts armings, for their keys.
     armings: u32,
+    /// It belongs to the parent of this process.
+    abandoned: bool,
 }
 
 impl Poll {
@@ -79,6 +81,7 @@ impl Poll {
             done: Vec::new(),
             events: Vec::new(),
             armings: 0,
+            abandoned: false,
         }
     }
 
@@ -259,6 +262,7 @@ impl Backend for Poll {
     }
 
     fn abandon(mut self: Box<Self>) {
+        self.abandoned = true;
         self.selector.abandon();
         self.offload.abandon();
     }
@@ -266,6 +270,10 @@ impl Backend for Poll {
 
 impl Drop for Poll {
     fn drop(&mut self) {
+        if self.abandoned {
+            // The threads are the parent's, and one of them may have held the mailbox's lock when the process forked.
+            return;
+        }
         // Nobody else may read into a buffer from now on.
         self.watches.clear();
         self.waiting.clear();

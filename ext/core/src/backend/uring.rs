@@ -183,7 +183,9 @@ impl Backend for Uring {
 
     unsafe fn submit(&mut self, token: Token, operation: Operation) {
         let (entry, interest) = match operation {
-            Operation::Ready { fd, interest } => (opcode::PollAdd::new(Fd(fd), poll_events(interest)).build(), interest),
+            Operation::Ready { fd, interest } => {
+                (opcode::PollAdd::new(Fd(fd), poll_events(interest)).build(), interest)
+            }
             Operation::Read { fd, buffer, length, offset } => {
                 let read = opcode::Read::new(Fd(fd), buffer, clamp(length));
                 (read.offset(offset.unwrap_or(CURRENT_POSITION)).build(), Interest::default())

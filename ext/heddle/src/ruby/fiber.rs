@@ -97,7 +97,9 @@ unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, 
         // SAFETY: Ruby passes `argc` valid objects, and the one that `spawn` was given.
         let arguments: Vec<Value> =
             (0..argc as usize).map(|index| unsafe { Value::from_raw(*argv.add(index)) }).collect();
-        B::run(&ruby, unsafe { Value::from_raw(callback) }, &arguments)
+        // SAFETY: as above.
+        let callback = unsafe { Value::from_raw(callback) };
+        B::run(&ruby, callback, &arguments)
     });
     match result {
         Ok(Ok(value)) => value.as_raw(),

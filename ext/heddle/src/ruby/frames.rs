@@ -21,7 +21,7 @@ pub fn caller() -> Option<Frame> {
 impl Frame {
     /// A number for the method. After a garbage collection it may mean another one.
     pub fn id(self) -> u64 {
-        self.0 as u64
+        self.0
     }
 
     /// As Ruby writes it in backtraces: `Zlib::Deflate#deflate`, `Zlib.inflate`.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use magnus::rb_sys::{AsRawValue, protect};
-use magnus::{Error, Ruby, Value, prelude::*};
+use magnus::{Error, Value, prelude::*};
 
 /// The duration that `seconds` means: Integer, Float, Rational, whatever `Kernel#sleep` takes, to the nanosecond.
 ///
@@ -23,14 +23,14 @@ pub fn interval(seconds: Value) -> Result<Duration, Error> {
 
 /// How long Ruby's Queue, Mutex and Thread wait for `seconds`: nil and infinity mean for ever, what is negative means
 /// not at all.
-pub fn lenient_interval(ruby: &Ruby, seconds: Value) -> Result<Option<Duration>, Error> {
+pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     if let Some(seconds) = magnus::Float::from_value(seconds).map(|seconds| seconds.to_f64())
         && seconds == f64::INFINITY
     {
         return Ok(None);
     }
-    let negative: bool = !seconds.is_nil() && seconds.respond_to("negative?", false)? && seconds.funcall("negative?", ())?;
-    let _ = ruby;
+    let negative: bool =
+        !seconds.is_nil() && seconds.respond_to("negative?", false)? && seconds.funcall("negative?", ())?;
     if negative { Ok(Some(Duration::ZERO)) } else { optional_interval(seconds) }
 }
 

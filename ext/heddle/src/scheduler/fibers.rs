@@ -261,10 +261,7 @@ impl Fibers {
             return Vec::new();
         }
         let drains = |record: &Record| record.wait == Wait::Drain && record.state == State::Waiting;
-        self.iter()
-            .filter(|(key, record)| drains(record) && self.awaited_by(*key) == 0)
-            .map(|(key, _)| key)
-            .collect()
+        self.iter().filter(|(key, record)| drains(record) && self.awaited_by(*key) == 0).map(|(key, _)| key).collect()
     }
 
     /// Whether a blocking fiber has given its turn away: then that one, or one that it resumed, answers for interrupts.

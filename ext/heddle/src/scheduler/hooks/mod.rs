@@ -83,6 +83,7 @@ fn backend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Option<Symbol>, Error> 
 fn inspect(_: &Ruby, scheduler: Obj<Scheduler>) -> Result<String, Error> {
     let backend = scheduler.backend_name.get().unwrap_or("none");
     let summary = scheduler.turns.borrow().summary();
-    let name = RString::from_value(any_to_s(scheduler.as_value())?).map_or(Ok(String::new()), |name| name.to_string())?;
+    let name =
+        RString::from_value(any_to_s(scheduler.as_value())?).map_or(Ok(String::new()), |name| name.to_string())?;
     Ok(format!("{} backend={backend} {summary}>", name.trim_end_matches('>')))
 }

@@ -9,8 +9,8 @@ use crate::ruby::{fiber, thread};
 use crate::scheduler::Scheduler;
 
 /// The fiber that is running is about to raise into another one.
-pub fn raising(ruby: &Ruby) -> Result<(), Error> {
-    let Some(scheduler) = current(ruby) else { return Ok(()) };
+pub fn raising(_: &Ruby) -> Result<(), Error> {
+    let Some(scheduler) = current() else { return Ok(()) };
     let current = fiber::ensure_current()?;
     if scheduler.turns.borrow().running().is_some_and(|(running, _)| running == current) {
         return Ok(());
@@ -28,8 +28,8 @@ pub fn raising(ruby: &Ruby) -> Result<(), Error> {
 }
 
 /// It is back.
-pub fn raised(ruby: &Ruby) {
-    let Some(scheduler) = current(ruby) else { return };
+pub fn raised(_: &Ruby) {
+    let Some(scheduler) = current() else { return };
     let current = fiber::current();
     let found = scheduler.turns.borrow().fibers.find(current);
     let Some(key) = found else { return };
@@ -46,8 +46,7 @@ pub fn raised(ruby: &Ruby) {
 }
 
 /// This thread's scheduler, if it is one of ours and in use.
-fn current(ruby: &Ruby) -> Option<Obj<Scheduler>> {
+fn current() -> Option<Obj<Scheduler>> {
     let scheduler = Obj::<Scheduler>::try_convert(fiber::scheduler()).ok()?;
-    let _ = ruby;
     (scheduler.owner.get() == Some(thread::current()) && !scheduler.is_inherited()).then_some(scheduler)
 }

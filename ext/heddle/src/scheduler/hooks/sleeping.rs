@@ -22,7 +22,7 @@ pub fn block(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<
     let visit = scheduler.enter(ruby)?;
     let mut seen = scheduler.turns.borrow().fibers.get(visit.key).map_or(0, |record| record.unblocks_seen);
     let deadline = match timeout {
-        Some(timeout) => deadline_after(time::lenient_interval(ruby, timeout)?),
+        Some(timeout) => deadline_after(time::lenient_interval(timeout)?),
         None => None,
     };
     let wait = Wait::Block(Held::new(blocker));

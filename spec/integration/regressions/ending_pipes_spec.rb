@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+require "io/wait"
+
+RSpec.describe "An IO that a fiber waits on" do
+  # Each is what a fiber waits in, and what ends the IO meanwhile.
+  reading = { "IO#wait_readable" => :wait_readable.to_proc, "IO#read" => :read.to_proc, "IO#gets" => :gets.to_proc,
+              "IO.select" => ->(io) { IO.select([io]) } }
+  writing = { "IO#wait_writable" => :wait_writable.to_proc, "IO#write" => ->(io) { io.write("y" * (1 << 20)) } }
+
+  def fill(writer)
+    nil until writer.write_nonblock("x" * (1 << 16), exception: false) == :wait_writable
+  end
+
+  # What comes of a fiber's wait when the block ends the IO.
+  def outcome(io, wait)
+    Heddle.run do
+      outcomes = Queue.new
+      Fiber.schedule do
+        wait.call(io)
+        outcomes.push(:not_interrupted)
+      rescue IOError => e
+        outcomes.push(e.class)
+      end
+      yield
+      outcomes.pop
+    end
+  end
+
+  reading.each do |name, wait|
+    it "ends #{name} with IOError when close_read closes a pipe" do
+      expect(IO.pipe { |reader, _| outcome(reader, wait) { reader.close_read } }).to be IOError
+    end
+
+    it "ends #{name} with IOError when reopen makes a pipe another one" do
+      result = IO.pipe do |reader, _|
+        IO.pipe { |other, _| outcome(reader, wait) { reader.reopen(other) } }
+      end
+      expect(result).to be IOError
+    end
+
+    it "ends #{name} with IOError when reopen makes a pipe a file" do
+      expect(IO.pipe { |reader, _| outcome(reader, wait) { reader.reopen(File::NULL) } }).to be IOError
+    end
+  end
+
+  writing.each do |name, wait|
+    it "ends #{name} with IOError when close_write closes a pipe" do
+      result = IO.pipe do |_reader, writer|
+        fill(writer)
+        outcome(writer, wait) { writer.close_write }
+      end
+      expect(result).to be IOError
+    end
+  end
+
+  it "can be read as what reopen has made it" do
+    read = IO.pipe do |reader, _|
+      IO.pipe do |other, writer|
+        outcome(reader, :wait_readable.to_proc) { reader.reopen(other) }
+        writer.write("from the other")
+        Heddle.run { reader.readpartial(20) }
+      end
+    end
+    expect(read).to eq "from the other"
+  end
+end
