@@ -5,34 +5,31 @@ module Heddle # :nodoc:
   # wake, and an operation in the kernel would keep the file open. So whatever closes tells the schedulers first; fibers
   # that wait on the IO raise IOError, as threads do. Ruby 4.0 calls `fiber_interrupt`, and this file is not loaded.
   module IOClose
+    ALL = IO::READABLE | IO::PRIORITY | IO::WRITABLE
+    private_constant :ALL
+
     # Closes the IO; see Ruby's documentation.
     def close
-      Scheduler.closing(self)
+      Scheduler.closing(self, ALL)
       super
     end
 
-    # Closes a pipe's end; of a socket, the side to read from, which by itself wakes who waits.
+    # Closes the side to read from. What still waits to write goes on.
     def close_read
-      Scheduler.closing(self) unless duplex?
+      Scheduler.closing(self, IO::READABLE)
       super
     end
 
-    # Closes a pipe's end; of a socket, the side to write to, which by itself wakes who waits.
+    # Closes the side to write to. What still waits to read goes on.
     def close_write
-      Scheduler.closing(self) unless duplex?
+      Scheduler.closing(self, IO::WRITABLE)
       super
     end
 
     # Makes the IO another file; see Ruby's documentation.
     def reopen(...)
-      Scheduler.closing(self)
+      Scheduler.closing(self, ALL)
       super
-    end
-
-    private
-
-    def duplex?
-      defined?(BasicSocket) && is_a?(BasicSocket)
     end
   end
   private_constant :IOClose

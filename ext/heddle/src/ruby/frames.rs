@@ -10,12 +10,12 @@ pub struct Frame(VALUE);
 
 /// The method that called the hook that is running.
 pub fn caller() -> Option<Frame> {
-    const SKIP_OWN: i32 = 1;
-    const ONE: i32 = 1;
-    let (mut frame, mut line) = (0 as VALUE, 0);
-    // SAFETY: called with the GVL; writes at most one element to each pointer; neither allocates nor raises.
-    let count = unsafe { rb_sys::rb_profile_frames(SKIP_OWN, ONE, &mut frame, &mut line) };
-    (count == ONE).then_some(Frame(frame))
+    /// The hook's own frame, and its caller's. Ruby 3.3 cannot be told to leave out the first.
+    const WANTED: usize = 2;
+    let (mut frames, mut lines) = ([0 as VALUE; WANTED], [0; WANTED]);
+    // SAFETY: called with the GVL; writes at most so many elements to each array; neither allocates nor raises.
+    let count = unsafe { rb_sys::rb_profile_frames(0, WANTED as i32, frames.as_mut_ptr(), lines.as_mut_ptr()) };
+    (count == WANTED as i32).then_some(Frame(frames[1]))
 }
 
 impl Frame {

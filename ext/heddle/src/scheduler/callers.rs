@@ -31,6 +31,8 @@ pub struct Traits {
     pub takes_long: bool,
     /// It takes EAGAIN for an error.
     pub expects_to_wait: bool,
+    /// It sleeps for its own sake, and not as a part of waiting for something.
+    pub just_sleeps: bool,
     /// It hands EAGAIN to its caller instead of waiting for the IO next.
     pub never_waits: bool,
 }
@@ -52,6 +54,7 @@ impl Callers {
         let traits = Traits {
             takes_long: name.starts_with("Zlib") || LONG.contains(&name.as_str()),
             expects_to_wait: WAITING.contains(&name.as_str()),
+            just_sleeps: matches!(name.as_str(), "Kernel#sleep" | "Kernel.sleep"),
             never_waits: name.contains("nonblock"),
         };
         let mut callers = cell.borrow_mut();

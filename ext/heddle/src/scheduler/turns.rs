@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use heddle_core::fairness::Fairness;
 use heddle_core::timers::{TimerKey, Timers};
-use heddle_core::{Completion, Token};
+use heddle_core::{Completion, Interest, Token};
 use slab::Slab;
 
 use super::fibers::{Delivery, FiberKey, Fibers, Scope, State};
@@ -52,7 +52,7 @@ pub struct Turns {
     /// Fibers that close an IO and let those leave first that wait on it.
     closers: Vec<FiberKey>,
     /// What fibers in `IO.select` wait on.
-    selecting: Vec<(FiberKey, RawFd)>,
+    selecting: Vec<(FiberKey, RawFd, Interest)>,
 }
 
 impl Default for Turns {
@@ -201,24 +201,31 @@ impl Turns {
 
     // --- closing
 
-    /// The fibers that wait on a descriptor.
-    pub fn waiters_on(&self, fd: RawFd) -> Vec<FiberKey> {
+    /// The fibers that wait on a descriptor, for one of `interest`.
+    pub fn waiters_on(&self, fd: RawFd, interest: Interest) -> Vec<FiberKey> {
         self.fibers
             .iter()
-            .filter(|(_, record)| record.is_parked() && record.wait.descriptor() == Some(fd))
+            .filter(|(_, record)| record.is_parked() && record.wait.is_on(fd, interest))
             .map(|(key, _)| key)
-            .chain(self.selecting.iter().filter(|(_, watched)| *watched == fd).map(|(key, _)| *key))
+            .chain(self.selecting_on(fd, interest))
             .collect()
     }
 
+    fn selecting_on(&self, fd: RawFd, interest: Interest) -> impl Iterator<Item = FiberKey> {
+        self.selecting
+            .iter()
+            .filter(move |(_, watched, wanted)| *watched == fd && wanted.intersects(interest))
+            .map(|(key, ..)| *key)
+    }
+
     /// The fiber waits on several descriptors, this one among them.
-    pub fn begin_select(&mut self, key: FiberKey, fd: RawFd) {
-        self.selecting.push((key, fd));
+    pub fn begin_select(&mut self, key: FiberKey, fd: RawFd, interest: Interest) {
+        self.selecting.push((key, fd, interest));
     }
 
     /// The inverse of [`Turns::begin_select`].
     pub fn end_select(&mut self, key: FiberKey, fd: RawFd) {
-        if let Some(index) = self.selecting.iter().rposition(|entry| *entry == (key, fd)) {
+        if let Some(index) = self.selecting.iter().rposition(|(selecting, on, _)| (*selecting, *on) == (key, fd)) {
             self.selecting.swap_remove(index);
         }
     }
@@ -367,7 +374,7 @@ impl Turns {
         }
         self.operations.clear();
         self.strays.clear();
-        self.selecting.retain(|(key, _)| Some(*key) == survivor);
+        self.selecting.retain(|(key, ..)| Some(*key) == survivor);
         self.closers.retain(|key| Some(*key) == survivor);
         self.timers.retain(|alarm| {
             let (Alarm::Wake(key) | Alarm::Deadline { fiber: key, .. }) = alarm;

@@ -42,11 +42,12 @@ impl Wait {
         matches!(self, Wait::Sleep | Wait::Block(_))
     }
 
-    /// The descriptor that closing concerns.
-    pub fn descriptor(self) -> Option<RawFd> {
+    /// Whether it is a wait on the descriptor that ends when the sides of `interest` are closed.
+    pub fn is_on(self, fd: RawFd, interest: Interest) -> bool {
         match self {
-            Wait::Ready(fd, _) | Wait::Transfer(fd) => Some(fd),
-            _ => None,
+            Wait::Ready(on, wanted) => on == fd && wanted.intersects(interest),
+            Wait::Transfer(on) => on == fd && interest == Interest::ALL,
+            _ => false,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::os::fd::RawFd;
 
+use heddle_core::Interest;
 use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
@@ -23,7 +24,7 @@ const CLOSED: &str = "stream closed in another thread";
 /// Also called for an IO that the garbage collector found, so it neither waits nor raises.
 pub fn io_close(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd) -> bool {
     // Ruby tells those that wait on the IO alone, but not who waits on several.
-    let selecting = scheduler.waiters_on(fd);
+    let selecting = scheduler.waiters_on(fd, Interest::ALL);
     if !selecting.is_empty()
         && let Ok(exception) = ruby.exception_io_error().new_instance((CLOSED,))
     {
@@ -63,17 +64,18 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
     }
 }
 
-/// Ruby 3.3 and 3.4: the IO is about to be closed. Raises IOError in all fibers, of any scheduler, that wait on it, and
+/// Ruby 3.3 and 3.4: the IO is about to be closed, or the sides of it that `events` names. Raises IOError in all fibers, of any scheduler, that wait on it, and
 /// waits for those of this thread's scheduler to leave, as Ruby does for threads.
-pub fn closing(ruby: &Ruby, io: Value) -> Result<(), Error> {
+pub fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<(), Error> {
     if registry::is_empty() {
         return Ok(());
     }
     // One that is closed already, or never was open, concerns nobody.
     let Ok(fd) = io::descriptor(io) else { return Ok(()) };
+    let interest = Interest(events);
     let mut awaited = false;
     registry::each(|scheduler| {
-        awaited |= !scheduler.waiters_on(fd).is_empty();
+        awaited |= !scheduler.waiters_on(fd, interest).is_empty();
         Ok(())
     })?;
     if !awaited {
@@ -82,7 +84,7 @@ pub fn closing(ruby: &Ruby, io: Value) -> Result<(), Error> {
     let exception = Held::new(ruby.exception_io_error().new_instance((CLOSED,))?.as_value());
     let delivery = Delivery { exception, message: None, scope: Scope::Wait };
     registry::each(|scheduler| {
-        let waiters = scheduler.waiters_on(fd);
+        let waiters = scheduler.waiters_on(fd, interest);
         waiters.iter().for_each(|waiter| scheduler.turns.borrow_mut().deliver(*waiter, delivery));
         scheduler.wake_owner();
         if !waiters.is_empty() && scheduler.owner.get() == Some(thread::current()) {
@@ -94,8 +96,8 @@ pub fn closing(ruby: &Ruby, io: Value) -> Result<(), Error> {
 
 impl Scheduler {
     /// The fibers of this process that wait on a descriptor. In a forked child those of the parent do not count.
-    fn waiters_on(&self, fd: RawFd) -> Vec<FiberKey> {
-        if self.is_inherited() { Vec::new() } else { self.turns.borrow().waiters_on(fd) }
+    fn waiters_on(&self, fd: RawFd, interest: Interest) -> Vec<FiberKey> {
+        if self.is_inherited() { Vec::new() } else { self.turns.borrow().waiters_on(fd, interest) }
     }
 }
 

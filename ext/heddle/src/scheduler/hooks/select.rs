@@ -64,7 +64,7 @@ fn wait_for_any(
     interests: &[(RawFd, Interest)],
     deadline: Option<std::time::Instant>,
 ) -> Result<Outcome<()>, Error> {
-    interests.iter().for_each(|(fd, _)| scheduler.turns.borrow_mut().begin_select(key, *fd));
+    interests.iter().for_each(|(fd, interest)| scheduler.turns.borrow_mut().begin_select(key, *fd, *interest));
     let tokens: Vec<Token> = interests
         .iter()
         // SAFETY: waiting for readiness needs no memory.

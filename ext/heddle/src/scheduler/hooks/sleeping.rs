@@ -8,6 +8,7 @@ use magnus::{Error, Ruby, Value};
 use crate::ruby::value::Held;
 use crate::ruby::{error, thread, time};
 use crate::scheduler::Scheduler;
+use crate::scheduler::callers::Callers;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::{Outcome, deadline_after};
@@ -53,8 +54,6 @@ pub fn unblock(ruby: &Ruby, scheduler: &Scheduler, _blocker: Value, fiber: Value
 pub fn kernel_sleep(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<bool, Error> {
     let (duration,) = scan_args::<(), (Option<Value>,), (), (), (), ()>(arguments)?.optional;
     let visit = scheduler.enter(ruby)?;
-    // For the sake of `ConditionVariable#wait`, as in `block`.
-    let seen = scheduler.turns.borrow().fibers.get(visit.key).map_or(0, |record| record.unblocks_seen);
     let duration = match duration {
         Some(duration) => time::optional_interval(duration)?,
         None => None,
@@ -63,6 +62,14 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> 
         scheduler.yield_turn(ruby, visit.key)?;
         return Ok(true);
     }
+    // `ConditionVariable#wait` is to lose no wake-up, as in `block`; but what came before a plain `sleep` is not for it.
+    let plain = Callers::traits(&scheduler.callers).just_sleeps;
+    let seen = scheduler
+        .turns
+        .borrow()
+        .fibers
+        .get(visit.key)
+        .map_or(0, |record| if plain { record.unblocks } else { record.unblocks_seen });
     wait_for_unblock(ruby, scheduler, visit.key, Wait::Sleep, seen, deadline_after(duration))
 }
 
