@@ -224,12 +224,14 @@ module Heddle
     #   @return [Array<String>, nil] addresses; nil if there are none, and Ruby raises its usual error
 
     # @!method blocking_operation_wait(work)
-    #   zlib, `File.open`, `File.stat` and the like. Done in place, as without a scheduler.
+    #   zlib, `IO#fsync`, `File#flock`, divisions of huge Integers: done in a thread. What is short, as `File.stat` is, is
+    #   left to Ruby, which does it in place.
     #
     #   @api private
-    #   @note Ruby calls it from 3.4 on.
+    #   @note Ruby calls it from 4.0 on. On 3.4 it is left out: there it cannot be declined, and every `File.stat` would
+    #     pay for it.
     #   @param work [#call]
-    #   @return [Object] the work's value
+    #   @return [Object] the work's value, or nil if Ruby is to do it
 
     # @!method fiber_interrupt(fiber, exception)
     #   Raises in a fiber that waits on an IO which somebody, on any thread, closes.
