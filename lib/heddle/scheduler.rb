@@ -224,8 +224,8 @@ module Heddle
     #   @return [Array<String>, nil] addresses; nil if there are none, and Ruby raises its usual error
 
     # @!method blocking_operation_wait(work)
-    #   zlib, `IO#fsync`, `File#flock`, divisions of huge Integers: done in a thread. What is short, as `File.stat` is, is
-    #   left to Ruby, which does it in place.
+    #   zlib, `IO#fsync`, `File#flock`, divisions of huge Integers: done in a thread. What is short, as `File.stat` is,
+    #   is left to Ruby, which does it in place.
     #
     #   @api private
     #   @note Ruby calls it from 4.0 on. On 3.4 it is left out: there it cannot be declined, and every `File.stat` would
