@@ -77,6 +77,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
       end
 
       it "raises IOError when another thread closes it" do
+        skip "Ruby 4.0 tells nobody of it" if name == "IO.select" && RUBY_VERSION >= "4.0"
         outcomes = Queue.new
         with_io(kind) do |io|
           thread = scheduled_thread { waiting_fiber(outcomes, io, wait) }

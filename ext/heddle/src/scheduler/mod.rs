@@ -55,6 +55,8 @@ pub struct Scheduler {
     callers: RefCell<Callers>,
     /// `close` is under way.
     closing: Cell<bool>,
+    /// Fibers whose wait on an IO was ended because a blocking fiber of their thread closes it.
+    leavers: RefCell<Vec<FiberKey>>,
     owner: Cell<Option<Held>>,
     /// The backend that was set up last; known to other threads, too, while the owner waits in the kernel.
     backend_name: Cell<Option<&'static str>>,

@@ -9,7 +9,7 @@ use heddle_core::Interest;
 use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
-use crate::ruby::value::Held;
+use crate::ruby::value::{Held, same};
 use crate::ruby::{error, fiber, io, thread};
 use crate::scheduler::fibers::{Delivery, FiberKey, Scope};
 use crate::scheduler::wait::Wait;
@@ -39,16 +39,23 @@ pub fn io_close(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd) -> bool {
 
 /// Raises `exception` in a fiber that waits on an IO which is being closed. Called by whoever closes it, on any thread.
 pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, exception: Value) -> Result<(), Error> {
-    error::expect_fiber(ruby, fiber)?;
+    // Ruby 4.0 names a root fiber that has no object yet 'false'.
+    let nameless_root = same(fiber, ruby.qfalse().as_value());
+    if !nameless_root {
+        error::expect_fiber(ruby, fiber)?;
+    }
     let target = Held::new(fiber);
-    if fiber::is_blocking(target)? {
+    if nameless_root || fiber::is_blocking(target)? {
         // It waits natively, where no scheduler can reach it.
-        return match scheduler.owner.get() {
+        return match scheduler.owner.get().or(scheduler.opened_by.get()) {
             Some(owner) => thread::raise_into(owner, exception),
             None => Ok(()),
         };
     }
-    let delivery = Delivery { exception: Held::new(exception), message: None, scope: Scope::Wait };
+    // Ruby's exception is one for all, and frozen: it could not tell where each of them waits.
+    let message: Value = exception.funcall("message", ())?;
+    let class = Held::new(exception.class().as_value());
+    let delivery = Delivery { exception: class, message: Some(Held::new(message)), scope: Scope::Wait };
     let waiter = {
         let mut turns = scheduler.turns.borrow_mut();
         let waiter = turns.fibers.find(target);
@@ -59,9 +66,23 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
     };
     scheduler.wake_owner();
     match waiter {
-        Some(waiter) if closer_blocks_owner(scheduler)? => let_leave(ruby, scheduler, &[waiter]),
+        Some(waiter) if closer_blocks_owner(scheduler)? => {
+            scheduler.leavers.borrow_mut().push(waiter);
+            let_leave(ruby, scheduler, &[waiter])
+        }
         _ => Ok(()),
     }
+}
+
+/// Ruby's close holds a mutex while it calls `fiber_interrupt`, and who leaves the wait needs that mutex. When it has let
+/// go of it (this is called by `unblock`), those can leave. Then is the last chance to let them: what follows is Ruby
+/// waiting for them natively, which in a blocking fiber is the end of all switching.
+pub fn let_leavers_go(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    if scheduler.leavers.borrow().is_empty() || !closer_blocks_owner(scheduler)? {
+        return Ok(());
+    }
+    let leavers = std::mem::take(&mut *scheduler.leavers.borrow_mut());
+    let_leave(ruby, scheduler, &leavers)
 }
 
 /// Ruby 3.3 and 3.4: the IO is about to be closed, or the sides of it that `events` names. Raises IOError in all fibers, of any scheduler, that wait on it, and

@@ -5,6 +5,7 @@ use std::time::Instant;
 use magnus::scan_args::scan_args;
 use magnus::{Error, Ruby, Value};
 
+use super::closing;
 use crate::ruby::value::Held;
 use crate::ruby::{error, thread, time};
 use crate::scheduler::Scheduler;
@@ -47,7 +48,7 @@ pub fn unblock(ruby: &Ruby, scheduler: &Scheduler, _blocker: Value, fiber: Value
         // One that has ended, or is not ours, needs no waking.
         None => error::expect_fiber(ruby, fiber)?,
     }
-    Ok(())
+    closing::let_leavers_go(ruby, scheduler)
 }
 
 /// `sleep`, and the waiting part of `Mutex#sleep` and `ConditionVariable#wait`, which `unblock` ends.
