@@ -66,6 +66,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
       end
 
       it "raises IOError when the root closes it" do
+        skip "Ruby 4.0 tells nobody of it" if name == "IO.select" && RUBY_VERSION >= "4.0"
         outcomes = Queue.new
         with_io(kind) do |io|
           with_scheduler do
