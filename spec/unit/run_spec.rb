@@ -160,7 +160,8 @@ RSpec.describe Heddle do
       before = Dir.children("/proc/self/fd").size
       20.times { described_class.run { sleep(0.0001) } }
 
-      expect(Dir.children("/proc/self/fd").size).to eq(before)
+      # Fewer, if the garbage collector has meanwhile found what earlier examples left.
+      expect(Dir.children("/proc/self/fd").size).to be <= before
     end
 
     it "runs in several threads at once, each with a scheduler of its own" do
