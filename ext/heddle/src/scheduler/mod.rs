@@ -180,6 +180,11 @@ impl Scheduler {
         if self.reactor.borrow().is_none() {
             self.open(ruby)?;
         }
+        self.give_turn_to(current)
+    }
+
+    /// Notes that this fiber has the turn, taking it into the books if it is not there.
+    fn give_turn_to(&self, current: Held) -> Result<FiberKey, Error> {
         let found = self.turns.borrow().fibers.find(current);
         let key = match found {
             Some(key) => key,

@@ -15,16 +15,7 @@ pub fn raising(_: &Ruby) -> Result<(), Error> {
     if scheduler.turns.borrow().running().is_some_and(|(running, _)| running == current) {
         return Ok(());
     }
-    let known = scheduler.turns.borrow().fibers.find(current);
-    let key = match known {
-        Some(key) => key,
-        None => {
-            let blocking = fiber::is_blocking(current)?;
-            scheduler.turns.borrow_mut().fibers.insert(current, false, blocking, None)
-        }
-    };
-    scheduler.turns.borrow_mut().take_turn(key);
-    Ok(())
+    scheduler.give_turn_to(current).map(|_| ())
 }
 
 /// It is back.
