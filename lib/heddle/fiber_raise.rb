@@ -6,18 +6,18 @@ module Heddle # :nodoc:
   module FiberRaise
     # Raises in the fiber; see Ruby's documentation.
     def raise(...)
-      Scheduler.raising
+      turn = Scheduler.raising
       super
     ensure
-      Scheduler.raised
+      Scheduler.raised(turn)
     end
 
     # Ends the fiber; see Ruby's documentation.
     def kill
-      Scheduler.raising
+      turn = Scheduler.raising
       super
     ensure
-      Scheduler.raised
+      Scheduler.raised(turn)
     end
   end
   private_constant :FiberRaise

@@ -6,7 +6,9 @@
 //! * [`attempt`]: system calls that finish at once or not at all, tried before anything waits.
 //! * [`workers`]: a bounded pool of native threads for what the kernel can only do blocking.
 //! * [`mailbox`]: how those threads hand their results back, and [`waker`], how they end a wait.
+//! * [`signals`]: what keeps signals from native threads.
 //! * [`timers`]: deadlines, with a cancel that costs nothing.
+//! * [`run_queue`]: who has a turn to come, and in which order.
 //! * [`fairness`]: when a fiber that never has to wait must let the others have a turn.
 
 pub mod attempt;
@@ -14,6 +16,8 @@ pub mod backend;
 pub mod error;
 pub mod fairness;
 pub mod mailbox;
+pub mod run_queue;
+pub mod signals;
 pub mod timers;
 pub mod waker;
 pub mod workers;

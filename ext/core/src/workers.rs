@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
+use crate::signals::SignalsBlocked;
 
 /// How long a thread without work stays.
 pub const IDLE_TIME: Duration = Duration::from_secs(10);
@@ -138,26 +138,6 @@ impl Shared {
             }
         }
         state.threads -= 1;
-    }
-}
-
-/// Blocks all signals on this thread until it is dropped.
-struct SignalsBlocked {
-    before: SigSet,
-}
-
-impl SignalsBlocked {
-    fn new() -> Self {
-        let mut before = SigSet::empty();
-        // Fails only if the first argument is none of the three there are.
-        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before));
-        SignalsBlocked { before }
-    }
-}
-
-impl Drop for SignalsBlocked {
-    fn drop(&mut self) {
-        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.before), None);
     }
 }
 

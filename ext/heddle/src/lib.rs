@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, reason = "a cdylib has no readers outside; its parts are documented all the same")]
 
+mod preempt;
 mod ruby;
 mod scheduler;
 
@@ -11,5 +12,6 @@ use magnus::{Error, Ruby};
 fn init(ruby: &Ruby) -> Result<(), Error> {
     let heddle = ruby.define_module("Heddle")?;
     ruby::fork::watch();
-    scheduler::define(ruby, heddle)
+    scheduler::define(ruby, heddle)?;
+    preempt::define(ruby, heddle)
 }

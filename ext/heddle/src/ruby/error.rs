@@ -1,8 +1,9 @@
 //! Errors, in the one place where the core's become Ruby's.
 
 use heddle_core::Error as CoreError;
+use magnus::error::ErrorType;
 use magnus::exception::Exception;
-use magnus::rb_sys::{FromRawValue, protect, resume_error};
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect, resume_error};
 use magnus::{Error, ExceptionClass, RModule, Ruby, TryConvert, Value, prelude::*};
 use nix::errno::Errno;
 
@@ -50,6 +51,19 @@ pub fn current(_: &Ruby) -> Option<Error> {
     // SAFETY: called with the GVL; the name ends with a zero; the result is an exception or nil.
     let error = unsafe { Value::from_raw(rb_sys::rb_gv_get(c"$!".as_ptr())) };
     Exception::from_value(error).map(Error::from)
+}
+
+/// The exception itself. `None` if `error` is none but a jump: `throw`, or the end of a fiber or thread by `kill`.
+pub fn exception_of(ruby: &Ruby, error: &Error) -> Option<Value> {
+    match error.error_type() {
+        ErrorType::Exception(exception) => Some(exception.as_value()),
+        ErrorType::Error(class, message) => class.new_instance((message.as_ref(),)).ok().map(|made| made.as_value()),
+        ErrorType::Jump(_) => {
+            // SAFETY: called with the GVL. The jump goes no further, so Ruby must not take it for one under way.
+            unsafe { rb_sys::rb_set_errinfo(ruby.qnil().as_value().as_raw()) };
+            None
+        }
+    }
 }
 
 /// Leaves Rust by raising `error`.

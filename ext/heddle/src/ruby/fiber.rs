@@ -1,6 +1,7 @@
 //! Fibers: who runs, who is to run.
 
 use std::os::raw::c_int;
+use std::sync::OnceLock;
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, Ruby, Value, prelude::*};
@@ -43,6 +44,39 @@ pub fn transfer(fiber: Held, arguments: &[Value]) -> Result<Value, Error> {
 pub fn scheduler() -> Value {
     // SAFETY: called with the GVL; a valid object.
     unsafe { Value::from_raw(rb_sys::rb_fiber_scheduler_get()) }
+}
+
+/// The scheduler of the current thread, if the fiber that is running is a non-blocking one.
+pub fn current_scheduler() -> Option<Value> {
+    // SAFETY: called with the GVL; neither allocates nor raises, and returns a valid object.
+    let scheduler = unsafe { Value::from_raw(rb_sys::rb_fiber_scheduler_current()) };
+    (!scheduler.is_nil()).then_some(scheduler)
+}
+
+/// `Fiber.yield`
+pub fn yield_to_resumer() -> Result<(), Error> {
+    // SAFETY: as in `transfer`; no arguments are read.
+    protect(|| unsafe { rb_sys::rb_fiber_yield(0, std::ptr::null()) }).map(|_| ())
+}
+
+/// Leaves a note with the fiber that Ruby code cannot see. It lives as long as the fiber.
+pub fn attach(fiber: Held, note: Value) -> Result<(), Error> {
+    // SAFETY: called with the GVL on valid objects; an exception (no memory) stops at `protect`.
+    protect(|| unsafe { rb_sys::rb_ivar_set(fiber.raw(), note_name(), note.as_raw()) }).map(|_| ())
+}
+
+/// What [`attach`] has left, or nil.
+pub fn note(fiber: Held) -> Value {
+    // SAFETY: called with the GVL on a valid object; neither allocates nor raises.
+    unsafe { Value::from_raw(rb_sys::rb_attr_get(fiber.raw(), note_name())) }
+}
+
+fn note_name() -> rb_sys::ID {
+    static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
+    /// Without an @, so that no Ruby code can name it.
+    const SPELLED: &str = "heddle_note";
+    // SAFETY: called with the GVL; the pointer and the length are those of a string that is not kept.
+    *NAME.get_or_init(|| unsafe { rb_sys::rb_intern2(SPELLED.as_ptr().cast(), SPELLED.len() as std::os::raw::c_long) })
 }
 
 /// `Fiber.set_scheduler(nil)`

@@ -1,14 +1,30 @@
 //! What other threads and signals want of this thread: `Thread#raise`, `Thread#kill`, traps.
 
-use magnus::Error;
-use magnus::rb_sys::protect;
+use std::os::raw::c_int;
 
+use magnus::rb_sys::protect;
+use magnus::{Error, Ruby, prelude::*};
+
+use super::thread;
 use super::value::Held;
 
 /// Whether an interrupt waits for `thread`, the current one, to look at it.
 pub fn pending(thread: Held) -> bool {
     // SAFETY: called with the GVL on a thread object; only reads flags.
     unsafe { rb_sys::rb_thread_interrupted(thread.raw()) != 0 }
+}
+
+unsafe extern "C" {
+    /// Exported by every Ruby, but not in the headers that rb-sys reads: whether a signal waits for its handler.
+    fn rb_thread_check_trap_pending() -> c_int;
+}
+
+/// Whether something waits to be raised at the current thread, or a trap to run in it. Unlike [`pending`], also in a
+/// postponed job, which Ruby runs after it has taken note of the others, and before it sees to them.
+pub fn pending_beside_job(ruby: &Ruby) -> bool {
+    // SAFETY: called with the GVL; only reads a counter.
+    let trap = thread::is_main() && unsafe { rb_thread_check_trap_pending() } != 0;
+    trap || ruby.class_thread().funcall("pending_interrupt?", ()).unwrap_or(false)
 }
 
 /// Handles the pending interrupts: runs traps, raises what was raised at this thread.

@@ -1,6 +1,7 @@
 //! The only place that calls Ruby's C functions by itself. What they need (the GVL, a tag to jump to, an object that
 //! stays alive) is provided here, so that the rest of the extension is safe Rust.
 
+pub mod aside;
 pub mod error;
 pub mod fiber;
 pub mod fork;
@@ -9,6 +10,7 @@ pub mod interrupts;
 pub mod io;
 pub mod io_buffer;
 pub mod nogvl;
+pub mod postponed_job;
 pub mod process;
 pub mod thread;
 pub mod time;

@@ -28,3 +28,9 @@ pub fn raise_into(thread: Held, exception: magnus::Value) -> Result<(), Error> {
 pub fn is_running(ruby: &Ruby, value: Value) -> Result<bool, Error> {
     if value.is_kind_of(ruby.class_thread()) { value.funcall("alive?", ()) } else { Ok(false) }
 }
+
+/// Whether the current thread is the one that runs signal handlers.
+pub fn is_main() -> bool {
+    // SAFETY: called with the GVL; neither allocates nor raises.
+    unsafe { rb_sys::rb_thread_main() == rb_sys::rb_thread_current() }
+}

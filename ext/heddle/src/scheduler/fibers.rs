@@ -112,6 +112,10 @@ pub struct Record {
     pub wait: Wait,
     /// Made by the `fiber` hook, so its record lasts until its end. Other fibers have one only while they are in a hook.
     pub ours: bool,
+    /// May be preempted.
+    pub preemptible: bool,
+    /// Of one that has no record of its own otherwise: the fiber that has the turn, which has resumed it.
+    pub resumed_by: Option<FiberKey>,
     /// A blocking fiber, as a thread's root is: it waits for the others, nobody waits for it.
     pub blocking: bool,
     /// The block that it runs, for messages.
@@ -132,12 +136,19 @@ pub struct Record {
     ticket: u32,
     /// How many hooks (nested by traps and timeouts) are under way in it.
     pub visits: u32,
+    /// How many of those run a block of the program's, which may be preempted (`timeout_after`).
+    pub exposures: u32,
 }
 
 impl Record {
     /// See [`State`].
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// Whether it must not be preempted now: it is in a hook, in a critical section, or has not begun.
+    pub fn is_shielded(&self) -> bool {
+        self.visits > self.exposures || self.wait == Wait::Birth
     }
 
     /// Whether the scheduler has to see it to its end before it may close.
@@ -178,6 +189,8 @@ impl Fibers {
             state: State::Running,
             wait: Wait::Nothing,
             ours,
+            preemptible: false,
+            resumed_by: None,
             blocking,
             block,
             unblocks: 0,
@@ -188,6 +201,7 @@ impl Fibers {
             deliveries: Vec::new(),
             ticket: 0,
             visits: 0,
+            exposures: 0,
         });
         let index = u32::try_from(index).expect("four thousand million fibers do not fit into memory");
         let key = FiberKey { index, serial };

@@ -54,7 +54,10 @@ impl Scheduler {
                 Some((fiber, arguments)) => Ok(fiber::transfer(fiber, arguments).map(|_| ())),
                 None if self.interrupts_due.get() => Err(interrupts::check_after(|| self.leave_park(key))),
                 None => match self.next(ruby, key) {
-                    Ok(Next::Own) => return Ok(()),
+                    Ok(Next::Own) => {
+                        self.tick_for(key);
+                        return Ok(());
+                    }
                     Ok(Next::Switch(fiber)) => Ok(fiber::transfer(fiber, &[]).map(|_| ())),
                     Ok(Next::Raise(fiber, delivery)) => Ok(raise_by_helper(ruby, fiber, delivery)),
                     Ok(Next::FallBack(fiber)) => Ok(fiber::transfer(fiber, &[]).map(|_| ())),
@@ -66,14 +69,19 @@ impl Scheduler {
                 // The fiber did not give the control away.
                 Err(result) => {
                     self.leave_park(key);
+                    self.tick_for(key);
                     return result;
                 }
-                Ok(Ok(())) if self.turns.borrow().has_turn(key) => return Ok(()),
+                Ok(Ok(())) if self.turns.borrow().has_turn(key) => {
+                    self.tick_for(key);
+                    return Ok(());
+                }
                 Ok(Ok(())) => self.recover_giver(key),
                 Ok(Err(error)) if self.is_refusal(ruby, key, &error) => {}
                 Ok(Err(error)) => {
                     self.recover_giver(key);
                     self.leave_park(key);
+                    self.tick_for(key);
                     return Err(error);
                 }
             }
@@ -119,7 +127,8 @@ impl Scheduler {
         let look = {
             let mut turns = self.turns.borrow_mut();
             let queued = turns.queued();
-            turns.fairness.start_turn(queued)
+            // Whoever computes next will not look at I/O for a while.
+            turns.fairness.start_turn(queued) || turns.queue.has_only_preempted()
         };
         if look {
             self.poll(ruby, false)?;
@@ -199,7 +208,10 @@ impl Scheduler {
             let waker = reactor.waker();
             // From here on `unblock` and the workers wake us. What they did before is in the books already.
             waker.arm();
+            let pulse = self.pulse.get();
+            pulse.inspect(|pulse| pulse.rest());
             let waited = without_gvl(|| reactor.wait(timeout), &|| waker.wake());
+            pulse.inspect(|pulse| pulse.rouse());
             waker.disarm();
             match waited {
                 Some(result) => result.map_err(|error| error::from_core(ruby, error))?,

@@ -6,6 +6,7 @@
 //! * [`hand_off`]: how the turn goes from fiber to fiber. There is no loop fiber: who waits takes the next one off the
 //!   run queue and switches straight to it.
 //! * [`waiting`]: how a hook waits for something, and gets out of it whatever happens.
+//! * [`preempting`]: how a fiber that computes loses its turn.
 //! * [`callers`]: which methods want something else of a hook than the others do.
 //! * [`hooks`]: what Ruby calls, one file per group.
 
@@ -14,8 +15,9 @@ mod fibers;
 mod hand_off;
 mod hooks;
 mod options;
+mod preempting;
 mod reactor;
-mod registry;
+pub mod registry;
 mod turns;
 mod unhandled;
 mod wait;
@@ -30,10 +32,13 @@ use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData};
 
 use self::callers::Callers;
 use self::fibers::FiberKey;
-use self::options::Options;
+use self::options::{Options, Preempt};
 use self::reactor::Reactor;
 use self::turns::{Alarm, Turns};
 use self::wait::Wait;
+use crate::preempt::Pulse;
+use crate::preempt::guests;
+use crate::preempt::ticker::Ticker;
 use crate::ruby::value::Held;
 use crate::ruby::{error, fiber, fork, thread};
 
@@ -52,6 +57,12 @@ pub struct Scheduler {
     /// Ends the owner's wait in the kernel.
     waker: RefCell<Option<heddle_core::waker::Waker>>,
     workers: RefCell<Option<Arc<WorkerPool>>>,
+    /// Made with the first fiber that may be preempted.
+    ticker: RefCell<Option<Ticker>>,
+    /// The ticker's, where it costs nothing to look at.
+    pulse: Cell<Option<&'static Pulse>>,
+    /// How often a fiber was preempted.
+    preemptions: Cell<u64>,
     callers: RefCell<Callers>,
     /// `close` is under way.
     closing: Cell<bool>,
@@ -109,6 +120,7 @@ impl Drop for Scheduler {
     fn drop(&mut self) {
         registry::remove(self);
         let inherited = self.is_inherited();
+        self.release_ticker(inherited);
         if let Some(reactor) = self.reactor.get_mut().take() {
             reactor.release(inherited);
         }
@@ -132,10 +144,7 @@ impl Drop for Visit<'_> {
         record.visits -= 1;
         record.unblocks_seen = record.unblocks;
         if record.visits == 0 && !record.ours {
-            if turns.has_turn(self.key) {
-                turns.drop_turn();
-            }
-            turns.fibers.remove(self.key);
+            turns.dismiss(self.key);
         }
     }
 }
@@ -190,11 +199,27 @@ impl Scheduler {
             Some(key) => key,
             None => {
                 let blocking = fiber::is_blocking(current)?;
-                self.turns.borrow_mut().fibers.insert(current, false, blocking, None)
+                let yielding = self.options.borrow().preempt.takes_yielding() && guests::presence_of(current).is_some();
+                self.take_in(current, blocking, yielding)
             }
         };
         self.turns.borrow_mut().take_turn(key);
         Ok(key)
+    }
+
+    /// Takes a fiber into the books that is not ours. Whoever has the turn has resumed it, so it is preempted as that is.
+    fn take_in(&self, current: Held, blocking: bool, yielding: bool) -> FiberKey {
+        let mut turns = self.turns.borrow_mut();
+        let holder = turns.running().map(|(_, holder)| holder).filter(|holder| turns.has_turn(*holder));
+        let inherited = holder
+            .and_then(|holder| turns.fibers.get(holder))
+            .map(|record| record.preemptible && !record.is_shielded());
+        let key = turns.fibers.insert(current, false, blocking, None);
+        if let Some(record) = turns.fibers.get_mut(key) {
+            record.resumed_by = holder;
+            record.preemptible = yielding || inherited.unwrap_or(self.options.borrow().preempt == Preempt::All);
+        }
+        key
     }
 
     /// FiberError on any thread but the owner's.
@@ -211,6 +236,7 @@ impl Scheduler {
             return Ok(());
         }
         let options = *self.options.borrow();
+        self.turns.borrow_mut().queue.set_policy(options.policy);
         let workers =
             Arc::clone(self.workers.borrow_mut().get_or_insert_with(|| Arc::new(WorkerPool::new(options.workers))));
         let reactor = Reactor::new(options.backend, workers).map_err(|error| error::from_core(ruby, error))?;
@@ -239,6 +265,7 @@ impl Scheduler {
             // So that this hook takes the long way, which sets up a backend.
             turns.drop_turn();
         }
+        self.release_ticker(true);
         if let Some(reactor) = self.reactor.borrow_mut().take() {
             reactor.release(true);
         }

@@ -1,7 +1,14 @@
 //! What `Heddle::Scheduler.new` takes.
 
+use std::time::Duration;
+
+use heddle_core::run_queue::Policy;
+use libc::c_int;
 use magnus::scan_args::{get_kwargs, scan_args};
-use magnus::{Error, RHash, Ruby, Symbol, Value, prelude::*};
+use magnus::{Error, Float, RHash, Ruby, Symbol, TryConvert, Value, prelude::*};
+
+use crate::preempt::parse_signal;
+use crate::preempt::ticker::TickerChoice;
 
 /// Overrides the `backend:` option; for tests, and for the day when a kernel's io_uring makes trouble.
 const BACKEND_VARIABLE: &str = "HEDDLE_BACKEND";
@@ -21,6 +28,29 @@ pub enum BackendChoice {
     Poll,
 }
 
+/// Shorter than this a tick costs more than what is done between two of them.
+const SHORTEST_TICK: Duration = Duration::from_micros(100);
+/// Whoever wants to wait longer wants no preemption.
+const LONGEST_QUANTUM: Duration = Duration::from_secs(60);
+
+/// Which fibers are preempted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preempt {
+    /// Yielding fibers, and what they resume.
+    Yielding,
+    /// All non-blocking fibers.
+    All,
+    /// None, not even yielding ones.
+    None,
+}
+
+impl Preempt {
+    /// Whether a yielding fiber is preempted.
+    pub fn takes_yielding(self) -> bool {
+        self != Preempt::None
+    }
+}
+
 /// The options of a scheduler.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -28,11 +58,26 @@ pub struct Options {
     pub backend: BackendChoice,
     /// The upper bound of native worker threads.
     pub workers: usize,
+    /// Which fibers are preempted.
+    pub preempt: Preempt,
+    /// When they are.
+    pub policy: Policy,
+    /// What makes a thread look whether somebody is due.
+    pub ticker: TickerChoice,
+    /// The signal that the ticker may use.
+    pub signal: c_int,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { backend: BackendChoice::Auto, workers: DEFAULT_WORKERS }
+        Options {
+            backend: BackendChoice::Auto,
+            workers: DEFAULT_WORKERS,
+            preempt: Preempt::Yielding,
+            policy: Policy::default(),
+            ticker: TickerChoice::Auto,
+            signal: libc::SIGUSR2,
+        }
     }
 }
 
@@ -43,18 +88,36 @@ impl Options {
     /// ArgumentError that names the option and says what would be right.
     pub fn parse(ruby: &Ruby, arguments: &[Value]) -> Result<Self, Error> {
         let arguments = scan_args::<(), (), (), (), RHash, ()>(arguments)?;
-        let keywords = get_kwargs::<_, (), (Option<Option<Value>>, Option<Option<Value>>), ()>(
+        // A nil stands for the default.
+        type Given = Option<Option<Value>>;
+        let keywords = get_kwargs::<_, (), (Given, Given, Given, Given, Given, Given, Given), ()>(
             arguments.keywords,
             &[],
-            &["backend", "workers"],
+            &["backend", "workers", "preempt", "quantum", "tick", "ticker", "signal"],
         )?;
-        let (backend, workers) = keywords.optional;
+        let (backend, workers, preempt, quantum, tick, ticker, signal) = keywords.optional;
         let mut options = Options::default();
         if let Some(backend) = backend.flatten() {
             options.backend = parse_backend(ruby, backend)?;
         }
         if let Some(workers) = workers.flatten() {
             options.workers = parse_workers(ruby, workers)?;
+        }
+        if let Some(preempt) = preempt.flatten() {
+            options.preempt = parse_preempt(ruby, preempt)?;
+        }
+        if let Some(quantum) = quantum.flatten() {
+            options.policy.quantum = parse_period(ruby, "quantum", quantum, LONGEST_QUANTUM)?;
+            options.policy.tick = options.policy.tick.min(options.policy.quantum);
+        }
+        if let Some(tick) = tick.flatten() {
+            options.policy.tick = parse_period(ruby, "tick", tick, options.policy.quantum)?;
+        }
+        if let Some(ticker) = ticker.flatten() {
+            options.ticker = parse_ticker(ruby, ticker)?;
+        }
+        if let Some(signal) = signal.flatten() {
+            options.signal = parse_signal(ruby, signal)?;
         }
         match std::env::var(BACKEND_VARIABLE) {
             Ok(name) if !name.is_empty() => {
@@ -89,6 +152,50 @@ fn parse_workers(ruby: &Ruby, value: Value) -> Result<usize, Error> {
         .filter(|count| (1..=MOST_WORKERS).contains(count))
         .ok_or_else(|| {
             let message = format!("workers: must be an Integer from 1 to {MOST_WORKERS}, not {}", value.inspect());
+            argument_error(ruby, message)
+        })
+}
+
+fn parse_preempt(ruby: &Ruby, value: Value) -> Result<Preempt, Error> {
+    match symbol(value).as_deref() {
+        Some("yielding") => Ok(Preempt::Yielding),
+        Some("all") => Ok(Preempt::All),
+        Some("none") => Ok(Preempt::None),
+        _ => {
+            let message = format!("preempt: must be :yielding, :all or :none, not {}", value.inspect());
+            Err(argument_error(ruby, message))
+        }
+    }
+}
+
+fn parse_ticker(ruby: &Ruby, value: Value) -> Result<TickerChoice, Error> {
+    match symbol(value).as_deref() {
+        Some("auto") => Ok(TickerChoice::Auto),
+        Some("signal") => Ok(TickerChoice::Signal),
+        Some("timerfd") => Ok(TickerChoice::Timerfd),
+        _ => {
+            let message = format!("ticker: must be :auto, :signal or :timerfd, not {}", value.inspect());
+            Err(argument_error(ruby, message))
+        }
+    }
+}
+
+fn symbol(value: Value) -> Option<String> {
+    Symbol::from_value(value).and_then(|symbol| symbol.name().ok()).map(|name| name.into_owned())
+}
+
+fn parse_period(ruby: &Ruby, name: &str, value: Value, longest: Duration) -> Result<Duration, Error> {
+    let seconds = value.is_kind_of(ruby.class_numeric()).then(|| Float::try_convert(value).ok()).flatten();
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds.to_f64()).ok())
+        .filter(|period| (SHORTEST_TICK..=longest).contains(period))
+        .ok_or_else(|| {
+            let message = format!(
+                "{name}: must be seconds from {} to {}, not {}",
+                SHORTEST_TICK.as_secs_f64(),
+                longest.as_secs_f64(),
+                value.inspect()
+            );
             argument_error(ruby, message)
         })
 }

@@ -1,10 +1,10 @@
 //! Whose turn it is: the run queue, and all events that put a fiber on it.
 
-use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::time::Instant;
 
 use heddle_core::fairness::Fairness;
+use heddle_core::run_queue::{Policy, RunQueue, Slice};
 use heddle_core::timers::{TimerKey, Timers};
 use heddle_core::{Completion, Interest, Token};
 use slab::Slab;
@@ -40,10 +40,13 @@ pub struct Turns {
     pub fibers: Fibers,
     pub timers: Timers<Alarm>,
     pub fairness: Fairness,
-    queue: VecDeque<(FiberKey, u32)>,
+    /// Entries are valid as long as the fiber's ticket is the same.
+    pub queue: RunQueue<(FiberKey, u32)>,
     operations: Slab<Pending>,
     /// The fiber that has the turn, as far as we know: Ruby switches fibers on its own, too.
     running: Option<(Held, FiberKey)>,
+    /// How much of its quantum the running fiber has had. Known from the first tick on that finds it computing.
+    slice: Option<Slice>,
     next_deadline: u64,
     /// Exceptions for fibers that are suspended, but not by us.
     strays: Vec<(Held, Delivery)>,
@@ -61,7 +64,8 @@ impl Default for Turns {
             fibers: Fibers::default(),
             timers: Timers::default(),
             fairness: Fairness::default(),
-            queue: VecDeque::new(),
+            queue: RunQueue::new(Policy::default()),
+            slice: None,
             operations: Slab::new(),
             running: None,
             next_deadline: 0,
@@ -95,6 +99,24 @@ impl Turns {
         self.running = self.fibers.get(key).map(|record| (record.fiber, key));
     }
 
+    /// A new fiber gets its first turn.
+    pub fn give_first_turn(&mut self, key: FiberKey) {
+        self.take_turn(key);
+        self.slice = None;
+    }
+
+    /// A fiber that has a record only while it is in a hook leaves the last one. Who has resumed it has the turn again.
+    pub fn dismiss(&mut self, key: FiberKey) {
+        if self.has_turn(key) {
+            let resumer = self.fibers.get(key).and_then(|record| record.resumed_by);
+            self.running = resumer.and_then(|resumer| {
+                let record = self.fibers.get(resumer).filter(|record| record.state() == State::Running)?;
+                Some((record.fiber, resumer))
+            });
+        }
+        self.fibers.remove(key);
+    }
+
     /// Nobody that we know has the turn.
     pub fn drop_turn(&mut self) {
         self.running = None;
@@ -103,21 +125,32 @@ impl Turns {
     /// Puts a fiber at the end of the run queue.
     pub fn enqueue(&mut self, key: FiberKey) {
         let ticket = self.fibers.set_state(key, State::Runnable);
-        self.queue.push_back((key, ticket));
+        self.queue.push_woken((key, ticket));
+    }
+
+    /// Puts a fiber on the run queue that computes and was preempted.
+    pub fn enqueue_preempted(&mut self, key: FiberKey, now: Instant) {
+        let ticket = self.fibers.set_state(key, State::Runnable);
+        let slice = self.slice.take().unwrap_or_else(|| Slice::begin(now));
+        self.queue.push_preempted((key, ticket), slice, now);
+    }
+
+    /// Whether the fiber that computes has to make way for another.
+    pub fn must_make_way(&mut self, now: Instant) -> bool {
+        let slice = *self.slice.get_or_insert_with(|| Slice::begin(now));
+        self.has_strays() || self.queue.must_make_way(slice, now)
     }
 
     /// Takes the first fiber off the run queue and gives it the turn.
     pub fn dequeue(&mut self) -> Option<(Held, FiberKey)> {
-        while let Some((key, ticket)) = self.queue.pop_front() {
-            if self.fibers.redeem(key, ticket) {
-                self.take_turn(key);
-                if let Some(record) = self.fibers.get_mut(key).filter(|record| record.wait == Wait::Raiser) {
-                    record.wait = Wait::Nothing;
-                }
-                return self.running;
-            }
+        let fibers = &self.fibers;
+        let ((key, _), slice) = self.queue.pop(|(key, ticket)| fibers.redeem(*key, *ticket))?;
+        self.take_turn(key);
+        self.slice = slice;
+        if let Some(record) = self.fibers.get_mut(key).filter(|record| record.wait == Wait::Raiser) {
+            record.wait = Wait::Nothing;
         }
-        None
+        self.running
     }
 
     /// How many entries the run queue has. Some may be void.
@@ -164,7 +197,12 @@ impl Turns {
             self.strays.push((fiber, delivery));
         } else {
             record.deliveries.push(delivery);
-            self.wake(key);
+            if record.state() == State::Runnable && record.wait == Wait::Preempted {
+                // It has waited for the others long enough: somebody wants something of it.
+                self.enqueue(key);
+            } else {
+                self.wake(key);
+            }
         }
     }
 

@@ -16,6 +16,8 @@ pub enum Wait {
     Birth,
     /// Its next turn, which is sure to come.
     Turn,
+    /// Its next turn, since it was preempted.
+    Preempted,
     /// `sleep`, or a condition variable's `wait`.
     Sleep,
     /// A Mutex, a Queue, a Thread: what `block` was given.
@@ -55,7 +57,7 @@ impl Wait {
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wait::Nothing | Wait::Birth | Wait::Turn => f.write_str("turn"),
+            Wait::Nothing | Wait::Birth | Wait::Turn | Wait::Preempted => f.write_str("turn"),
             Wait::Sleep => f.write_str("sleep"),
             Wait::Block(_) => f.write_str("block"),
             Wait::Ready(..) => f.write_str("io_wait"),

@@ -7,9 +7,10 @@ use magnus::{Error, RArray, RHash, Ruby, Value, block::Proc, prelude::*};
 use crate::ruby::value::{Held, same};
 use crate::ruby::{error, fiber, thread};
 use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::options::Preempt;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::Outcome;
-use crate::scheduler::{Scheduler, registry, unhandled};
+use crate::scheduler::{Scheduler, Visit, registry, unhandled};
 
 /// `Fiber.schedule`: runs the block in a new fiber, at once, until it first waits. The fiber that called goes to the end
 /// of the run queue.
@@ -24,18 +25,55 @@ pub fn fiber(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Res
 
     let visit = scheduler.enter(ruby)?;
     let child = fiber::spawn::<Scheduled>(block.as_value(), storage)?;
+    let preemptible = scheduler.options.borrow().preempt == Preempt::All;
+    start(ruby, scheduler, &visit, Newcomer { fiber: child, block, preemptible }, parsed.splat)
+}
+
+/// `YieldingFiber.schedule`: the same for a fiber that the caller has made, of its class. Its block calls
+/// [`run_scheduled`] with what it is given.
+pub fn start_yielding(
+    ruby: &Ruby,
+    scheduler: Obj<Scheduler>,
+    child: Value,
+    arguments: RArray,
+    block: Proc,
+) -> Result<Value, Error> {
+    let visit = scheduler.enter(ruby)?;
+    let preemptible = scheduler.options.borrow().preempt.takes_yielding();
+    start(ruby, scheduler, &visit, Newcomer { fiber: Held::new(child), block, preemptible }, arguments)
+}
+
+/// A fiber that has not begun.
+struct Newcomer {
+    fiber: Held,
+    block: Proc,
+    preemptible: bool,
+}
+
+fn start(
+    ruby: &Ruby,
+    scheduler: Obj<Scheduler>,
+    visit: &Visit<'_>,
+    newcomer: Newcomer,
+    arguments: RArray,
+) -> Result<Value, Error> {
+    let Newcomer { fiber: child, block, preemptible } = newcomer;
+    if preemptible {
+        scheduler.expect_ticks(ruby)?;
+    }
     let child_key = {
         let mut turns = scheduler.turns.borrow_mut();
         let key = turns.fibers.insert(child, true, false, Some(Held::new(block.as_value())));
         if let Some(record) = turns.fibers.get_mut(key) {
             record.wait = Wait::Birth;
+            record.preemptible = preemptible;
         }
         turns.enqueue(visit.key);
-        turns.take_turn(key);
+        turns.give_first_turn(key);
         key
     };
     let number = ruby.integer_from_u64(child_key.to_number()).as_value();
-    let start = [scheduler.as_value(), number, parsed.splat.as_value()];
+    let start = [scheduler.as_value(), number, arguments.as_value()];
     let result = scheduler.park_after(ruby, visit.key, Some((child, &start)));
     let mut turns = scheduler.turns.borrow_mut();
     if turns.fibers.get(child_key).is_some_and(|record| record.wait == Wait::Birth) {
@@ -96,6 +134,17 @@ impl fiber::FiberBody for Scheduled {
     }
 }
 
+/// What a fiber of [`start_yielding`] runs.
+pub fn run_scheduled(
+    ruby: &Ruby,
+    scheduler: Value,
+    block: Value,
+    number: Value,
+    arguments: Value,
+) -> Result<Value, Error> {
+    <Scheduled as fiber::FiberBody>::run(ruby, block, &[scheduler, number, arguments])
+}
+
 /// Waits for the end of all other fibers, or has them end.
 fn finish(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     scheduler.expect_owner(ruby)?;
@@ -150,6 +199,7 @@ impl Scheduler {
     /// Gives back the backend and the workers. A later hook gets new ones.
     fn shut(&self) {
         registry::remove(self);
+        self.release_ticker(false);
         // What is still under way in the kernel is ended with the backend, before its fibers are forgotten.
         let reactor = self.reactor.borrow_mut().take();
         if let Some(reactor) = reactor {

@@ -9,6 +9,7 @@ mod blocking_operation;
 mod closing;
 mod io;
 mod lifecycle;
+mod preempting;
 mod process;
 mod raising;
 mod select;
@@ -20,6 +21,8 @@ use magnus::{Error, Module, Object, RModule, RString, Ruby, Symbol, Value, funct
 
 use super::Scheduler;
 use super::options::Options;
+use crate::preempt::dispositions;
+use crate::preempt::ticker::TickerChoice;
 use crate::ruby::fork;
 use crate::ruby::value::any_to_s;
 
@@ -34,8 +37,11 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("initialize", method!(initialize, -1))?;
     class.define_method("backend", method!(backend, 0))?;
     class.define_method("inspect", method!(inspect, 0))?;
+    preempting::define(class)?;
 
     class.define_method("fiber", method!(lifecycle::fiber, -1))?;
+    class.define_private_method("start_yielding", method!(lifecycle::start_yielding, 3))?;
+    class.define_singleton_method("run_scheduled", function!(lifecycle::run_scheduled, 4))?;
     class.define_method("run", method!(lifecycle::run, 0))?;
     class.define_method("close", method!(lifecycle::close, 0))?;
     class.define_method("scheduler_close", method!(lifecycle::scheduler_close, 0))?;
@@ -62,13 +68,17 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 
     class.define_method("fiber_interrupt", method!(closing::fiber_interrupt, 2))?;
     class.define_singleton_method("raising", function!(raising::raising, 0))?;
-    class.define_singleton_method("raised", function!(raising::raised, 0))?;
+    class.define_singleton_method("raised", function!(raising::raised, 1))?;
     class.define_singleton_method("closing", function!(closing::closing, 2))?;
     Ok(())
 }
 
 fn initialize(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<(), Error> {
-    *scheduler.options.borrow_mut() = Options::parse(ruby, arguments)?;
+    let options = Options::parse(ruby, arguments)?;
+    if options.ticker == TickerChoice::Signal {
+        dispositions::expect_free(ruby, options.signal)?;
+    }
+    *scheduler.options.borrow_mut() = options;
     scheduler.generation.set(fork::generation());
     scheduler.open(ruby)
 }

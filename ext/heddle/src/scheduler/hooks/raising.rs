@@ -6,34 +6,34 @@ use magnus::typed_data::Obj;
 use magnus::{Error, Ruby, TryConvert};
 
 use crate::ruby::{fiber, thread};
-use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::{Scheduler, Visit};
 
 /// The fiber that is running is about to raise into another one.
-pub fn raising(_: &Ruby) -> Result<(), Error> {
-    let Some(scheduler) = current() else { return Ok(()) };
+///
+/// Returns what [`raised`] is to be called with. The fiber counts as being in a hook until then.
+pub fn raising(_: &Ruby) -> Result<Option<u64>, Error> {
+    let Some(scheduler) = current() else { return Ok(None) };
     let current = fiber::ensure_current()?;
-    if scheduler.turns.borrow().running().is_some_and(|(running, _)| running == current) {
-        return Ok(());
+    let running = scheduler.turns.borrow().running();
+    let key = match running {
+        Some((running, key)) if running == current => key,
+        _ => scheduler.give_turn_to(current)?,
+    };
+    if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
+        record.visits += 1;
     }
-    scheduler.give_turn_to(current).map(|_| ())
+    Ok(Some(key.to_number()))
 }
 
 /// It is back.
-pub fn raised(_: &Ruby) {
-    let Some(scheduler) = current() else { return };
-    let current = fiber::current();
-    let found = scheduler.turns.borrow().fibers.find(current);
-    let Some(key) = found else { return };
+pub fn raised(_: &Ruby, number: Option<u64>) {
+    let (Some(scheduler), Some(number)) = (current(), number) else { return };
+    let key = FiberKey::from_number(number);
     // It may have been raised into itself meanwhile, by a fiber that has to come back in its turn.
     scheduler.recover_giver(key);
-    let mut turns = scheduler.turns.borrow_mut();
-    turns.take_turn(key);
-    if turns.fibers.get(key).is_some_and(|record| record.visits == 0 && !record.ours) {
-        if turns.has_turn(key) {
-            turns.drop_turn();
-        }
-        turns.fibers.remove(key);
-    }
+    scheduler.turns.borrow_mut().take_turn(key);
+    drop(Visit { scheduler: &scheduler, key });
 }
 
 /// This thread's scheduler, if it is one of ours and in use.

@@ -1,0 +1,12 @@
+# frozen_string_literal: true
+
+# `ruby parked.rb PARAMETERS`: so many connections that say nothing, until the standard input is closed.
+require "json"
+require "socket"
+require_relative "../support/machine"
+
+Machine.raise_descriptors
+parameters = JSON.parse(ARGV.fetch(0), symbolize_names: true)
+sockets = Array.new(parameters.fetch(:connections)) { TCPSocket.new("127.0.0.1", parameters.fetch(:port)) }
+$stdin.read
+puts JSON.generate(client: "Ruby", operations: sockets.size)

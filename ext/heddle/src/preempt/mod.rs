@@ -1,0 +1,30 @@
+//! Taking the turn back from a fiber that computes.
+//!
+//! * [`ticker`] ticks while somebody computes who may be preempted, by a [`signal`] or a native thread ([`timerfd`]).
+//!   [`pulse`] is whether it does, [`dispositions`] which signals it may take.
+//! * A tick asks Ruby to run the [`job`] at its next safe point. That looks whether somebody else is due, and if so hands
+//!   on the turn, right from there: see `scheduler/preempting.rs`, and `run_queue.rs` of the core for who goes next.
+//! * [`guests`] are yielding fibers on threads that have another scheduler, or none.
+//!
+//! It goes beyond timers whose trap handler calls `Fiber.yield`: it works on any thread, takes
+//! no signal away from anybody, and reaches fibers that compute with what is raised into them.
+
+pub mod dispositions;
+pub mod guests;
+mod job;
+mod pulse;
+mod signal;
+pub mod ticker;
+mod timerfd;
+
+use magnus::{Error, Object, RModule, Ruby, function};
+
+pub use dispositions::parse as parse_signal;
+pub use pulse::Pulse;
+
+/// Enters the job, and defines what `lib/heddle/yielding_fiber.rb` is written with.
+pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
+    job::register();
+    guests::define(ruby, heddle)?;
+    heddle.define_singleton_method("trapping", function!(dispositions::trapping, 1))
+}

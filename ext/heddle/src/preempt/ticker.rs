@@ -1,0 +1,107 @@
+//! What makes a thread look, every now and then, whether somebody else is due.
+
+use std::time::Duration;
+
+use heddle_core::Error as CoreError;
+use libc::c_int;
+use magnus::{Error, Ruby};
+
+use super::dispositions;
+use super::pulse::Pulse;
+use super::signal::SignalTicker;
+use super::timerfd::TimerfdTicker;
+use crate::ruby::error;
+
+/// Set by who wants Ruby's threads multiplexed onto fewer native ones; a timer then cannot count on its thread.
+const MANY_TO_MANY_VARIABLE: &str = "RUBY_MN_THREADS";
+
+/// Which ticker is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TickerChoice {
+    /// The signal if nobody else uses it, else timerfd.
+    Auto,
+    /// The signal or an error.
+    Signal,
+    /// A native thread.
+    Timerfd,
+}
+
+/// A ticker, as one scheduler has it.
+pub struct Ticker {
+    means: Means,
+    /// Whether it ticks.
+    pub pulse: &'static Pulse,
+}
+
+enum Means {
+    Signal(SignalTicker),
+    Timerfd(TimerfdTicker),
+}
+
+impl Ticker {
+    /// Makes a ticker for the thread that is running. It does not tick yet.
+    ///
+    /// # Errors
+    /// ArgumentError if the signal is asked for and somebody uses it; SystemCallError if timers, descriptors or threads
+    /// have run out.
+    pub fn start(ruby: &Ruby, choice: TickerChoice, signal: c_int, period: Duration) -> Result<Self, Error> {
+        let by_signal = match choice {
+            TickerChoice::Timerfd => false,
+            TickerChoice::Signal => dispositions::expect_free(ruby, signal).map(|()| true)?,
+            TickerChoice::Auto => {
+                std::env::var_os(MANY_TO_MANY_VARIABLE).is_none() && dispositions::is_free(ruby, signal)?
+            }
+        };
+        let pulse = Pulse::obtain();
+        let means = if by_signal {
+            dispositions::watch_trap(ruby)?;
+            SignalTicker::start(signal, period, pulse).map(Means::Signal)
+        } else {
+            TimerfdTicker::start(period, pulse).map(Means::Timerfd)
+        };
+        match means {
+            Ok(means) => Ok(Ticker { means, pulse }),
+            Err(error) => {
+                pulse.give_back();
+                Err(error::from_core(ruby, error))
+            }
+        }
+    }
+
+    /// Its name, as users spell it.
+    pub fn name(&self) -> &'static str {
+        match self.means {
+            Means::Signal(_) => "signal",
+            Means::Timerfd(_) => "timerfd",
+        }
+    }
+
+    /// Whether it ticks with this signal.
+    pub fn uses(&self, signal: c_int) -> bool {
+        matches!(&self.means, Means::Signal(ticker) if ticker.signal() == signal)
+    }
+
+    /// Begins to tick, if it does not.
+    pub fn begin(&self) -> Result<(), CoreError> {
+        match &self.means {
+            Means::Signal(ticker) => ticker.begin(),
+            Means::Timerfd(ticker) => ticker.begin(),
+        }
+    }
+
+    /// Stops ticking.
+    pub fn end(&self) {
+        match &self.means {
+            Means::Signal(ticker) => ticker.end(),
+            Means::Timerfd(ticker) => ticker.end(),
+        }
+    }
+
+    /// In a forked child: neither timers nor threads are inherited.
+    pub fn abandon(self) {
+        match self.means {
+            Means::Signal(ticker) => ticker.abandon(),
+            Means::Timerfd(ticker) => ticker.abandon(),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! How a fiber that computes loses its turn: at a tick, in the job that Ruby runs at its next safe point.
+//!
+//! The fiber parks right in there, as it would in a hook. What is raised into it meanwhile Ruby would swallow with the
+//! job, so another thread raises that at the place where the fiber was preempted (see `ruby/aside.rs`).
+
+use std::time::Instant;
+
+use libc::c_int;
+use magnus::{Error, Ruby, Value, prelude::*};
+
+use super::Scheduler;
+use super::fibers::{Delivery, FiberKey, Scope};
+use super::options::Preempt;
+use super::wait::Wait;
+use crate::preempt::guests;
+use crate::preempt::ticker::{Ticker, TickerChoice};
+use crate::ruby::value::Held;
+use crate::ruby::{aside, error, fiber, interrupts, thread};
+
+impl Scheduler {
+    /// A fiber that may be preempted is about to run on this thread: makes a ticker if there is none, and lets it tick.
+    pub fn expect_ticks(&self, ruby: &Ruby) -> Result<(), Error> {
+        let options = *self.options.borrow();
+        if options.preempt == Preempt::None {
+            return Ok(());
+        }
+        if self.ticker.borrow().is_none() {
+            let ticker = Ticker::start(ruby, options.ticker, options.signal, options.policy.tick)?;
+            self.pulse.set(Some(ticker.pulse));
+            *self.ticker.borrow_mut() = Some(ticker);
+        }
+        self.begin_ticking().map_err(|error| error::from_core(ruby, error))
+    }
+
+    fn begin_ticking(&self) -> Result<(), heddle_core::Error> {
+        self.ticker.borrow().as_ref().map_or(Ok(()), Ticker::begin)
+    }
+
+    /// The fiber goes on. If it may be preempted it needs ticks.
+    #[inline]
+    pub(super) fn tick_for(&self, key: FiberKey) {
+        if let Some(pulse) = self.pulse.get()
+            && !pulse.is_ticking()
+            && self.turns.borrow().fibers.get(key).is_some_and(|record| record.preemptible)
+        {
+            // It fails for timers that do not exist alone.
+            let _ = self.begin_ticking();
+        }
+    }
+
+    /// Gives back the ticker. `inherited` says that it belongs to the parent of this process.
+    pub(super) fn release_ticker(&self, inherited: bool) {
+        self.pulse.set(None);
+        match self.ticker.borrow_mut().take() {
+            Some(ticker) if inherited => ticker.abandon(),
+            ticker => drop(ticker),
+        }
+    }
+
+    /// The program wants the signal with which the ticker ticks: from now on it ticks without.
+    pub fn give_up_signal(&self, ruby: &Ruby, signal: c_int) -> Result<(), Error> {
+        let (uses, ticks) = {
+            let ticker = self.ticker.borrow();
+            let uses = ticker.as_ref().is_some_and(|ticker| ticker.uses(signal));
+            (uses, self.pulse.get().is_some_and(|pulse| pulse.is_ticking()))
+        };
+        if !uses {
+            return Ok(());
+        }
+        self.options.borrow_mut().ticker = TickerChoice::Timerfd;
+        self.release_ticker(self.is_inherited());
+        if ticks { self.expect_ticks(ruby) } else { Ok(()) }
+    }
+
+    /// The ticker's name, if there is one.
+    pub fn ticker_name(&self) -> Option<&'static str> {
+        self.ticker.borrow().as_ref().map(Ticker::name)
+    }
+
+    /// Counts the critical sections, or blocks of the program's, within the hook that the fiber is in.
+    pub(super) fn expose(&self, key: FiberKey, by: i32) {
+        if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
+            record.exposures = record.exposures.saturating_add_signed(by);
+        }
+    }
+
+    /// Runs the block of the hook's caller; the fiber counts as being in a hook meanwhile, and is not preempted.
+    pub fn without_preemption(&self, ruby: &Ruby) -> Result<Value, Error> {
+        let _visit = self.enter(ruby)?;
+        ruby.yield_value(())
+    }
+
+    /// A tick has come. Called from Ruby's postponed job, at a safe point, in whichever fiber runs.
+    pub fn tick(&self, ruby: &Ruby) {
+        if self.is_inherited() || self.owner.get() != Some(thread::current()) {
+            return;
+        }
+        let Ok(current) = fiber::ensure_current() else { return };
+        let Some(holder) = self.preemptible_holder(current) else { return };
+        if !self.turns.borrow().queue.has_woken() && self.poll(ruby, false).is_err() {
+            // Whoever waits next polls again, and is told.
+            return;
+        }
+        let delivery = holder.and_then(|holder| self.turns.borrow_mut().take_delivery(holder));
+        if let Some(delivery) = delivery {
+            if self.raise_here(ruby, current, &delivery.to_error()).is_err()
+                && let Some(holder) = holder
+            {
+                self.turns.borrow_mut().deliver(holder, delivery);
+            }
+        } else if self.turns.borrow_mut().must_make_way(Instant::now()) && !interrupts::pending_beside_job(ruby) {
+            self.make_way(ruby, current);
+        }
+    }
+
+    /// Who has the turn, if `current`, which is that one or was resumed by it, may be preempted now; `Some(None)` if it
+    /// may be, and nobody has the turn. Stops the ticker if there is nobody left to be preempted.
+    fn preemptible_holder(&self, current: Held) -> Option<Option<FiberKey>> {
+        let preempt = self.options.borrow().preempt;
+        let turns = self.turns.borrow();
+        let holder = turns.running();
+        let record = holder.and_then(|(_, key)| turns.fibers.get(key));
+        let blocking = fiber::current_scheduler().is_none();
+        let preemptible = match record {
+            Some(record) if record.preemptible => true,
+            _ if blocking => false,
+            _ => preempt == Preempt::All || (preempt.takes_yielding() && guests::presence_of(current).is_some()),
+        };
+        if !preemptible {
+            if !turns.queue.has_preempted()
+                && let Some(ticker) = self.ticker.borrow().as_ref()
+            {
+                ticker.end();
+            }
+            return None;
+        }
+        let shielded = blocking || record.is_some_and(|record| record.is_shielded());
+        (!shielded).then(|| holder.map(|(_, key)| key))
+    }
+
+    /// The fiber that runs gives up its turn until it comes again.
+    fn make_way(&self, ruby: &Ruby, current: Held) {
+        let Ok(visit) = self.enter(ruby) else { return };
+        let key = visit.key;
+        self.preemptions.set(self.preemptions.get() + 1);
+        let outer = {
+            let mut turns = self.turns.borrow_mut();
+            let outer = turns.prepare_wait(key, Wait::Preempted);
+            turns.enqueue_preempted(key, Instant::now());
+            outer
+        };
+        let parked = self.park(ruby, key);
+        let delivery = {
+            let mut turns = self.turns.borrow_mut();
+            turns.end_wait(key, outer);
+            if parked.is_ok() { turns.take_delivery(key) } else { None }
+        };
+        let raised = match delivery {
+            Some(delivery) => Err(delivery.to_error()),
+            None => parked,
+        };
+        if let Err(raised) = raised
+            && self.raise_here(ruby, current, &raised).is_err()
+            && let Some(exception) = error::exception_of(ruby, &raised)
+        {
+            let delivery = Delivery { exception: Held::new(exception), message: None, scope: Scope::Fiber };
+            self.turns.borrow_mut().deliver(key, delivery);
+        }
+    }
+
+    /// Has an error raised where the fiber was preempted.
+    ///
+    /// Ruby's `Fiber#kill` is no exception, and cannot be sent on: a fiber of ours, or a yielding one, gets
+    /// `Heddle::Stop` instead, which its outermost frame takes for the kill. Another one ends when it is switched to by
+    /// somebody else than the scheduler. Either is not preempted any more, as Ruby would kill it again and again.
+    fn raise_here(&self, ruby: &Ruby, current: Held, raised: &Error) -> Result<(), Error> {
+        if let Some(exception) = error::exception_of(ruby, raised) {
+            return aside::raise_after_job(ruby, exception);
+        }
+        let ours = {
+            let mut turns = self.turns.borrow_mut();
+            let key = turns.fibers.find(current);
+            let record = key.and_then(|key| turns.fibers.get_mut(key));
+            record.is_some_and(|record| {
+                record.preemptible = false;
+                record.ours
+            })
+        };
+        if ours || guests::presence_of(current).is_some() {
+            aside::raise_after_job(ruby, error::stop_class(ruby)?.as_value())
+        } else {
+            Ok(())
+        }
+    }
+}
