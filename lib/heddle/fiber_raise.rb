@@ -14,6 +14,8 @@ module Heddle # :nodoc:
 
     # Ends the fiber; see Ruby's documentation.
     def kill
+      return self if Scheduler.killing(self)
+
       turn = Scheduler.raising
       super
     ensure

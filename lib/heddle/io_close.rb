@@ -10,26 +10,30 @@ module Heddle # :nodoc:
 
     # Closes the IO; see Ruby's documentation.
     def close
-      Scheduler.closing(self, ALL)
-      super
+      IOClose.alone(self, ALL) { super }
     end
 
     # Closes the side to read from. What still waits to write goes on.
     def close_read
-      Scheduler.closing(self, IO::READABLE)
-      super
+      IOClose.alone(self, IO::READABLE) { super }
     end
 
     # Closes the side to write to. What still waits to read goes on.
     def close_write
-      Scheduler.closing(self, IO::WRITABLE)
-      super
+      IOClose.alone(self, IO::WRITABLE) { super }
     end
 
     # Makes the IO another file; see Ruby's documentation.
     def reopen(...)
-      Scheduler.closing(self, ALL)
-      super
+      IOClose.alone(self, ALL) { super }
+    end
+
+    # Nobody is to begin to wait on the IO between the two.
+    def self.alone(io, interest)
+      Heddle.without_preemption do
+        Scheduler.closing(io, interest)
+        yield
+      end
     end
   end
   private_constant :IOClose

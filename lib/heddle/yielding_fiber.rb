@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-module Heddle
+module Heddle # :nodoc:
   # @!method self.without_preemption
   #   Runs a critical section: the fiber is not preempted in the block. Nestable, and cheap. The block may wait; then
   #   others go on, as always.
@@ -16,8 +16,9 @@ module Heddle
   # On a thread that has a {Scheduler} it is preempted when somebody else is due; so is what it calls, the Enumerators
   # and fibers that it resumes included. Timeouts, `Fiber#raise` and `Fiber#kill` reach it while it computes.
   #
-  # On other threads it yields after 10 ms by the means that there are: with `push` and `transfer` under a scheduler that
-  # has them (Async, io-event), with `yield` or `kernel_sleep` under another, and with `Fiber.yield` if there is none.
+  # On other threads it yields after 10 ms by the means that there are: with `push` and `transfer` under a scheduler
+  # that has them (Async, io-event), with `yield` or `kernel_sleep` under another, and with `Fiber.yield` if there is
+  # none.
   #
   # @example On Heddle
   #   Heddle.run do

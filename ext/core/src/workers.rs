@@ -147,7 +147,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::{self, Receiver, channel};
 
-    use nix::sys::signal::Signal;
+    use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
 
     use super::*;
 

@@ -13,10 +13,9 @@ use super::pulse::Pulse;
 use crate::ruby::{fork, postponed_job};
 
 const SIGNALS: usize = 65;
-const NONE: AtomicPtr<sigaction> = AtomicPtr::new(std::ptr::null_mut());
 
 /// What each signal was for before; for the handler, so entries are never freed while it is installed.
-static PREVIOUS: [AtomicPtr<sigaction>; SIGNALS] = [NONE; SIGNALS];
+static PREVIOUS: [AtomicPtr<sigaction>; SIGNALS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SIGNALS];
 /// The signals that are taken, by how many tickers, in which generation of the process.
 static TAKEN: Mutex<Vec<Taken>> = Mutex::new(Vec::new());
 

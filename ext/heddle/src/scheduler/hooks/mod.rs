@@ -68,6 +68,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 
     class.define_method("fiber_interrupt", method!(closing::fiber_interrupt, 2))?;
     class.define_singleton_method("raising", function!(raising::raising, 0))?;
+    class.define_singleton_method("killing", function!(raising::killing, 1))?;
     class.define_singleton_method("raised", function!(raising::raised, 1))?;
     class.define_singleton_method("closing", function!(closing::closing, 2))?;
     Ok(())

@@ -3,10 +3,13 @@
 //! generator, and the generator raises, only `lib/heddle/fiber_raise.rb` knows.
 
 use magnus::typed_data::Obj;
-use magnus::{Error, Ruby, TryConvert};
+use magnus::{Error, Ruby, TryConvert, Value, prelude::*};
 
-use crate::ruby::{fiber, thread};
-use crate::scheduler::fibers::FiberKey;
+use crate::preempt::guests;
+use crate::ruby::value::Held;
+use crate::ruby::{error, fiber, thread};
+use crate::scheduler::fibers::{Delivery, FiberKey, Scope};
+use crate::scheduler::wait::Wait;
 use crate::scheduler::{Scheduler, Visit};
 
 /// The fiber that is running is about to raise into another one.
@@ -34,6 +37,29 @@ pub fn raised(_: &Ruby, number: Option<u64>) {
     scheduler.recover_giver(key);
     scheduler.turns.borrow_mut().take_turn(key);
     drop(Visit { scheduler: &scheduler, key });
+}
+
+/// The fiber that is running is about to kill `target`. If that one was preempted it is told to end by an exception,
+/// and the result is true: Ruby would kill it again at each switch, and its `ensure` could not wait for anything.
+pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
+    let Some(scheduler) = current() else { return Ok(false) };
+    let delivery =
+        Delivery { exception: Held::new(error::stop_class(ruby)?.as_value()), message: None, scope: Scope::Fiber };
+    {
+        let mut turns = scheduler.turns.borrow_mut();
+        let target = Held::new(target);
+        let Some(key) = turns.fibers.find(target) else { return Ok(false) };
+        let takes_it_for_a_kill = turns.fibers.get(key).is_some_and(|record| {
+            record.wait == Wait::Preempted && (record.ours || guests::presence_of(target).is_some())
+        });
+        if !takes_it_for_a_kill {
+            return Ok(false);
+        }
+        turns.deliver(key, delivery);
+    }
+    let visit = scheduler.enter(ruby)?;
+    scheduler.yield_turn(ruby, visit.key)?;
+    Ok(true)
 }
 
 /// This thread's scheduler, if it is one of ours and in use.
