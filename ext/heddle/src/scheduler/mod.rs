@@ -16,6 +16,8 @@ mod hooks;
 mod options;
 mod reactor;
 mod registry;
+mod shield;
+mod structure;
 mod turns;
 mod unhandled;
 mod wait;
@@ -87,6 +89,7 @@ impl DataTypeFunctions for Scheduler {
                 blocker.mark(marker);
             }
             record.deliveries.iter().for_each(|delivery| delivery.mark(marker));
+            record.structure.mark(marker);
         }
         for alarm in turns.timers.iter() {
             if let Alarm::Deadline { delivery, .. } = alarm {
@@ -132,10 +135,13 @@ impl Drop for Visit<'_> {
         record.visits -= 1;
         record.unblocks_seen = record.unblocks;
         if record.visits == 0 && !record.ours {
+            let kept = record.has_mail();
             if turns.has_turn(self.key) {
                 turns.drop_turn();
             }
-            turns.fibers.remove(self.key);
+            if !kept {
+                turns.fibers.remove(self.key);
+            }
         }
     }
 }

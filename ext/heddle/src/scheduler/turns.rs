@@ -175,11 +175,12 @@ impl Turns {
             && !record.stopped
             && !record.blocking
             && record.wait != Wait::Drain
+            && !record.structure.shield.holds_back(Scope::Fiber)
         {
             record.stopped = true;
             return Some(Delivery { exception: stop, message: None, scope: Scope::Fiber });
         }
-        (!record.deliveries.is_empty()).then(|| record.deliveries.remove(0))
+        record.structure.shield.next(&record.deliveries).map(|index| record.deliveries.remove(index))
     }
 
     /// From now on `exception` is raised once in each fiber that waits, or will wait.
@@ -300,13 +301,28 @@ impl Turns {
         exception: Held,
         message: Option<Held>,
     ) -> (TimerKey, Scope) {
-        self.next_deadline += 1;
-        let scope = Scope::Deadline(self.next_deadline);
+        let scope = Scope::Deadline(self.next_number());
         let delivery = Delivery { exception, message, scope };
         (self.timers.insert(at, Alarm::Deadline { fiber, delivery }), scope)
     }
 
+    /// A number for a [`Scope`], higher than all before.
+    pub fn next_number(&mut self) -> u64 {
+        self.next_deadline += 1;
+        self.next_deadline
+    }
+
+    /// The last of these.
+    pub fn last_number(&self) -> u64 {
+        self.next_deadline
+    }
+
     // --- operations
+
+    /// How many are under way, or have results that nobody has taken.
+    pub fn operations_under_way(&self) -> usize {
+        self.operations.len()
+    }
 
     /// A new operation of a fiber. It is to be submitted with the token.
     pub fn begin_operation(&mut self, fiber: FiberKey) -> Token {

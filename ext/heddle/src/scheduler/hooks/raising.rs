@@ -28,7 +28,7 @@ pub fn raised(_: &Ruby) {
     scheduler.recover_giver(key);
     let mut turns = scheduler.turns.borrow_mut();
     turns.take_turn(key);
-    if turns.fibers.get(key).is_some_and(|record| record.visits == 0 && !record.ours) {
+    if turns.fibers.get(key).is_some_and(|record| record.visits == 0 && !record.ours && !record.has_mail()) {
         if turns.has_turn(key) {
             turns.drop_turn();
         }

@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+module Heddle
+  # A fiber waits for the end of others.
+  class Await
+    # @return [Task, nil] who ended first
+    attr_reader :first
+    # @return [Task, nil] the first that failed
+    attr_reader :failed
+
+    # @param owner [Task] who waits
+    def initialize(scheduler, owner, tasks)
+      @scheduler = scheduler
+      @pending = tasks.to_h { |task| [task, true] }
+      @waiter = Fiber.current
+      @owner = owner
+      @claimed = []
+    end
+
+    # @yieldreturn [Boolean] whether it has been waited for long enough
+    def until
+      # Those that have ended count in the order in which they did.
+      ended, alive = @pending.keys.partition(&:ended?)
+      ended.sort_by(&:rank).each { |task| note(task) }
+      alive.each { |task| note(task) if task.await(self) }
+      @scheduler.block(self, nil) until yield(self)
+      settled = true
+    ensure
+      @pending.each_key { |task| task.forget(self) }
+      @claimed.each(&:hand_up) unless settled
+    end
+
+    def all?
+      @pending.empty?
+    end
+
+    # @return [Boolean] whether the task's error is raised in its parent by this
+    def ended(task)
+      note(task)
+      @scheduler.unblock(self, @waiter)
+      ours = task.parent.equal?(@owner)
+      @claimed << task if ours && task.error
+      ours
+    end
+
+    # Tells those that are left to end, and waits for it.
+    def stop_rest
+      return if all?
+
+      @scheduler.__send__(:hold_back) do
+        @pending.each_key(&:stop)
+        Await.new(@scheduler, @owner, @pending.keys).until(&:all?)
+      end
+    end
+
+    private
+
+    def note(task)
+      return unless @pending.delete(task)
+
+      @first ||= task
+      @failed ||= task if task.error
+    end
+  end
+  private_constant :Await
+end
