@@ -85,9 +85,7 @@ module Heddle
 
     def limit(seconds, error, block)
       scheduler = Structure.scheduler
-      run = -> { scheduler.__send__(:limit, seconds, error) { block.call } }
-      # Waits in a blocking fiber are none of the scheduler's.
-      Fiber.current.blocking? ? await(spin(&run)).first : run.call
+      Structure.in_nonblocking_fiber { scheduler.__send__(:limit, seconds, error) { block.call } }
     end
   end
 end

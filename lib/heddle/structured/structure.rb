@@ -40,6 +40,26 @@ module Heddle
       fiber.blocking? && Task.root(scheduler).fiber.equal?(fiber)
     end
 
+    # Waits in a blocking fiber, such as the root, are none of the scheduler's: nobody else would run. There the block gets
+    # a fiber of its own, which has ended when this returns.
+    def in_nonblocking_fiber
+      return yield unless Fiber.current.blocking? && scheduler_if_any
+
+      begin
+        fiber = Heddle.spin { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+        Heddle.await(fiber).first
+      ensure
+        end_helper(fiber) if fiber&.alive?
+      end
+    end
+
+    # Something was raised into who waits for it.
+    def end_helper(fiber)
+      Heddle.terminate(fiber)
+      # After Ctrl-C nobody waits for anything but the end of all.
+      Heddle.shield { Heddle.await(fiber) } unless $!.is_a?(SignalException) # rubocop:disable Style/SpecialGlobalVars
+    end
+
     def now
       Process.clock_gettime(Process::CLOCK_MONOTONIC)
     end
