@@ -98,8 +98,12 @@ module Heddle
     def schedule(fiber, value = nil)
       Checks.fiber(fiber, "Heddle.schedule")
       refuse_schedule(fiber, "can't schedule itself") if fiber.equal?(Fiber.current)
-      refuse_schedule(fiber, "is dead") unless fiber.alive?
       scheduler = Structure.scheduler
+      unless fiber.alive?
+        # Who has been told to end as well needs no other reason.
+        scheduler.__send__(:check)
+        refuse_schedule(fiber, "is dead")
+      end
       known = scheduler.__send__(value.is_a?(Exception) ? :deliver : :post, fiber, value)
       refuse_schedule(fiber, "is not one that this thread has spun or scheduled") unless known
       fiber

@@ -183,6 +183,11 @@ impl Turns {
         record.structure.shield.next(&record.deliveries).map(|index| record.deliveries.remove(index))
     }
 
+    /// Whether there is one.
+    pub fn has_delivery(&self, key: FiberKey) -> bool {
+        self.fibers.get(key).is_some_and(|record| record.structure.shield.next(&record.deliveries).is_some())
+    }
+
     /// From now on `exception` is raised once in each fiber that waits, or will wait.
     pub fn stop_all(&mut self, exception: Held) {
         self.stop = Some(exception);

@@ -72,7 +72,9 @@ impl fiber::FiberBody for Spun {
 fn suspend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let visit = scheduler.enter(ruby)?;
     let outcome = scheduler.wait(ruby, visit.key, Wait::Suspended, None, |turns| {
-        turns.fibers.get_mut(visit.key).and_then(|record| record.structure.inbox.pop_front())
+        // A fiber that always has something to go on with must end all the same when it is told to. The value stays.
+        let due = turns.has_delivery(visit.key);
+        turns.fibers.get_mut(visit.key).filter(|_| !due).and_then(|record| record.structure.inbox.pop_front())
     })?;
     match outcome {
         Outcome::Done(value) => Ok(value.get()),
