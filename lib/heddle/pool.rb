@@ -69,7 +69,7 @@ module Heddle
     def await(*jobs)
       parent = Job.current(self)
       jobs.each { |job| expect_job(job, parent) }
-      jobs = @guard.synchronize { (parent ? parent.children : @roots).keys } if jobs.empty?
+      jobs = @guard.synchronize { (parent ? parent.children : @roots).keys }.reject(&:seen?) if jobs.empty?
       Awaiting.new(self, parent, jobs).call
     end
 

@@ -14,7 +14,8 @@ module Heddle
     # @param signals [Array<String, Symbol, Integer>] as Ruby's `trap` takes them
     # @yieldparam number [Integer] the signal
     # @return [Fiber] the fiber that waits for the signals; when it is terminated, it is over, too
-    # @raise [ArgumentError] without signals, or for one that is unknown or can't be handled
+    # @raise [ArgumentError] without signals, or for one that is unknown, or Ruby's own
+    # @raise [Errno::EINVAL] for one that can't be handled
     # @example
     #   Heddle.run do
     #     Heddle.trap("HUP") { reload }

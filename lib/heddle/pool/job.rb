@@ -100,9 +100,21 @@ module Heddle
 
       # @api private
       # The parent gets the error by other means.
+      #
+      # @return [Boolean] false if the error has been raised in it
       def retract
-        @parent.take_back(@sent) if @sent
+        return true unless @sent
+
+        @seen = !@parent.take_back(@sent)
         @sent = nil
+        !@seen
+      end
+
+      # @api private
+      # @return [Boolean] whether it has failed and its parent has been told by an exception
+      def seen?
+        retract
+        @seen || false
       end
 
       protected
@@ -130,8 +142,12 @@ module Heddle
 
       # @param raises [Boolean] whether there is no other error on its way
       def stop_children(raises)
-        failed = Heddle.shield { Awaiting.new(@pool, self, @pool.guard.synchronize { @children.keys }).stop }
+        failed = Heddle.shield { Awaiting.new(@pool, self, unfinished).stop }
         raise failed.error if failed && raises
+      end
+
+      def unfinished
+        @pool.guard.synchronize { @children.keys }.reject(&:ended?)
       end
 
       def conclude(value, error)

@@ -246,12 +246,12 @@ module Heddle
       follow_fork(@scheduler)
       late = end_children
       conclude(value, error || late)
-    rescue SignalException
-      abandon
-      raise
+    ensure
+      # The thread is interrupted, or the fiber has been killed, while its children had not all ended.
+      abandon unless ended?
     end
 
-    # The thread is going to end, and will see to all of its fibers itself.
+    # Ends without waiting for the children.
     def abandon
       @children.keys.each(&:stop)
       conclude(nil, nil)

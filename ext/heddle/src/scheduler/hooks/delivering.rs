@@ -37,12 +37,14 @@ fn deliver(ruby: &Ruby, scheduler: &Scheduler, target: Value, exception: Value) 
     Ok(Some(number))
 }
 
-/// Takes an exception back that has not been raised yet.
-fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) {
+/// Takes an exception back that has not been raised yet. False if it has been.
+fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool {
     let mut turns = scheduler.turns.borrow_mut();
-    if let Some(key) = turns.fibers.find(Held::new(target)) {
-        turns.retract(key, Scope::Message(number));
-    }
+    let Some(key) = turns.fibers.find(Held::new(target)) else { return false };
+    let scope = Scope::Message(number);
+    let is_due = turns.fibers.get(key).is_some_and(|record| record.deliveries.iter().any(|due| due.scope == scope));
+    turns.retract(key, scope);
+    is_due
 }
 
 /// Tells a fiber to end, running its `ensure`; only the first time, as the second would break into the `ensure`. False if

@@ -1,0 +1,97 @@
+# frozen_string_literal: true
+
+# Grows a tree of fibers that spin, await, cancel, terminate, raise and kill at random, and counts what became of each.
+class RandomTree
+  class Failure < StandardError; end
+
+  MOST_FIBERS = 60
+  DEEPEST = 5
+  FEWEST_STEPS = 4
+  MOST_STEPS = 12
+  MOMENT = 0.0005
+
+  # How often each fiber has begun, and run its ensure, by its number.
+  attr_reader :begun, :ensured, :fibers
+
+  def initialize(random)
+    @random = random
+    @begun = Hash.new(0)
+    @ensured = Hash.new(0)
+    @fibers = []
+  end
+
+  # Spins a fiber that goes on at random.
+  def grow(depth = 0)
+    number = @fibers.size
+    fiber = Heddle.spin { live(number, depth) }
+    @fibers << fiber
+    fiber
+  end
+
+  private
+
+  def live(number, depth)
+    @begun[number] += 1
+    children = []
+    @random.rand(FEWEST_STEPS..MOST_STEPS).times { step(children, depth) }
+    number
+  ensure
+    @ensured[number] += 1
+    sleep(MOMENT) if @random.rand(4).zero?
+  end
+
+  def step(children, depth)
+    case @random.rand(15)
+    when 0..3, 12..14 then children << grow(depth + 1) if depth < DEEPEST && @fibers.size < MOST_FIBERS
+    when 4 then await(children)
+    when 5 then wait
+    when 6 then Heddle.move_on_after(@random.rand * MOMENT) { wait_for_ever(children) }
+    when 7 then cancel(children)
+    when 8 then Heddle.terminate(@fibers.sample(random: @random))
+    when 9 then Heddle.shield { wait }
+    when 10 then disturb(@fibers.sample(random: @random))
+    when 11 then raise Failure if @random.rand(6).zero?
+    end
+  end
+
+  def await(children)
+    Heddle.await(*children.sample(2, random: @random)) if children.any?
+  rescue Failure
+    raise if @random.rand(3).zero?
+  end
+
+  def cancel(children)
+    Heddle.cancel_after(@random.rand * MOMENT, Failure) { wait_for_ever(children) }
+  rescue Failure
+    nil
+  end
+
+  def wait
+    case @random.rand(3)
+    when 0 then Heddle.snooze
+    when 1 then sleep(@random.rand * MOMENT)
+    when 2 then Queue.new.pop(timeout: @random.rand * MOMENT)
+    end
+  end
+
+  def wait_for_ever(children)
+    case @random.rand(5)
+    when 0 then sleep
+    when 1 then Queue.new.pop
+    when 2 then IO.pipe { |reader, _writer| reader.read(1) }
+    when 3 then Heddle.suspend
+    when 4 then Heddle.await(*children)
+    end
+  end
+
+  # Strikes a fiber wherever it waits.
+  def disturb(fiber)
+    return if fiber.equal?(Fiber.current) || Heddle.state(fiber) != :waiting
+
+    case @random.rand(3)
+    when 0 then Heddle.schedule(fiber, Failure.new)
+    when 1 then fiber.raise(Failure)
+    when 2 then fiber.kill
+    end
+  end
+end
