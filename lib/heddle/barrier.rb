@@ -33,7 +33,7 @@ module Heddle
     # @param arguments [Array] what the block is given
     # @return [Fiber]
     # @raise (see Heddle.spin)
-    def spin(*arguments, &block)
+    def spin(*, &block)
       Checks.block(block, "Heddle::Barrier#spin")
       scheduler = Structure.scheduler
       task = Task.new(scheduler, parent: Task.current(scheduler), group: self)
@@ -41,7 +41,7 @@ module Heddle
         @tasks << task
         @left += 1
       end
-      task.start(*arguments, &block)
+      task.start(*, &block)
     rescue FiberError, NoMemoryError
       withdraw(task) unless task.fiber
       raise
@@ -66,7 +66,8 @@ module Heddle
     # @return [self]
     def stop
       Heddle.shield do
-        @guard.synchronize { @tasks.dup }.each { |task| task.stop unless task.ended? || task.fiber.equal?(Fiber.current) }
+        tasks = @guard.synchronize { @tasks.dup }
+        tasks.each { |task| task.stop unless task.ended? || task.fiber.equal?(Fiber.current) }
         wait { @left.zero? || only_self? }
       end
       self

@@ -27,7 +27,10 @@ module Heddle
       raise ArgumentError, "Heddle::Channel.select needs a channel at least" if channels.empty?
 
       channels.each do |channel|
-        raise TypeError, "Heddle::Channel.select: #{channel.inspect} is not a Heddle::Channel" unless channel.is_a?(self)
+        unless channel.is_a?(self)
+          raise TypeError,
+                "Heddle::Channel.select: #{channel.inspect} is not a Heddle::Channel"
+        end
       end
       Checks.seconds(timeout, "Heddle::Channel.select") if timeout
       Selection.new(channels, timeout).call
@@ -128,7 +131,7 @@ module Heddle
     def attempt(waiters, timeout)
       due = timeout && (Structure.now + timeout)
       waiter = nil
-      until (result = @guard.synchronize { yield || (waiters << (waiter = Waiter.new)) && nil })
+      until (result = @guard.synchronize { yield || ((waiters << (waiter = Waiter.new)) && nil) })
         return unless wait(waiter, waiters, due)
       end
       result

@@ -94,12 +94,12 @@ module Heddle
     private
 
     # Waits; see Ruby's documentation.
-    def sleep(*arguments)
+    def sleep(*)
       scheduler = Fiber.scheduler
       return super unless scheduler.is_a?(Scheduler) && Structure.root?(Fiber.current, scheduler)
 
       started = Structure.now
-      scheduler.kernel_sleep(*arguments)
+      scheduler.kernel_sleep(*)
       (Structure.now - started).round
     end
   end

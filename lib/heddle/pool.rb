@@ -4,14 +4,14 @@ require "etc"
 
 module Heddle
   # Many fibers on several threads, each thread with a scheduler of its own. A job that hasn't begun is taken by
-  # whichever thread has time for it; then it stays on that thread, as Ruby's fibers do. A job that waits, for other jobs,
-  # too, keeps no thread from working, so jobs may wait for jobs to any depth on a single thread.
+  # whichever thread has time for it; then it stays on that thread, as Ruby's fibers do. A job that waits, for other
+  # jobs, too, keeps no thread from working, so jobs may wait for jobs to any depth on a single thread.
   #
   # The jobs are a tree, as fibers are: those that a job starts are its children. When it ends they are told to end, and
   # an error that one of them doesn't handle is raised in its parent.
   #
-  # What a job has started is remembered until it is awaited or the job ends; so await now and then what is started outside
-  # of jobs.
+  # What a job has started is remembered until it is awaited or the job ends; so await now and then what is started
+  # outside of jobs.
   #
   # Ruby's threads take turns in running Ruby code. Several threads help where they wait or work without the lock.
   #
@@ -37,7 +37,7 @@ module Heddle
     attr_reader :size
 
     # @api private
-    attr_reader :guard
+    attr_reader :guard, :backlog
 
     # Starts a job: a fiber on one of the threads.
     #
@@ -53,9 +53,11 @@ module Heddle
       Checks.block(block, "Heddle::Pool#go")
       begin_anew if inherited?
       parent = Job.current(self)
-      raise ClosedQueueError, "the pool is closed" if @closed && !parent
+      raise ClosedQueueError, "the pool is closed" if closed? && !parent
 
-      Job.new(self, parent, arguments, block).tap { |job| enqueue(job) }
+      Job.new(self, parent, arguments, block).tap do |job|
+        @backlog.push(job) { siblings(parent)[job] = true }
+      end
     end
 
     # Waits for jobs: those that are given, else all that the current job has started and nobody has awaited. Outside of
@@ -69,7 +71,7 @@ module Heddle
     def await(*jobs)
       parent = Job.current(self)
       jobs.each { |job| expect_job(job, parent) }
-      jobs = @guard.synchronize { (parent ? parent.children : @roots).keys }.reject(&:seen?) if jobs.empty?
+      jobs = @guard.synchronize { siblings(parent).keys }.reject(&:seen?) if jobs.empty?
       Awaiting.new(self, parent, jobs).call
     end
 
@@ -90,42 +92,28 @@ module Heddle
       return self if inherited?
       raise FiberError, "Heddle::Pool#close: a job can't wait for its own pool's end" if Job.current(self)
 
-      @closed = true
-      wake_idle
+      @backlog.close
       begin
         await
       ensure
         # Who is cancelled while jobs go on doesn't wait for the threads, either.
-        @threads.each(&:join) if @unfinished.zero?
+        @threads.each(&:join) if @backlog.unfinished.zero?
       end
       self
     end
 
     # @return [Boolean]
-    def closed? = @closed
+    def closed? = @backlog.closed?
 
     # @return [String]
     def inspect
-      "#<#{self.class} threads=#{size} unfinished=#{@unfinished}#{" closed" if closed?}>"
+      "#<#{self.class} threads=#{size} unfinished=#{@backlog.unfinished}#{" closed" if closed?}>"
     end
 
     # @api private
-    # A job has ended.
-    def ended(_job)
-      @guard.synchronize { @unfinished -= 1 }
-      wake_idle if @closed
-    end
-
-    # @api private
-    # @return [Boolean] whether nobody had begun it
-    def withdraw(job)
-      !@pending.delete(job).nil?
-    end
-
-    # @api private
-    # Nobody waits for the job any longer, or needs to.
-    def forget(job, parent)
-      (parent ? parent.children : @roots).delete(job)
+    # Nobody waits for the job any longer, or needs to. To be called within the guard.
+    def forget(job)
+      siblings(job.parent).delete(job)
     end
 
     private
@@ -134,11 +122,8 @@ module Heddle
     def begin_anew
       @generation = Scheduler.generation
       @guard = Guard.new
-      @pending = {}
+      @backlog = Backlog.new(@guard)
       @roots = {}
-      @idle = []
-      @unfinished = 0
-      @closed = false
       @threads = Array.new(@size) { start_thread }
     end
 
@@ -146,18 +131,8 @@ module Heddle
       @generation != Scheduler.generation
     end
 
-    def enqueue(job)
-      @guard.synchronize do
-        (job.parent ? job.parent.children : @roots)[job] = true
-        @pending[job] = true
-        @unfinished += 1
-      end
-      wake_idle
-    end
-
-    # All of them: who is woken may be busy when its turn comes, and another one not.
-    def wake_idle
-      @guard.synchronize { @idle.each(&:wake).clear }
+    def siblings(parent)
+      parent ? parent.children : @roots
     end
 
     def start_thread
@@ -170,30 +145,10 @@ module Heddle
 
     # One fiber of each thread takes jobs, and then lets those go on that it has taken.
     def work
-      while (job = take)
+      while (job = @backlog.take)
         job.start
         Heddle.snooze
       end
-    end
-
-    # @return [Job, nil] nil when there will be none
-    def take
-      until (taken = @guard.synchronize { take_now })
-        waiter = Waiter.new
-        @guard.synchronize { @pending.empty? && !finished? ? @idle << waiter : waiter.wake }
-        waiter.wait
-      end
-      taken unless taken == :finished
-    end
-
-    def take_now
-      job, = @pending.shift
-      job&.taken
-      job || (:finished if finished?)
-    end
-
-    def finished?
-      @closed && @unfinished.zero?
     end
 
     def expect_job(job, current)
@@ -204,5 +159,6 @@ module Heddle
   end
 end
 
+require_relative "pool/backlog"
 require_relative "pool/job"
 require_relative "pool/awaiting"

@@ -4,8 +4,8 @@
 module Heddle
   # Runs a block, and all fibers that it schedules, under a scheduler of their own on this thread.
   #
-  # The block runs in a non-blocking fiber, the root of the tree of those that {spin} makes: when it ends, these are told
-  # to end. When all others (those of `Fiber.schedule`) have ended, too, the scheduler is closed.
+  # The block runs in a non-blocking fiber, the root of the tree of those that {spin} makes: when it ends, these are
+  # told to end. When all others (those of `Fiber.schedule`) have ended, too, the scheduler is closed.
   #
   # SIGINT and SIGTERM end every fiber, running its `ensure`; a second one doesn't wait for that. The process then dies
   # by the signal, so that a shell sees the status 130 or 143.

@@ -79,7 +79,7 @@ module Heddle
       @guard.synchronize { Waiter.new.tap { |waiter| @waiters << waiter } unless take }
     end
 
-    def take
+    def take # rubocop:disable Naming/PredicateMethod -- it does take
       return false unless @available.positive? && @waiters.empty?
 
       @available -= 1

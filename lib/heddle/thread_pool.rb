@@ -35,8 +35,8 @@ module Heddle
     # @return [Integer]
     attr_reader :size
 
-    # Has the block done in a thread of the pool, and waits for it. In a job of this pool it is done at once, by the same
-    # thread.
+    # Has the block done in a thread of the pool, and waits for it. In a job of this pool it is done at once, by the
+    # same thread.
     #
     # Who is cancelled while waiting takes the work back if it has not begun; else it goes on, and its result is lost.
     #

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-module Heddle
+module Heddle # :nodoc:
   class << self
-    # Handles signals in the tree of fibers. The block runs in a fiber, a child of the one that calls, and may do all that
-    # a fiber may: Ruby's own `trap` runs its block wherever the main thread happens to be, and forbids it a Mutex.
+    # Handles signals in the tree of fibers. The block runs in a fiber, a child of the one that calls, and may do all
+    # that a fiber may: Ruby's own `trap` runs its block wherever the main thread happens to be, and forbids it a Mutex.
     #
-    # Without a block, the signals stop the tree: each fiber is told to end, its `ensure` runs, and then the process dies
-    # by the signal, so that a shell sees the status 128 + number. A second one doesn't wait. SIGINT and SIGTERM
+    # Without a block, the signals stop the tree: each fiber is told to end, its `ensure` runs, and then the process
+    # dies by the signal, so that a shell sees the status 128 + number. A second one doesn't wait. SIGINT and SIGTERM
     # do so anyway.
     #
     # It lasts until the fiber that calls ends; then the signals are handled as before.

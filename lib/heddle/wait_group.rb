@@ -36,7 +36,10 @@ module Heddle
     # @raise [ThreadError] if none is under way
     def done
       @guard.synchronize do
-        raise ThreadError, "Heddle::WaitGroup#done: nothing is under way; call add before the work begins" if @count.zero?
+        if @count.zero?
+          raise ThreadError,
+                "Heddle::WaitGroup#done: nothing is under way; call add before the work begins"
+        end
 
         @count -= 1
         @waiters.each(&:wake).clear if @count.zero?

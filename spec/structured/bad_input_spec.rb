@@ -36,7 +36,11 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
 
       ["1", :soon, Complex(1, 1)].each do |time|
         it "of #{time.inspect} is refused by #{name}" do
-          expect { within { call.call(time) } }.to raise_error(TypeError, /\A#{name}: seconds must be .*#{Regexp.escape(time.inspect)}/)
+          expect do
+            within do
+              call.call(time)
+            end
+          end.to raise_error(TypeError, /\A#{name}: seconds must be .*#{Regexp.escape(time.inspect)}/)
         end
       end
     end
@@ -139,7 +143,9 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
     it "must be one" do
       within do
         %i[await select schedule terminate state].each do |method|
-          expect { Heddle.public_send(method, :fiber) }.to raise_error(TypeError, "Heddle.#{method}: :fiber is not a Fiber")
+          expect do
+            Heddle.public_send(method, :fiber)
+          end.to raise_error(TypeError, "Heddle.#{method}: :fiber is not a Fiber")
         end
       end
     end

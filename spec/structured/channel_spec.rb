@@ -5,7 +5,7 @@ RSpec.describe Heddle::Channel do
     events = []
     channel = described_class.new(2)
     Heddle.run do
-      producer = Heddle.spin { 4.times { |i| channel << i && (events << i) } }
+      producer = Heddle.spin { 4.times { |i| (channel << i) && (events << i) } }
       Heddle.snooze
       before = events.dup
       values = Array.new(4) { channel.pop }
@@ -23,7 +23,17 @@ RSpec.describe Heddle::Channel do
     end
     consumers << Thread.new { channel.each { |n| taken.push(n) } }
     producers = Array.new(2) do |i|
-      Thread.new { Heddle.run { Heddle.await(*Array.new(3) { |j| Heddle.spin { 50.times { |n| channel << [i, j, n] } } }) } }
+      Thread.new do
+        Heddle.run do
+          Heddle.await(*Array.new(3) do |j|
+            Heddle.spin do
+              50.times do |n|
+                channel << [i, j, n]
+              end
+            end
+          end)
+        end
+      end
     end
     producers << Thread.new { 50.times { |n| channel << [2, 0, n] } }
     producers.each(&:join)
@@ -118,7 +128,7 @@ RSpec.describe Heddle::Channel do
       found = Heddle.run do
         empty = described_class.new
         full = described_class.new
-        Heddle.spin { sleep(0.001) && full << :value }
+        Heddle.spin { sleep(0.001) && (full << :value) }
         channel, value = described_class.select(empty, full)
         [channel.equal?(full), value, empty.push(1, timeout: 0).equal?(empty)]
       end

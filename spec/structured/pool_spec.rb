@@ -170,7 +170,7 @@ RSpec.describe Heddle::Pool do
     threads = with_pool(3) do |pool|
       gate = Queue.new
       # Each of the three keeps its thread from taking another one.
-      3.times { pool.go { gate.push(true) && (Thread.pass until gate.size == 3) || Thread.current } }
+      3.times { pool.go { (gate.push(true) && (Thread.pass until gate.size == 3)) || Thread.current } }
       pool.await
     end
 

@@ -68,7 +68,7 @@ RSpec.describe Heddle::Semaphore do
       Heddle.terminate(doomed)
       semaphore.release
 
-      expect(Heddle.await(doomed, patient)).to satisfy { |values| values.last == :inside }
+      expect(Heddle.await(doomed, patient)).to(satisfy { |values| values.last == :inside })
     end
     expect(semaphore.available).to eq(1)
   end

@@ -87,7 +87,7 @@ RSpec.describe "Signals and the tree of fibers" do
           Heddle.await(fiber)
         RUBY
 
-        expect([output.lines(chomp: true).sort.last, status.termsig]).to eq(["stubborn", number])
+        expect([output.lines(chomp: true).max, status.termsig]).to eq(["stubborn", number])
       end
     end
   end

@@ -113,7 +113,7 @@ RSpec.describe "Fibers that are spun" do
       value = Heddle.run do
         fiber = Heddle.spin { Heddle.suspend }
         Heddle.snooze
-        Heddle.schedule(fiber, "a #{:value}")
+        Heddle.schedule(fiber, "a value")
         GC.compact
         Heddle.await(fiber)
       end

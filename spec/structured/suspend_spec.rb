@@ -145,7 +145,7 @@ RSpec.describe "Scheduling by hand" do
     it "let two fibers schedule each other while a third one reads" do
       read = IO.pipe do |reader, writer|
         Heddle.run do
-          one = other = nil
+          other = nil
           count = 0
           one = Heddle.spin { loop { Heddle.schedule(other) && Heddle.suspend } }
           other = Heddle.spin { loop { (count += 1) && Heddle.schedule(one) && Heddle.suspend } }

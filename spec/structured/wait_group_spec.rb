@@ -40,7 +40,15 @@ RSpec.describe Heddle::WaitGroup do
     done = Queue.new
     group.add(20)
     threads = Array.new(2) do
-      Thread.new { Heddle.run { 5.times { Heddle.spin { sleep(0.001) && done.push(1) && group.done } } && sleep(0.01) } }
+      Thread.new do
+        Heddle.run do
+          5.times do
+            Heddle.spin do
+              sleep(0.001) && done.push(1) && group.done
+            end
+          end && sleep(0.01)
+        end
+      end
     end
     threads.concat(Array.new(10) { Thread.new { done.push(1) && group.done } })
     waiters = [Thread.new { group.wait && done.size }, Thread.new { Heddle.run { group.wait && done.size } }]

@@ -9,6 +9,7 @@ class RandomTree
   FEWEST_STEPS = 4
   MOST_STEPS = 12
   MOMENT = 0.0005
+  STEPS = %i[await wait move_on cancel terminate finish disturb fail_sometimes].freeze
 
   # How often each fiber has begun, and run its ensure, by its number.
   attr_reader :begun, :ensured, :fibers
@@ -41,17 +42,29 @@ class RandomTree
   end
 
   def step(children, depth)
-    case @random.rand(15)
-    when 0..3, 12..14 then children << grow(depth + 1) if depth < DEEPEST && @fibers.size < MOST_FIBERS
-    when 4 then await(children)
-    when 5 then wait
-    when 6 then Heddle.move_on_after(@random.rand * MOMENT) { wait_for_ever(children) }
-    when 7 then cancel(children)
-    when 8 then Heddle.terminate(@fibers.sample(random: @random))
-    when 9 then Heddle.shield { wait }
-    when 10 then disturb(@fibers.sample(random: @random))
-    when 11 then raise Failure if @random.rand(6).zero?
-    end
+    return spin(children, depth) if @random.rand < 0.5
+
+    __send__(STEPS.sample(random: @random), children)
+  end
+
+  def spin(children, depth)
+    children << grow(depth + 1) if depth < DEEPEST && @fibers.size < MOST_FIBERS
+  end
+
+  def terminate(_children)
+    Heddle.terminate(@fibers.sample(random: @random))
+  end
+
+  def finish(children)
+    Heddle.shield { wait(children) }
+  end
+
+  def move_on(children)
+    Heddle.move_on_after(@random.rand * MOMENT) { wait_for_ever(children) }
+  end
+
+  def fail_sometimes(_children)
+    raise Failure if @random.rand(6).zero?
   end
 
   def await(children)
@@ -66,7 +79,7 @@ class RandomTree
     nil
   end
 
-  def wait
+  def wait(_children)
     case @random.rand(3)
     when 0 then Heddle.snooze
     when 1 then sleep(@random.rand * MOMENT)
@@ -85,7 +98,8 @@ class RandomTree
   end
 
   # Strikes a fiber wherever it waits.
-  def disturb(fiber)
+  def disturb(_children)
+    fiber = @fibers.sample(random: @random)
     return if fiber.equal?(Fiber.current) || Heddle.state(fiber) != :waiting
 
     case @random.rand(3)

@@ -30,7 +30,7 @@ module Heddle
 
     # @param seconds [Numeric, nil]
     # @return [Boolean] whether it has been woken; else the time was up
-    def wait(seconds = nil)
+    def wait(seconds = nil) # rubocop:disable Naming/PredicateMethod -- it does wait
       Structure.in_nonblocking_fiber { @gate.pop(timeout: seconds) }
       @gate.closed?
     end

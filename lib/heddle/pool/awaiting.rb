@@ -21,7 +21,7 @@ module Heddle
         if (failed = @failed)
           Heddle.shield { Awaiting.new(@pool, @owner, @jobs).stop }
         end
-        @pool.guard.synchronize { @jobs.each { |job| @pool.forget(job, job.parent) } }
+        @pool.guard.synchronize { @jobs.each { |job| @pool.forget(job) } }
         raise failed.error if failed
 
         @jobs.map(&:value)
@@ -52,10 +52,15 @@ module Heddle
         @enough = enough
         register
         @waiter.wait
-        settled = true
+        @settled = true
       ensure
+        release
+      end
+
+      # What has failed meanwhile, and is not going to be raised here, goes to the parent after all.
+      def release
         @jobs.each { |job| job.forget(self) }
-        @claimed.each(&:hand_up) if @owner && !settled
+        @claimed.each(&:hand_up) unless @settled
       end
 
       def register

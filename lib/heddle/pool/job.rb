@@ -1,9 +1,13 @@
 # frozen_string_literal: true
 
+require_relative "job/family"
+
 module Heddle
   class Pool
     # Work that has been handed to a pool, and the fiber that does it.
     class Job
+      include Family
+
       # Where a job's fiber, and those that it starts, find it.
       KEY = :heddle_pool_job
       private_constant :KEY
@@ -42,7 +46,7 @@ module Heddle
         withdrawn = @pool.guard.synchronize do
           @stopped = true
           task = @task
-          @state == :pending && @pool.withdraw(self)
+          @pool.backlog.withdraw(self)
         end
         withdrawn ? conclude(nil, nil) : task&.stop
         self
@@ -92,41 +96,6 @@ module Heddle
         @pool.guard.synchronize { @awaitings.delete(awaiting) }
       end
 
-      # @api private
-      # The error goes to the parent, wherever that waits.
-      def hand_up
-        @sent = @parent&.receive(@error)
-      end
-
-      # @api private
-      # The parent gets the error by other means.
-      #
-      # @return [Boolean] false if the error has been raised in it
-      def retract
-        return true unless @sent
-
-        @seen = !@parent.take_back(@sent)
-        @sent = nil
-        !@seen
-      end
-
-      # @api private
-      # @return [Boolean] whether it has failed and its parent has been told by an exception
-      def seen?
-        retract
-        @seen || false
-      end
-
-      protected
-
-      def receive(error)
-        @task&.scheduler&.__send__(:deliver, @task.fiber, error)
-      end
-
-      def take_back(number)
-        @task.scheduler.__send__(:retract, @task.fiber, number)
-      end
-
       private
 
       def perform
@@ -159,7 +128,7 @@ module Heddle
         end
         claims = awaitings.map { |awaiting| awaiting.ended(self) }
         hand_up if error && @parent && claims.none?
-        @pool.ended(self)
+        @pool.backlog.ended
       end
     end
   end

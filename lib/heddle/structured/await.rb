@@ -22,12 +22,11 @@ module Heddle
       # Those that have ended count in the order in which they did.
       ended, alive = @pending.keys.partition(&:ended?)
       ended.sort_by(&:rank).each { |task| note(task) }
-      alive.each { |task| note(task) if task.await(self) }
+      alive.each { |task| task.await(self) }
       @scheduler.block(self, nil) until yield(self)
-      settled = true
+      @settled = true
     ensure
-      @pending.each_key { |task| task.forget(self) }
-      @claimed.each(&:hand_up) unless settled
+      release
     end
 
     def all?
@@ -36,10 +35,11 @@ module Heddle
 
     # @return [Boolean] whether the task's error is raised in its parent by this
     def ended(task)
-      note(task)
-      @scheduler.unblock(self, @waiter)
       ours = task.parent.equal?(@owner)
-      @claimed << task if ours && task.error
+      if note(task)
+        @claimed << task if ours && task.error
+        @scheduler.unblock(self, @waiter)
+      end
       ours
     end
 
@@ -55,11 +55,18 @@ module Heddle
 
     private
 
+    # What has failed meanwhile, and is not going to be raised here, goes to the parent after all.
+    def release
+      @pending.each_key { |task| task.forget(self) }
+      @claimed.each(&:hand_up) unless @settled
+    end
+
     def note(task)
       return unless @pending.delete(task)
 
       @first ||= task
       @failed ||= task if task.error
+      true
     end
   end
   private_constant :Await

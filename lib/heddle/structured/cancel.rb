@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-module Heddle
-  # The time of a {cancel_after} was up. No StandardError, so that a `rescue` in the block doesn't take it for an error of
-  # what the block does.
+module Heddle # :nodoc:
+  # The time of a {cancel_after} was up. No StandardError, so that a `rescue` in the block doesn't take it for an error
+  # of what the block does.
   class Cancelled < Exception # rubocop:disable Lint/InheritException
     def initialize(message = "the time was up")
       super
@@ -14,8 +14,9 @@ module Heddle
   private_constant :MoveOn
 
   class << self
-    # Runs the block, and raises in it if it takes too long: whatever it waits for then is ended, and what the kernel has
-    # been told to do is cancelled there before the exception goes on. A block that computes gets it at its next wait.
+    # Runs the block, and raises in it if it takes too long: whatever it waits for then is ended, and what the kernel
+    # has been told to do is cancelled there before the exception goes on. A block that computes gets it at its next
+    # wait.
     #
     # Blocks may be nested; the innermost one whose time is up acts. Nothing happens to a block that has ended.
     #
@@ -63,8 +64,8 @@ module Heddle
       end
     end
 
-    # Runs the block, which is to be finished: when somebody cancels or terminates this fiber meanwhile, or a child fails,
-    # that happens at the end of the block. Time limits that are set in the block work, and so do Ruby's own
+    # Runs the block, which is to be finished: when somebody cancels or terminates this fiber meanwhile, or a child
+    # fails, that happens at the end of the block. Time limits that are set in the block work, and so do Ruby's own
     # `Fiber#raise`, `Fiber#kill` and what is meant for the whole thread.
     #
     # @return [Object] the block's value

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-module Heddle
+module Heddle # :nodoc:
   # A thread's root fiber is a parent, too. It ends when the scheduler is closed: with the thread, the process, or
   # `Fiber.set_scheduler`.
   module Closing
@@ -26,7 +26,7 @@ module Heddle
   module FiberKill
     # Ends the fiber; see Ruby's documentation.
     def kill
-      super.tap { Task.of(self)&.vanished unless alive? }
+      super.tap { Task.of(self)&.killed unless alive? }
     end
   end
   private_constant :FiberKill

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-module Heddle
+module Heddle # :nodoc:
   class << self
     # Makes a fiber that runs the block when its turn comes. (`Fiber.schedule` runs it at once.)
     #
@@ -18,10 +18,10 @@ module Heddle
     #     fibers = [1, 2].map { |n| Heddle.spin { sleep n; n } }
     #     Heddle.await(*fibers)
     #   end # => [1, 2], after two seconds
-    def spin(*arguments, &block)
+    def spin(*, &block)
       Checks.block(block, "Heddle.spin")
       scheduler = Structure.scheduler
-      Task.new(scheduler, parent: Task.current(scheduler)).start(*arguments, &block)
+      Task.new(scheduler, parent: Task.current(scheduler)).start(*, &block)
     end
 
     # Waits for the end of fibers that have been spun (or scheduled, by `Fiber.schedule`) on this thread. One that was
@@ -73,7 +73,8 @@ module Heddle
       nil
     end
 
-    # Waits until another fiber schedules this one. What it has been scheduled with before, and not yet got, comes first.
+    # Waits until another fiber schedules this one. What it has been scheduled with before, and not yet got, comes
+    # first.
     #
     # @return [Object] the resume value
     # @raise the exception, if it was scheduled with one
@@ -84,8 +85,8 @@ module Heddle
       Structure.scheduler.__send__(:suspend)
     end
 
-    # Lets a fiber go on that is suspended, with a value. It does when its turn comes. A fiber that isn't suspended finds
-    # the value at its next {suspend}; values wait in order, and nils that nobody has taken are one.
+    # Lets a fiber go on that is suspended, with a value. It does when its turn comes. A fiber that isn't suspended
+    # finds the value at its next {suspend}; values wait in order, and nils that nobody has taken are one.
     #
     # An exception is raised in the fiber, whatever it waits for.
     #
@@ -129,6 +130,7 @@ module Heddle
       unless scheduler.__send__(:stop, fiber)
         raise FiberError, "Heddle.terminate: #{fiber.inspect} is not one that this thread has spun or scheduled"
       end
+
       scheduler.__send__(:check) if fiber.equal?(Fiber.current)
       fiber
     end

@@ -30,7 +30,10 @@ module Heddle
 
       task = Task.of(fiber) || Task.watch(fiber, scheduler)
       return task if task&.scheduler.equal?(scheduler)
-      raise FiberError, "#{method}: #{fiber.inspect} is dead, and was not made by Heddle.spin" unless task || fiber.alive?
+      unless task || fiber.alive?
+        raise FiberError,
+              "#{method}: #{fiber.inspect} is dead, and was not made by Heddle.spin"
+      end
 
       raise FiberError, "#{method}: #{fiber.inspect} is not one that this thread has spun or scheduled"
     end
@@ -40,8 +43,8 @@ module Heddle
       fiber.blocking? && Task.root(scheduler).fiber.equal?(fiber)
     end
 
-    # Waits in a blocking fiber, such as the root, are none of the scheduler's: nobody else would run. There the block gets
-    # a fiber of its own, which has ended when this returns.
+    # Waits in a blocking fiber, such as the root, are none of the scheduler's: nobody else would run. There the block
+    # gets a fiber of its own, which has ended when this returns.
     def in_nonblocking_fiber
       return yield unless Fiber.current.blocking? && scheduler_if_any
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-module Heddle
+module Heddle # :nodoc:
   class << self
     # Runs the block again and again, in the fiber that calls. The first time is after one interval. The times are kept:
     # what the block takes delays none of them, and those that it misses are left out.
@@ -16,7 +16,7 @@ module Heddle
       Checks.seconds(interval, "Heddle.every")
       scheduler = Structure.scheduler
       due = Structure.now
-      while true # `loop` would take a StopIteration of the block's for its end
+      while true # rubocop:disable Style/InfiniteLoop -- `loop` would take a StopIteration of the block's for its end
         due = next_due(due, interval)
         wait_until(due, scheduler)
         yield

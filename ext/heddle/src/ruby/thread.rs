@@ -28,3 +28,9 @@ pub fn raise_into(thread: Held, exception: magnus::Value) -> Result<(), Error> {
 pub fn is_running(ruby: &Ruby, value: Value) -> Result<bool, Error> {
     if value.is_kind_of(ruby.class_thread()) { value.funcall("alive?", ()) } else { Ok(false) }
 }
+
+/// Whether `value` is a Mutex.
+pub fn is_mutex(ruby: &Ruby, value: Value) -> Result<bool, Error> {
+    let class: magnus::RClass = ruby.class_thread().const_get("Mutex")?;
+    Ok(value.is_kind_of(class))
+}

@@ -131,6 +131,8 @@ pub struct Record {
     pub stopped: bool,
     /// Exceptions to raise, in order.
     pub deliveries: Vec<Delivery>,
+    /// It gave up its turn in the middle of a write, where it may hold the IO's lock.
+    pub owes_turn: bool,
     /// For structured concurrency.
     pub structure: Structure,
     /// The number of its valid entry in the run queue; entries with other numbers are void.
@@ -196,6 +198,7 @@ impl Fibers {
             would_block: None,
             stopped: false,
             deliveries: Vec::new(),
+            owes_turn: false,
             structure: Structure::default(),
             ticket: 0,
             visits: 0,

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use heddle_core::mailbox::Mailbox;
 use heddle_core::{Completion, Operation, Token};
-use magnus::{Error, Ruby};
+use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
 use super::fibers::{FiberKey, Scope};
 use super::turns::{Alarm, Turns};
 use super::wait::Wait;
 use crate::ruby::nogvl::without_gvl;
+use crate::ruby::{fiber, thread};
 
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,15 +103,49 @@ impl Scheduler {
     }
 
     /// To be called before an operation that may succeed at once: a fiber that never has to wait gives up its turn when
-    /// it has had its share.
-    pub(super) fn be_fair(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+    /// it has had its share. Returns whether it has.
+    pub(super) fn be_fair(&self, ruby: &Ruby, key: FiberKey) -> Result<bool, Error> {
         if self.turns.borrow_mut().fairness.may_operate() {
-            return Ok(());
+            return Ok(false);
         }
         if self.turns.borrow().queued() == 0 {
             self.poll(ruby, false)?;
         }
-        self.yield_turn(ruby, key)
+        self.yield_turn(ruby, key).map(|()| true)
+    }
+
+    /// Like [`Scheduler::be_fair`], for a write. Ruby may have locked the IO for it. Those that want to write there, too,
+    /// had their turn in vain then, and would again each time: so there is another one when the lock is released.
+    pub(super) fn be_fair_in_write(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        if self.be_fair(ruby, key)?
+            && let Some(record) = self.turns.borrow_mut().fibers.get_mut(key)
+        {
+            record.owes_turn = true;
+        }
+        Ok(())
+    }
+
+    /// Somebody has been unblocked that waited for `blocker`: if that is a lock which the fiber that is running released
+    /// after a write, it is time for the other turn.
+    pub(super) fn be_fair_after_lock(&self, ruby: &Ruby, blocker: Value) -> Result<(), Error> {
+        let Some((fiber, key)) = self.turns.borrow().running() else { return Ok(()) };
+        let owes = |turns: &Turns| turns.fibers.get(key).is_some_and(|record| record.owes_turn && record.visits == 0);
+        if !owes(&self.turns.borrow()) || fiber != fiber::current() || !thread::is_mutex(ruby, blocker)? {
+            return Ok(());
+        }
+        let outer = {
+            let mut turns = self.turns.borrow_mut();
+            if let Some(record) = turns.fibers.get_mut(key) {
+                record.owes_turn = false;
+            }
+            let outer = turns.prepare_wait(key, Wait::Turn);
+            turns.enqueue(key);
+            outer
+        };
+        // What has been sent to the fiber is left for its next wait: Ruby takes no exception well here.
+        let result = self.park(ruby, key);
+        self.turns.borrow_mut().end_wait(key, outer);
+        result
     }
 
     /// Has the backend do an operation and waits for its end. `None` says that the time was up before.

@@ -159,7 +159,10 @@ fn transfer(
     from: Option<u64>,
 ) -> Result<isize, Error> {
     let visit = scheduler.enter(ruby)?;
-    scheduler.be_fair(ruby, visit.key)?;
+    match direction {
+        Direction::Read => drop(scheduler.be_fair(ruby, visit.key)?),
+        Direction::Write => scheduler.be_fair_in_write(ruby, visit.key)?,
+    }
     let fd = io::descriptor(io)?;
     let memory = part_of(ruby, direction, buffer, extent)?;
     let likely = if io::is_socket(io) { Likely::Socket } else { Likely::Other };

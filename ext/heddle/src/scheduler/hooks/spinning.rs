@@ -2,7 +2,9 @@
 
 use magnus::error::ErrorType;
 use magnus::typed_data::Obj;
-use magnus::{Error, Module, Object, RArray, RClass, RHash, Ruby, Symbol, Value, block::Proc, function, method, prelude::*};
+use magnus::{
+    Error, Module, Object, RArray, RClass, RHash, Ruby, Symbol, Value, block::Proc, function, method, prelude::*,
+};
 
 use crate::ruby::value::Held;
 use crate::ruby::{error, fiber, fork};
