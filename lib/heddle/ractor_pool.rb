@@ -5,9 +5,9 @@ require "etc"
 module Heddle
   # Blocks that compute, each in a Ractor of its own, so many at a time. The fiber that awaits them lets others go on.
   #
-  # It is what {Pool} is over threads, as far as Ruby's Ractors go. A block sees nothing but its arguments, as Ruby has it.
-  # It has no fiber scheduler (neither Heddle's nor another one's extension may be used but in the main Ractor), so a
-  # job waits for no others, and it can't be stopped once it has begun: Ruby has no way to do that.
+  # It is what {Pool} is over threads, as far as Ruby's Ractors go. A block sees nothing but its arguments, as Ruby has
+  # it. It has no fiber scheduler (neither Heddle's nor another one's extension may be used but in the main Ractor), so
+  # a job waits for no others, and it can't be stopped once it has begun: Ruby has no way to do that.
   #
   # It takes Ruby 4.0. The Ractors of 3.3 and 3.4 hang when several threads wait for several of them. Ruby 4.0 calls
   # them experimental, and says so on `$stderr`, where it also reports a block's error.

@@ -18,6 +18,33 @@ RSpec.describe "Fibers that write to the same IO" do
       end
     end
 
+    expect(order.size).to eq(2000)
     expect(order.slice_when { |one, other| one != other }.count).to be > 10
+  end
+
+  it "all have their turns, not two of them alone" do
+    order = []
+    IO.pipe do |reader, writer|
+      drain = Thread.new { reader.read }
+      writer.sync = true
+      Heddle.run do
+        busy = %i[one other].map do |name|
+          Heddle.spin do
+            loop do
+              writer.puts("line")
+              order << name
+            end
+          end
+        end
+        Heddle.snooze
+        writer.puts("third")
+        order << :third
+        busy.each { |fiber| Heddle.terminate(fiber) }
+      end
+      writer.close
+      drain.join
+    end
+
+    expect(order).to include(:one, :other, :third)
   end
 end

@@ -131,7 +131,7 @@ pub struct Record {
     pub stopped: bool,
     /// Exceptions to raise, in order.
     pub deliveries: Vec<Delivery>,
-    /// It gave up its turn in the middle of a write, where it may hold the IO's lock.
+    /// It has written; see [`super::Scheduler::owe_turn`].
     pub owes_turn: bool,
     /// For structured concurrency.
     pub structure: Structure,

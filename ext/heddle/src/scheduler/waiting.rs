@@ -103,30 +103,28 @@ impl Scheduler {
     }
 
     /// To be called before an operation that may succeed at once: a fiber that never has to wait gives up its turn when
-    /// it has had its share. Returns whether it has.
-    pub(super) fn be_fair(&self, ruby: &Ruby, key: FiberKey) -> Result<bool, Error> {
+    /// it has had its share.
+    pub(super) fn be_fair(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         if self.turns.borrow_mut().fairness.may_operate() {
-            return Ok(false);
+            return Ok(());
         }
         if self.turns.borrow().queued() == 0 {
             self.poll(ruby, false)?;
         }
-        self.yield_turn(ruby, key).map(|()| true)
+        self.yield_turn(ruby, key)
     }
 
-    /// Like [`Scheduler::be_fair`], for a write. Ruby may have locked the IO for it. Those that want to write there, too,
-    /// had their turn in vain then, and would again each time: so there is another one when the lock is released.
-    pub(super) fn be_fair_in_write(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        if self.be_fair(ruby, key)?
-            && let Some(record) = self.turns.borrow_mut().fibers.get_mut(key)
-        {
+    /// To be called with each write. Ruby may have locked the IO for it, and a fiber gives up its turn within the write
+    /// alone, when those that want to write there, too, find it locked. So when it releases a lock that somebody waits for
+    /// there is to be a turn for that one.
+    pub(super) fn owe_turn(&self, key: FiberKey) {
+        if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
             record.owes_turn = true;
         }
-        Ok(())
     }
 
     /// Somebody has been unblocked that waited for `blocker`: if that is a lock which the fiber that is running released
-    /// after a write, it is time for the other turn.
+    /// after a write, it is time for that turn.
     pub(super) fn be_fair_after_lock(&self, ruby: &Ruby, blocker: Value) -> Result<(), Error> {
         let Some((fiber, key)) = self.turns.borrow().running() else { return Ok(()) };
         let owes = |turns: &Turns| turns.fibers.get(key).is_some_and(|record| record.owes_turn && record.visits == 0);

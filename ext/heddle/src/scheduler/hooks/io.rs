@@ -159,9 +159,9 @@ fn transfer(
     from: Option<u64>,
 ) -> Result<isize, Error> {
     let visit = scheduler.enter(ruby)?;
-    match direction {
-        Direction::Read => drop(scheduler.be_fair(ruby, visit.key)?),
-        Direction::Write => scheduler.be_fair_in_write(ruby, visit.key)?,
+    scheduler.be_fair(ruby, visit.key)?;
+    if direction == Direction::Write {
+        scheduler.owe_turn(visit.key);
     }
     let fd = io::descriptor(io)?;
     let memory = part_of(ruby, direction, buffer, extent)?;
