@@ -24,8 +24,8 @@ module Heddle
     # @raise [NotImplementedError] before Ruby 4.0
     def initialize(ractors: Etc.nprocessors)
       unless Ractor.method_defined?(:value)
-        raise NotImplementedError, "Heddle::RactorPool needs Ruby 4.0; Ruby #{RUBY_VERSION} hangs when several threads " \
-                                   "wait for several Ractors"
+        raise NotImplementedError,
+              "Heddle::RactorPool needs Ruby 4.0; Ruby #{RUBY_VERSION} hangs when several threads wait for Ractors"
       end
 
       @threads = ThreadPool.new(Checks.count(ractors, "Heddle::RactorPool.new: ractors"))
