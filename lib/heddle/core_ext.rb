@@ -103,13 +103,20 @@ module Heddle
       (Structure.now - started).round
     end
   end
-  private_constant :FiberMethods, :FiberClassMethods, :KernelMethods, :RootSleep
+
+  # The same as `Kernel.sleep`.
+  module PublicRootSleep
+    include RootSleep
+
+    public :sleep
+  end
+  private_constant :FiberMethods, :FiberClassMethods, :KernelMethods, :RootSleep, :PublicRootSleep
 
   Fiber.include(FiberMethods)
   Fiber.extend(FiberClassMethods)
   Kernel.include(KernelMethods)
-  Object.include(KernelMethods)
   Kernel.prepend(RootSleep)
+  Kernel.singleton_class.prepend(PublicRootSleep)
 end
 
 unless defined?(Polyphony)

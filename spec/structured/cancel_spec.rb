@@ -50,6 +50,19 @@ RSpec.describe "Cancelling" do
     "an await" => -> { Heddle.await(Heddle.spin { sleep }) },
     "a select" => -> { Heddle.select(Heddle.spin { sleep }) },
     "a suspend" => -> { Heddle.suspend },
+    "a connect" => lambda {
+      # Its queue of connections that nobody has accepted is full.
+      server = Socket.new(:INET, :STREAM)
+      server.bind(Addrinfo.tcp("127.0.0.1", 0))
+      server.listen(0)
+      clients = Array.new(3) { Socket.new(:INET, :STREAM) }
+      begin
+        clients.each { |client| client.connect_nonblock(server.local_address, exception: false) }
+        TCPSocket.new("127.0.0.1", server.local_address.ip_port)
+      ensure
+        [server, *clients].each(&:close)
+      end
+    },
     "a thread pool's work" => lambda {
       pool = Heddle::ThreadPool.new(1)
       gate = Queue.new

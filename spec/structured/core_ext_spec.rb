@@ -55,9 +55,11 @@ RSpec.describe "heddle/core_ext" do
       spin { sleep 0.01; puts "fiber" }
       p sleep(0.1)
       puts "root"
+      spin { sleep 0.01; puts "another" }
+      Kernel.sleep(0.1)
     RUBY
 
-    expect(output).to eq("fiber\n0\nroot\n")
+    expect(output).to eq("fiber\n0\nroot\nanother\n")
   end
 
   it "leaves sleep as it is elsewhere" do

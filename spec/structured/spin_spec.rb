@@ -255,7 +255,49 @@ RSpec.describe "Fibers that are spun" do
     end
   end
 
+  describe "Heddle.await, for a fiber of Fiber.schedule" do
+    it "raises its error, which is reported as well" do
+      output, errors, = run_ruby(<<~RUBY)
+        require "heddle"
+        Heddle.run do
+          Heddle.await(Fiber.schedule { sleep 0.001; raise KeyError, "scheduled" })
+        rescue KeyError => e
+          puts e.message
+        end
+      RUBY
+
+      expect([output, errors[/scheduled \(KeyError\)/]]).to eq(["scheduled\n", "scheduled (KeyError)"])
+    end
+
+    it "gives nil if it was told to end, or killed" do
+      values = Heddle.run do
+        told = Fiber.schedule { sleep }
+        killed = Fiber.schedule { sleep }
+        waiter = Heddle.spin { Heddle.await(told, killed) }
+        Heddle.snooze
+        Heddle.terminate(told)
+        killed.kill
+        Heddle.await(waiter).first
+      end
+
+      expect(values).to eq([nil, nil])
+    end
+  end
+
   describe "Heddle.select" do
+    it "loses no error of those that it doesn't return" do
+      errors = Heddle.run do
+        fibers = %w[first second].map { |name| Heddle.spin { raise KeyError, name } }
+        Array.new(2) do |i|
+          i.zero? ? Heddle.select(*fibers) : sleep
+        rescue KeyError => e
+          e.message
+        end
+      end
+
+      expect(errors).to eq(%w[first second])
+    end
+
     it "gives who ends first, and lets the others go on" do
       first, value = Heddle.run do
         hare, tortoise = [0.001, 0.01].map { |time| Heddle.spin { sleep(time) && time } }

@@ -218,6 +218,17 @@ RSpec.describe "The tree of fibers" do
     expect { thread.join }.to raise_error(KeyError, "late")
   end
 
+  it "raises a child's error at the end of a thread whose root had no reason to wait any more" do
+    thread = Thread.new do
+      Thread.current.report_on_exception = false
+      quick = Heddle.spin { Heddle.spin { :grandchild } && :done }
+      Heddle.spin { raise KeyError, "unseen" }
+      Heddle.await(quick)
+    end
+
+    expect { thread.join }.to raise_error(KeyError, "unseen")
+  end
+
   it "lets a child's ensure await others" do
     events = []
     Heddle.run do

@@ -22,6 +22,8 @@ module Heddle
       # Those that have ended count in the order in which they did.
       ended, alive = @pending.keys.partition(&:ended?)
       ended.sort_by(&:rank).each { |task| note(task) }
+      # An error that is on its way to this fiber is not to come twice.
+      @claimed.concat(ended.select { |task| task.parent.equal?(@owner) && task.retract })
       alive.each { |task| task.await(self) }
       @scheduler.block(self, nil) until yield(self)
       @settled = true
@@ -43,6 +45,11 @@ module Heddle
       ours
     end
 
+    # Errors that are not raised here after all go to the parent.
+    def hand_up_but(task)
+      @claimed.each { |other| other.hand_up unless other.equal?(task) }
+    end
+
     # Tells those that are left to end, and waits for it.
     def stop_rest
       return if all?
@@ -58,7 +65,7 @@ module Heddle
     # What has failed meanwhile, and is not going to be raised here, goes to the parent after all.
     def release
       @pending.each_key { |task| task.forget(self) }
-      @claimed.each(&:hand_up) unless @settled
+      hand_up_but(nil) unless @settled
     end
 
     def note(task)

@@ -60,6 +60,7 @@ module Heddle # :nodoc:
 
       _, await = setup_await(fibers, "Heddle.select")
       await.until(&:first)
+      await.hand_up_but(await.first)
       await.first.error ? raise(await.first.error) : await.first.fiber
     end
 
@@ -123,7 +124,7 @@ module Heddle # :nodoc:
     def terminate(fiber)
       Checks.fiber(fiber, "Heddle.terminate")
       return fiber unless fiber.alive?
-      raise FiberError, "Heddle.terminate: #{fiber.inspect} is a root fiber, which ends with its thread" if
+      raise FiberError, "Heddle.terminate: #{fiber.inspect} is a blocking fiber, as a thread's root is one" if
         fiber.blocking?
 
       scheduler = Structure.scheduler
@@ -151,9 +152,7 @@ module Heddle # :nodoc:
     def setup_await(fibers, method)
       scheduler = Structure.scheduler
       tasks = fibers.map { |fiber| Structure.awaited(fiber, scheduler, method) }
-      owner = Task.current(scheduler)
-      tasks.each { |task| task.retract if task.ended? && task.parent.equal?(owner) }
-      [tasks, Await.new(scheduler, owner, tasks)]
+      [tasks, Await.new(scheduler, Task.current(scheduler), tasks)]
     end
 
     def refuse_schedule(fiber, reason)

@@ -127,7 +127,7 @@ impl Scheduler {
     /// after a write, it is time for that turn.
     pub(super) fn be_fair_after_lock(&self, ruby: &Ruby, blocker: Value) -> Result<(), Error> {
         let Some((fiber, key)) = self.turns.borrow().running() else { return Ok(()) };
-        let owes = |turns: &Turns| turns.fibers.get(key).is_some_and(|record| record.owes_turn && record.visits == 0);
+        let owes = |turns: &Turns| turns.fibers.get(key).is_some_and(|record| record.owes_turn);
         if !owes(&self.turns.borrow()) || fiber != fiber::current() || !thread::is_mutex(ruby, blocker)? {
             return Ok(());
         }

@@ -34,10 +34,13 @@ module Heddle
         @sent = @parent&.receive(@error)
       end
 
-      # No longer, if it is not too late: that happens by other means.
+      # No longer: that happens by other means.
+      #
+      # @return [Boolean] false if it is too late, or there was nothing to take back
       def retract
-        @parent.take_back(@sent) if @sent
+        due = @sent && @parent.take_back(@sent)
         @sent = nil
+        due || false
       end
 
       # Ends the children, running their `ensure`, and waits for that. Nobody can break into it, but the thread's own

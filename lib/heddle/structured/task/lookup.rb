@@ -47,7 +47,7 @@ module Heddle
 
         root.follow_fork(scheduler)
         root.fiber = Fiber.current
-        root.end_children
+        root.end_children || undelivered(scheduler)
       end
 
       # @return [Integer] the how manieth task it is that ends now
@@ -56,6 +56,16 @@ module Heddle
       end
 
       private
+
+      # What was sent to the root while it had no reason to wait.
+      def undelivered(scheduler)
+        scheduler.__send__(:check)
+        nil
+      rescue SignalException
+        raise
+      rescue Exception => e # rubocop:disable Lint/RescueException -- raised when the scheduler is closed
+        e
+      end
 
       def adopt(fiber, scheduler)
         watch(fiber, scheduler) || (fiber.blocking? ? adopt_root(fiber, scheduler) : adopt_generator(scheduler))

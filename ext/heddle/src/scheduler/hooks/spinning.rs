@@ -121,12 +121,14 @@ pub fn tell_watcher(
     let nil = ruby.qnil().as_value();
     let told: Result<Value, Error> = match &result {
         Ok(value) => watcher.get().funcall("returned", (*value,)),
+        Err(error) if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) => {
+            watcher.get().funcall("returned", (nil,))
+        }
         Err(error) => match error.error_type() {
-            ErrorType::Exception(exception) => watcher.get().funcall("failed", (*exception,)),
-            _ if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) => {
-                watcher.get().funcall("returned", (nil,))
+            ErrorType::Exception(exception) if !unhandled::concerns_thread(ruby, error) => {
+                watcher.get().funcall("failed", (*exception,))
             }
-            // A kill, on its way through. Nothing may be raised meanwhile, or Ruby forgets it.
+            // On its way to the root; or a kill, on its way through: nothing may be raised meanwhile, or Ruby forgets it.
             _ => watcher.get().funcall("killed", ()),
         },
     };
