@@ -19,11 +19,8 @@ module Heddle
 
     # @yieldreturn [Boolean] whether it has been waited for long enough
     def until
-      # Those that have ended count in the order in which they did.
       ended, alive = @pending.keys.partition(&:ended?)
-      ended.sort_by(&:rank).each { |task| note(task) }
-      # An error that is on its way to this fiber is not to come twice.
-      @claimed.concat(ended.select { |task| task.parent.equal?(@owner) && task.retract })
+      take_note(ended)
       alive.each { |task| task.await(self) }
       @scheduler.block(self, nil) until yield(self)
       @settled = true
@@ -61,6 +58,13 @@ module Heddle
     end
 
     private
+
+    def take_note(ended)
+      # They count in the order in which they ended.
+      ended.sort_by(&:rank).each { |task| note(task) }
+      # An error that is on its way to this fiber is not to come twice.
+      @claimed.concat(ended.select { |task| task.parent.equal?(@owner) && task.retract })
+    end
 
     # What has failed meanwhile, and is not going to be raised here, goes to the parent after all.
     def release
