@@ -75,11 +75,8 @@ module Heddle # :nodoc:
     #   Heddle.shield { account.withdraw(1); other.deposit(1) }
     def shield(&block)
       Checks.block(block, "Heddle.shield")
-      return yield unless (scheduler = Structure.scheduler_if_any)
-
-      value = scheduler.__send__(:hold_back, &block)
-      scheduler.__send__(:check)
-      value
+      scheduler = Structure.scheduler_if_any
+      scheduler ? scheduler.__send__(:shield, &block) : yield
     end
 
     private

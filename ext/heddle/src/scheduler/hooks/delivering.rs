@@ -19,6 +19,7 @@ pub fn define(class: RClass) -> Result<(), Error> {
     class.define_private_method("retract", method!(retract, 2))?;
     class.define_private_method("stop", method!(stop, 1))?;
     class.define_private_method("limit", method!(limit, 2))?;
+    class.define_private_method("shield", method!(shield, 0))?;
     class.define_private_method("hold_back", method!(hold_back, 0))?;
     class.define_private_method("check", method!(check, 0))?;
     Ok(())
@@ -76,7 +77,14 @@ fn limit(ruby: &Ruby, scheduler: &Scheduler, seconds: Value, exception: Value) -
     result
 }
 
-/// Runs the block; what others send to the fiber meanwhile waits for the fiber's first wait after it.
+/// Runs a block of the program's; what others send to the fiber meanwhile is raised after it.
+fn shield(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
+    let value = hold_back(ruby, scheduler)?;
+    check(ruby, scheduler)?;
+    Ok(value)
+}
+
+/// Runs a block of Heddle's own; what others send to the fiber meanwhile waits for the fiber's first wait after it.
 fn hold_back(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let visit = scheduler.enter(ruby)?;
     let outer = {
