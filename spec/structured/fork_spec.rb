@@ -54,11 +54,12 @@ RSpec.describe "fork from a fiber of a tree" do
       require "heddle"
       $stdout.sync = true
       Heddle.run do
-        Heddle.spin { sleep 0.005; puts "sibling" }
+        # In one piece each: two processes write.
+        Heddle.spin { sleep 0.005; $stdout.syswrite("sibling\n") }
         forker = Heddle.spin do
           pid = fork
           sleep 0.001
-          puts pid ? "parent" : "child"
+          $stdout.syswrite(pid ? "parent\n" : "child\n")
           pid ? Process.wait(pid) : exit!(0)
         end
         Heddle.await(forker)
