@@ -22,13 +22,14 @@ RSpec.describe "Random trees of fibers that spin, await, cancel, terminate, rais
     tree
   end
 
-  it "lose no fiber, run each ensure once, and leave nothing behind", timeout: 120 do
+  it "lose no fiber, run each ensure once, outlive no parent, and leave nothing behind", timeout: 120 do
     trees.times do |i|
       seed = RSpec.configuration.seed + i
       tree = run_tree(Random.new(seed))
 
       expect(tree.ensured).to eq(tree.begun), "seed #{seed}: begun #{tree.begun}, ensured #{tree.ensured}"
       expect(tree.begun.values).to all(eq(1)), "seed #{seed}: begun #{tree.begun}"
+      expect(tree.orphans).to eq([]), "seed #{seed}: #{tree.orphans} outlived their parents"
     rescue Watchdog::TimeLimitExceeded
       raise "seed #{seed} comes to no end"
     end

@@ -13,25 +13,30 @@ class RandomTree
 
   # How often each fiber has begun, and run its ensure, by its number.
   attr_reader :begun, :ensured, :fibers
+  # The numbers of those that went on after their parent's end. Only who kills a parent, as Ruby does, makes such.
+  attr_reader :orphans
 
   def initialize(random)
     @random = random
     @begun = Hash.new(0)
     @ensured = Hash.new(0)
     @fibers = []
+    @killed = {}
+    @orphans = []
   end
 
   # Spins a fiber that goes on at random.
   def grow(depth = 0)
     number = @fibers.size
-    fiber = Heddle.spin { live(number, depth) }
+    parent = Fiber.current
+    fiber = Heddle.spin { live(number, depth, parent) }
     @fibers << fiber
     fiber
   end
 
   private
 
-  def live(number, depth)
+  def live(number, depth, parent)
     @begun[number] += 1
     children = []
     @random.rand(FEWEST_STEPS..MOST_STEPS).times { step(children, depth) }
@@ -39,6 +44,7 @@ class RandomTree
   ensure
     @ensured[number] += 1
     sleep(MOMENT) if @random.rand(4).zero?
+    @orphans << number unless parent.alive? || @killed[parent]
   end
 
   def step(children, depth)
@@ -97,6 +103,11 @@ class RandomTree
     end
   end
 
+  def kill(fiber)
+    @killed[fiber] = true
+    fiber.kill
+  end
+
   # Strikes a fiber wherever it waits.
   def disturb(_children)
     fiber = @fibers.sample(random: @random)
@@ -105,7 +116,7 @@ class RandomTree
     case @random.rand(3)
     when 0 then Heddle.schedule(fiber, Failure.new)
     when 1 then fiber.raise(Failure)
-    when 2 then fiber.kill
+    when 2 then kill(fiber)
     end
   end
 end
