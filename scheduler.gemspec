@@ -30,7 +30,7 @@ Gem::Specification.new do |spec|
   # Listed without git, so that the gem can be built from an unpacked archive, too. The workspace's Cargo.toml and
   # Cargo.lock go with it: the extension is built on the user's machine with the very crates it was tested with.
   sources = ["lib/**/*.rb", "sig/**/*.rbs", "ext/**/*.{rs,rb,toml}"]
-  documents = ["Cargo.toml", "Cargo.lock", "README.md", "CHANGELOG.md", "LICENSE", ".yardopts"]
+  documents = ["Cargo.toml", "Cargo.lock", "README.md", "CHANGELOG.md", "LICENSE", ".yardopts", "docs/*.md"]
   spec.files = Dir[*sources, *documents, base: __dir__].grep_v(%r{\Aext/[^/]+/target/})
   spec.extra_rdoc_files = spec.files.grep(/\A(README|CHANGELOG|LICENSE)/)
 

@@ -22,3 +22,4 @@ if RUBY_VERSION < "4.0"
   require_relative "heddle/io_pwrite"
 end
 require_relative "heddle/run"
+require_relative "heddle/structured"

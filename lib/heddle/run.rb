@@ -4,7 +4,11 @@
 module Heddle
   # Runs a block, and all fibers that it schedules, under a scheduler of their own on this thread.
   #
-  # The block runs in a non-blocking fiber. When it and all other fibers have ended, the scheduler is closed.
+  # The block runs in a non-blocking fiber, the root of the tree of those that {spin} makes: when it ends, these are
+  # told to end. When all others (those of `Fiber.schedule`) have ended, too, the scheduler is closed.
+  #
+  # SIGINT and SIGTERM end every fiber, running its `ensure`; a second one doesn't wait for that. The process then dies
+  # by the signal, so that a shell sees the status 130 or 143.
   #
   # @param options [Hash] see {Scheduler#initialize}
   # @yield what is to be run
@@ -24,11 +28,12 @@ module Heddle
     value = error = nil
     begin
       Fiber.schedule do
-        value = yield
-      rescue SignalException, Stop
-        raise
-      rescue Exception => e # rubocop:disable Lint/RescueException -- raised again below, `exit` included
-        error = e
+        task = Task.new(Fiber.scheduler)
+        task.belong_to(Fiber.current)
+        task.carry { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+        value = task.value
+        # Raised again below, `exit` included.
+        error = task.error
       end
     ensure
       Fiber.set_scheduler(nil)

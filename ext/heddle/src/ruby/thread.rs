@@ -34,3 +34,9 @@ pub fn is_main() -> bool {
     // SAFETY: called with the GVL; neither allocates nor raises.
     unsafe { rb_sys::rb_thread_main() == rb_sys::rb_thread_current() }
 }
+
+/// Whether `value` is a Mutex.
+pub fn is_mutex(ruby: &Ruby, value: Value) -> Result<bool, Error> {
+    let class: magnus::RClass = ruby.class_thread().const_get("Mutex")?;
+    Ok(value.is_kind_of(class))
+}

@@ -7,6 +7,7 @@ use magnus::gc::Marker;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
+use super::structure::Structure;
 use super::wait::Wait;
 use crate::ruby::error::make_exception;
 use crate::ruby::value::Held;
@@ -97,6 +98,8 @@ pub enum Scope {
     Wait,
     /// When the block of `timeout_after` with this number has ended.
     Deadline(u64),
+    /// When whoever sent it takes it back, by this number.
+    Message(u64),
     /// Never.
     Fiber,
 }
@@ -132,6 +135,10 @@ pub struct Record {
     pub stopped: bool,
     /// Exceptions to raise, in order.
     pub deliveries: Vec<Delivery>,
+    /// It has written; see [`super::Scheduler::owe_turn`].
+    pub owes_turn: bool,
+    /// For structured concurrency.
+    pub structure: Structure,
     /// The number of its valid entry in the run queue; entries with other numbers are void.
     ticket: u32,
     /// How many hooks (nested by traps and timeouts) are under way in it.
@@ -159,6 +166,11 @@ impl Record {
     /// Whether it waits for the end of all others, and the root for it.
     fn is_draining(&self) -> bool {
         !self.blocking && self.is_parked() && self.wait == Wait::Drain
+    }
+
+    /// Whether its record must outlast its hooks: a root comes back, and what was sent to it must not get lost.
+    pub fn has_mail(&self) -> bool {
+        self.blocking && !(self.deliveries.is_empty() && self.structure.inbox.is_empty())
     }
 
     /// Whether it has given its turn away within a hook.
@@ -199,6 +211,8 @@ impl Fibers {
             would_block: None,
             stopped: false,
             deliveries: Vec::new(),
+            owes_turn: false,
+            structure: Structure::default(),
             ticket: 0,
             visits: 0,
             exposures: 0,

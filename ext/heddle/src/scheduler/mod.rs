@@ -18,6 +18,8 @@ mod options;
 mod preempting;
 mod reactor;
 pub mod registry;
+mod shield;
+mod structure;
 mod turns;
 mod unhandled;
 mod wait;
@@ -98,6 +100,7 @@ impl DataTypeFunctions for Scheduler {
                 blocker.mark(marker);
             }
             record.deliveries.iter().for_each(|delivery| delivery.mark(marker));
+            record.structure.mark(marker);
         }
         for alarm in turns.timers.iter() {
             if let Alarm::Deadline { delivery, .. } = alarm {

@@ -84,6 +84,14 @@ impl Scheduler {
         }
     }
 
+    /// Runs a block of the program's within a hook: there it may be preempted.
+    pub(super) fn exposed<T>(&self, key: FiberKey, block: impl FnOnce() -> T) -> T {
+        self.expose(key, 1);
+        let result = block();
+        self.expose(key, -1);
+        result
+    }
+
     /// Runs the block of the hook's caller; the fiber counts as being in a hook meanwhile, and is not preempted.
     pub fn without_preemption(&self, ruby: &Ruby) -> Result<Value, Error> {
         let _visit = self.enter(ruby)?;

@@ -105,7 +105,7 @@ impl Turns {
         self.slice = None;
     }
 
-    /// A fiber that has a record only while it is in a hook leaves the last one. Who has resumed it has the turn again.
+    /// A fiber that has a record only while it is in a hook, or has mail, leaves the last one. Who has resumed it has the turn again.
     pub fn dismiss(&mut self, key: FiberKey) {
         if self.has_turn(key) {
             let resumer = self.fibers.get(key).and_then(|record| record.resumed_by);
@@ -114,7 +114,9 @@ impl Turns {
                 Some((record.fiber, resumer))
             });
         }
-        self.fibers.remove(key);
+        if !self.fibers.get(key).is_some_and(|record| record.has_mail()) {
+            self.fibers.remove(key);
+        }
     }
 
     /// Nobody that we know has the turn.
@@ -213,11 +215,17 @@ impl Turns {
             && !record.stopped
             && !record.blocking
             && record.wait != Wait::Drain
+            && !record.structure.shield.holds_back(Scope::Fiber)
         {
             record.stopped = true;
             return Some(Delivery { exception: stop, message: None, scope: Scope::Fiber });
         }
-        (!record.deliveries.is_empty()).then(|| record.deliveries.remove(0))
+        record.structure.shield.next(&record.deliveries).map(|index| record.deliveries.remove(index))
+    }
+
+    /// Whether there is one.
+    pub fn has_delivery(&self, key: FiberKey) -> bool {
+        self.fibers.get(key).is_some_and(|record| record.structure.shield.next(&record.deliveries).is_some())
     }
 
     /// From now on `exception` is raised once in each fiber that waits, or will wait.
@@ -338,13 +346,28 @@ impl Turns {
         exception: Held,
         message: Option<Held>,
     ) -> (TimerKey, Scope) {
-        self.next_deadline += 1;
-        let scope = Scope::Deadline(self.next_deadline);
+        let scope = Scope::Deadline(self.next_number());
         let delivery = Delivery { exception, message, scope };
         (self.timers.insert(at, Alarm::Deadline { fiber, delivery }), scope)
     }
 
+    /// A number for a [`Scope`], higher than all before.
+    pub fn next_number(&mut self) -> u64 {
+        self.next_deadline += 1;
+        self.next_deadline
+    }
+
+    /// The last of these.
+    pub fn last_number(&self) -> u64 {
+        self.next_deadline
+    }
+
     // --- operations
+
+    /// How many are under way, or have results that nobody has taken.
+    pub fn operations_under_way(&self) -> usize {
+        self.operations.len()
+    }
 
     /// A new operation of a fiber. It is to be submitted with the token.
     pub fn begin_operation(&mut self, fiber: FiberKey) -> Token {

@@ -14,11 +14,8 @@ pub fn settle(ruby: &Ruby, block: Proc, error: Error) -> Result<Value, Error> {
     if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) {
         return Ok(nil);
     }
-    let concerns_thread = error.is_kind_of(ruby.exception_system_exit())
-        || error.is_kind_of(ruby.exception_signal())
-        || error.is_kind_of(ruby.exception_fatal());
     match error.error_type() {
-        ErrorType::Exception(exception) if !concerns_thread => {
+        ErrorType::Exception(exception) if !concerns_thread(ruby, &error) => {
             let heddle: RModule = ruby.class_object().const_get("Heddle")?;
             let report: RModule = heddle.const_get("UnhandledError")?;
             let aborts: bool = report.funcall("report", (*exception, block))?;
@@ -26,4 +23,11 @@ pub fn settle(ruby: &Ruby, block: Proc, error: Error) -> Result<Value, Error> {
         }
         _ => Err(error),
     }
+}
+
+/// Whether the error is meant for the whole thread.
+pub fn concerns_thread(ruby: &Ruby, error: &Error) -> bool {
+    error.is_kind_of(ruby.exception_system_exit())
+        || error.is_kind_of(ruby.exception_signal())
+        || error.is_kind_of(ruby.exception_fatal())
 }

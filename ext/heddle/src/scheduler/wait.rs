@@ -32,6 +32,8 @@ pub enum Wait {
     Process(i32),
     /// A host name's addresses.
     Address,
+    /// Until somebody schedules it.
+    Suspended,
     /// The end of all other fibers.
     Drain,
     /// It raised into another fiber, which now goes on in its stead.
@@ -65,6 +67,7 @@ impl fmt::Display for Wait {
             Wait::Transfer(_) => f.write_str("io"),
             Wait::Process(_) => f.write_str("process"),
             Wait::Address => f.write_str("address"),
+            Wait::Suspended => f.write_str("suspend"),
             Wait::Drain => f.write_str("close"),
             Wait::Raiser => f.write_str("raise"),
         }

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use heddle_core::mailbox::Mailbox;
 use heddle_core::{Completion, Operation, Token};
-use magnus::{Error, Ruby};
+use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
 use super::fibers::{FiberKey, Scope};
 use super::turns::{Alarm, Turns};
 use super::wait::Wait;
 use crate::ruby::nogvl::without_gvl;
+use crate::ruby::{fiber, thread};
 
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +112,38 @@ impl Scheduler {
             self.poll(ruby, false)?;
         }
         self.yield_turn(ruby, key)
+    }
+
+    /// To be called with each write. Ruby may have locked the IO for it, and a fiber gives up its turn within the write
+    /// alone, when those that want to write there, too, find it locked. So when it releases a lock that somebody waits for
+    /// there is to be a turn for that one.
+    pub(super) fn owe_turn(&self, key: FiberKey) {
+        if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
+            record.owes_turn = true;
+        }
+    }
+
+    /// Somebody has been unblocked that waited for `blocker`: if that is a lock which the fiber that is running released
+    /// after a write, it is time for that turn.
+    pub(super) fn be_fair_after_lock(&self, ruby: &Ruby, blocker: Value) -> Result<(), Error> {
+        let Some((fiber, key)) = self.turns.borrow().running() else { return Ok(()) };
+        let owes = |turns: &Turns| turns.fibers.get(key).is_some_and(|record| record.owes_turn);
+        if !owes(&self.turns.borrow()) || fiber != fiber::current() || !thread::is_mutex(ruby, blocker)? {
+            return Ok(());
+        }
+        let outer = {
+            let mut turns = self.turns.borrow_mut();
+            if let Some(record) = turns.fibers.get_mut(key) {
+                record.owes_turn = false;
+            }
+            let outer = turns.prepare_wait(key, Wait::Turn);
+            turns.enqueue(key);
+            outer
+        };
+        // What has been sent to the fiber is left for its next wait: Ruby takes no exception well here.
+        let result = self.park(ruby, key);
+        self.turns.borrow_mut().end_wait(key, outer);
+        result
     }
 
     /// Has the backend do an operation and waits for its end. `None` says that the time was up before.

@@ -160,6 +160,9 @@ fn transfer(
 ) -> Result<isize, Error> {
     let visit = scheduler.enter(ruby)?;
     scheduler.be_fair(ruby, visit.key)?;
+    if direction == Direction::Write {
+        scheduler.owe_turn(visit.key);
+    }
     let fd = io::descriptor(io)?;
     let memory = part_of(ruby, direction, buffer, extent)?;
     let likely = if io::is_socket(io) { Likely::Socket } else { Likely::Other };

@@ -4,6 +4,7 @@ use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
 use magnus::{Error, RArray, RHash, Ruby, Value, block::Proc, prelude::*};
 
+use super::spinning;
 use crate::ruby::value::{Held, same};
 use crate::ruby::{error, fiber, thread};
 use crate::scheduler::fibers::FiberKey;
@@ -125,6 +126,7 @@ impl fiber::FiberBody for Scheduled {
         }
         let block = Proc::try_convert(block)?;
         let result = block.call::<_, Value>(RArray::try_convert(*arguments)?);
+        let result = spinning::tell_watcher(ruby, &scheduler, key, result);
         let result = result.or_else(|error| unhandled::settle(ruby, block, error));
         let mut turns = scheduler.turns.borrow_mut();
         turns.fibers.remove(key);

@@ -7,6 +7,7 @@ mod address;
 #[cfg(any(not(ruby_gte_3_4), ruby_gte_4_0))]
 mod blocking_operation;
 mod closing;
+mod delivering;
 mod io;
 mod lifecycle;
 mod preempting;
@@ -14,6 +15,7 @@ mod process;
 mod raising;
 mod select;
 mod sleeping;
+mod spinning;
 mod timeout;
 
 use magnus::typed_data::Obj;
@@ -67,6 +69,8 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("blocking_operation_wait", method!(blocking_operation::blocking_operation_wait, 1))?;
 
     class.define_method("fiber_interrupt", method!(closing::fiber_interrupt, 2))?;
+    spinning::define(class)?;
+    delivering::define(class)?;
     class.define_singleton_method("raising", function!(raising::raising, 0))?;
     class.define_singleton_method("killing", function!(raising::killing, 1))?;
     class.define_singleton_method("raised", function!(raising::raised, 1))?;

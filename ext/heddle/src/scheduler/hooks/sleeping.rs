@@ -40,10 +40,13 @@ pub fn block(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<
 }
 
 /// From any thread, and from trap handlers.
-pub fn unblock(ruby: &Ruby, scheduler: &Scheduler, _blocker: Value, fiber: Value) -> Result<(), Error> {
+pub fn unblock(ruby: &Ruby, scheduler: &Scheduler, blocker: Value, fiber: Value) -> Result<(), Error> {
     let woken = scheduler.turns.borrow_mut().unblock(Held::new(fiber));
     match woken {
-        Some(true) => scheduler.wake_owner(),
+        Some(true) => {
+            scheduler.wake_owner();
+            scheduler.be_fair_after_lock(ruby, blocker)?;
+        }
         Some(false) => {}
         // One that has ended, or is not ours, needs no waking.
         None => error::expect_fiber(ruby, fiber)?,

@@ -23,9 +23,7 @@ pub fn timeout_after(
     let at = Instant::now() + timeout.min(FOR_EVER);
     let (timer, scope) =
         scheduler.turns.borrow_mut().set_deadline(at, visit.key, Held::new(exception), Some(Held::new(message)));
-    scheduler.expose(visit.key, 1);
-    let result = ruby.yield_value::<_, Value>(duration);
-    scheduler.expose(visit.key, -1);
+    let result = scheduler.exposed(visit.key, || ruby.yield_value::<_, Value>(duration));
     let mut turns = scheduler.turns.borrow_mut();
     turns.timers.cancel(timer);
     turns.retract(visit.key, scope);

@@ -1,0 +1,176 @@
+# frozen_string_literal: true
+
+RSpec.describe "Structured concurrency told something that makes no sense" do
+  # In a fiber beside another one, which must not notice.
+  def within
+    fine = nil
+    Heddle.run do
+      other = Heddle.spin { sleep(0.002) && :fine }
+      yield
+    ensure
+      fine = Heddle.await(other)
+    end
+  ensure
+    expect(fine).to eq([:fine])
+  end
+
+  describe "a time" do
+    methods = {
+      "Heddle.every" => ->(time) { Heddle.every(time) { break } },
+      "Heddle.after" => ->(time) { Heddle.after(time) { nil } },
+      "Heddle.cancel_after" => ->(time) { Heddle.cancel_after(time) { nil } },
+      "Heddle.move_on_after" => ->(time) { Heddle.move_on_after(time) { nil } },
+      "Heddle::WaitGroup#wait" => ->(time) { Heddle::WaitGroup.new.wait(timeout: time) },
+      "Heddle::Semaphore#acquire" => ->(time) { Heddle::Semaphore.new.acquire(timeout: time) },
+      "Heddle::Channel#push" => ->(time) { Heddle::Channel.new.push(1, timeout: time) },
+      "Heddle::Channel#pop" => ->(time) { Heddle::Channel.new.pop(timeout: time) },
+      "Heddle::Channel.select" => ->(time) { Heddle::Channel.select(Heddle::Channel.new, timeout: time) }
+    }
+    methods.each do |name, call|
+      [-1, -0.5, Float::NAN, Float::INFINITY, -Float::INFINITY].each do |time|
+        it "of #{time} is refused by #{name}" do
+          expect { within { call.call(time) } }
+            .to raise_error(ArgumentError, /\A#{name}: seconds must be finite and not negative, not #{time}/)
+        end
+      end
+
+      ["1", :soon, Complex(1, 1)].each do |time|
+        it "of #{time.inspect} is refused by #{name}" do
+          expect do
+            within do
+              call.call(time)
+            end
+          end.to raise_error(TypeError, /\A#{name}: seconds must be .*#{Regexp.escape(time.inspect)}/)
+        end
+      end
+    end
+  end
+
+  describe "a missing block" do
+    threads = Heddle::ThreadPool.new
+    {
+      "Heddle.run" => -> { Thread.new { Heddle.run }.tap { |t| t.report_on_exception = false }.value },
+      "Heddle.spin" => -> { Heddle.spin },
+      "Heddle.every" => -> { Heddle.every(1) },
+      "Heddle.after" => -> { Heddle.after(1) },
+      "Heddle.cancel_after" => -> { Heddle.cancel_after(1) },
+      "Heddle.move_on_after" => -> { Heddle.move_on_after(1) },
+      "Heddle.shield" => -> { Heddle.shield },
+      "Heddle::Barrier#spin" => -> { Heddle::Barrier.new.spin },
+      "Heddle::ThreadPool#process" => -> { threads.process },
+      "Heddle::ThreadPool#cast" => -> { threads.cast }
+    }.each do |name, call|
+      it "is refused by #{name}" do
+        expect { within(&call) }.to raise_error(ArgumentError, "#{name} needs a block")
+      end
+    end
+
+    it "is refused by Heddle::Pool#go" do
+      pool = Heddle::Pool.new(threads: 1)
+      expect { pool.go }.to raise_error(ArgumentError, "Heddle::Pool#go needs a block")
+    ensure
+      pool.close
+    end
+  end
+
+  describe "a fiber" do
+    # The message names the fiber.
+    def refuse(fiber, method)
+      raise_error(FiberError) { |error| expect(error.message).to start_with("#{method}: #{fiber.inspect}") }
+    end
+
+    it "that calls can't await, select or schedule itself" do
+      within do
+        current = Fiber.current
+        %i[await select schedule].each do |method|
+          expect { Heddle.public_send(method, current) }.to refuse(current, "Heddle.#{method}")
+        end
+      end
+    end
+
+    it "that is dead can't be scheduled, with a value or an exception" do
+      within do
+        dead = Heddle.spin { nil }
+        Heddle.await(dead)
+        [:value, KeyError.new].each do |value|
+          expect { Heddle.schedule(dead, value) }.to refuse(dead, "Heddle.schedule")
+        end
+      end
+    end
+
+    it "that is dead and whose value nobody knows can't be awaited" do
+      within do
+        dead = Fiber.new { nil }.tap(&:resume)
+        expect { Heddle.await(dead) }.to refuse(dead, "Heddle.await")
+        expect { Heddle.select(dead) }.to refuse(dead, "Heddle.select")
+      end
+    end
+
+    it "that nobody has scheduled can't be awaited, scheduled or terminated" do
+      within do
+        stranger = Fiber.new { nil }
+        %i[await select schedule terminate].each do |method|
+          expect { Heddle.public_send(method, stranger) }.to refuse(stranger, "Heddle.#{method}")
+        end
+      end
+    end
+
+    it "of another thread can't be awaited, scheduled or terminated, and goes on" do
+      fibers = Queue.new
+      gate = Queue.new
+      thread = Thread.new do
+        Heddle.run { Heddle.await(Heddle.spin { fibers.push(Fiber.current) && gate.pop }) }
+      end
+      foreign = fibers.pop
+      within do
+        %i[await select schedule terminate].each do |method|
+          expect { Heddle.public_send(method, foreign) }.to refuse(foreign, "Heddle.#{method}")
+        end
+      end
+      gate.push(:went_on)
+
+      expect(thread.value).to eq([:went_on])
+    end
+
+    it "that is a root can't be terminated" do
+      Thread.new do
+        root = Fiber.current
+        child = Heddle.spin { expect { Heddle.terminate(root) }.to refuse(root, "Heddle.terminate") }
+        Heddle.await(child)
+      end.join
+    end
+
+    it "must be one" do
+      within do
+        %i[await select schedule terminate state].each do |method|
+          expect do
+            Heddle.public_send(method, :fiber)
+          end.to raise_error(TypeError, "Heddle.#{method}: :fiber is not a Fiber")
+        end
+      end
+    end
+
+    it "is needed at least for Heddle.select" do
+      expect { within { Heddle.select } }.to raise_error(ArgumentError, /a fiber at least/)
+    end
+  end
+
+  it "refuses an error that can't be raised" do
+    [42, String, nil, "too late"].each do |error|
+      expect { within { Heddle.cancel_after(1, error) { nil } } }.to raise_error(TypeError, /#{error.inspect}/)
+    end
+  end
+
+  it "refuses sizes that are none" do
+    makers = [
+      ->(size) { Heddle::Semaphore.new(size) }, ->(size) { Heddle::Channel.new(size) },
+      ->(size) { Heddle::ThreadPool.new(size) }, ->(size) { Heddle::Pool.new(threads: size) },
+      ->(size) { Heddle::WaitGroup.new.add(size) }
+    ]
+    makers.each do |make|
+      expect { make.call(0) }.to raise_error(ArgumentError, /an Integer from 1 on, not 0/)
+      expect { make.call(1.5) }.to raise_error(TypeError, /an Integer from 1 on, not 1\.5/)
+    end
+    expect { Heddle::WaitGroup.new(-1) }.to raise_error(ArgumentError, /from 0 on/)
+  end
+end

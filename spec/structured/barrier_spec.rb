@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+RSpec.describe Heddle::Barrier do
+  let(:barrier) { described_class.new }
+
+  it "gives the values of all, in the order in which they were added" do
+    values = Heddle.run do
+      [0.003, 0.001, 0.002].each { |time| barrier.spin { sleep(time) && time } }
+      [barrier.size, barrier.await, barrier.size]
+    end
+
+    expect(values).to eq([3, [0.003, 0.001, 0.002], 0])
+  end
+
+  it "stops all as one, and waits for their ensure" do
+    events = []
+    Heddle.run do
+      3.times do |i|
+        barrier.spin do
+          sleep
+        ensure
+          sleep(0.001)
+          events << i
+        end
+      end
+      Heddle.snooze
+      barrier.stop
+      events << :stopped
+    end
+
+    expect(events).to eq([0, 1, 2, :stopped])
+  end
+
+  it "raises the first error, when the others have ended, and its parent hears nothing of it" do
+    events = []
+    Heddle.run do
+      barrier.spin do
+        sleep
+      ensure
+        events << :ensured
+      end
+      barrier.spin { sleep(0.001) && raise(KeyError, "first") }
+      sleep(0.005)
+      begin
+        barrier.await
+      rescue KeyError => e
+        events << e.message
+      end
+    end
+
+    expect(events).to eq(%w[ensured first].then { |ensured, first| [ensured.to_sym, first] })
+  end
+
+  it "can be used again" do
+    values = Heddle.run do
+      Array.new(2) { |i| barrier.spin { i } && barrier.await }
+    end
+
+    expect(values).to eq([[0], [1]])
+  end
+
+  it "doesn't wait for nothing" do
+    expect(Heddle.run { [barrier.await, barrier.stop.empty?] }).to eq([[], true])
+  end
+
+  it "awaits and stops fibers of several threads" do
+    started = Queue.new
+    threads = Array.new(2) do |i|
+      Thread.new do
+        Heddle.run do
+          quick = barrier.spin { i }
+          slow = barrier.spin do
+            sleep
+          ensure
+            started.push(:ensured)
+          end
+          Heddle.snooze
+          started.push(:ready)
+          Heddle.await(quick, slow)
+        end
+      end
+    end
+    2.times { started.pop }
+    Heddle.run { barrier.stop }
+
+    expect(threads.map(&:value)).to eq([[0, nil], [1, nil]])
+    expect(Array.new(2) { started.pop }).to eq(%i[ensured ensured])
+    expect(barrier.await).to contain_exactly(0, nil, 1, nil)
+  end
+
+  it "is stopped by one of its own, who goes on" do
+    events = []
+    Heddle.run do
+      barrier.spin { sleep }
+      barrier.spin { barrier.stop && (events << :goes_on) }
+      barrier.await
+    end
+
+    expect(events).to eq([:goes_on])
+  end
+end

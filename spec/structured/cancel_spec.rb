@@ -1,0 +1,304 @@
+# frozen_string_literal: true
+
+require "timeout"
+
+RSpec.describe "Cancelling" do
+  # What the books of the scheduler hold, when nothing is under way but the block itself.
+  def counts = Fiber.scheduler.__send__(:counts)
+
+  Waits::KINDS.each do |kind, wait|
+    # It ends by itself, perhaps at once.
+    next if kind == "name resolution"
+
+    context "with a fiber that waits in #{kind}" do
+      it "moves on, and leaves nothing behind" do
+        value = Heddle.run do
+          before = counts
+          value = Heddle.move_on_after(0.005, value: :moved_on) { wait.call }
+          # The kernel's answer to the cancelling may take a moment.
+          pass_until { counts == before }
+          value
+        end
+
+        expect(value).to eq(:moved_on)
+      end
+
+      it "raises" do
+        expect { Heddle.run { Heddle.cancel_after(0.005, KeyError.new("too late")) { wait.call } } }
+          .to raise_error(KeyError, "too late")
+      end
+
+      it "terminates it" do
+        events = []
+        Heddle.run do
+          fiber = Heddle.spin do
+            wait.call
+          ensure
+            events << :ensured
+          end
+          Heddle.snooze
+          Heddle.terminate(fiber)
+          events.concat(Heddle.await(fiber))
+        end
+
+        expect(events).to eq([:ensured, nil])
+      end
+    end
+  end
+
+  more = {
+    "an await" => -> { Heddle.await(Heddle.spin { sleep }) },
+    "a select" => -> { Heddle.select(Heddle.spin { sleep }) },
+    "a suspend" => -> { Heddle.suspend },
+    "a connect" => lambda {
+      # Its queue of connections that nobody has accepted is full.
+      server = Socket.new(:INET, :STREAM)
+      server.bind(Addrinfo.tcp("127.0.0.1", 0))
+      server.listen(0)
+      clients = Array.new(3) { Socket.new(:INET, :STREAM) }
+      begin
+        clients.each { |client| client.connect_nonblock(server.local_address, exception: false) }
+        TCPSocket.new("127.0.0.1", server.local_address.ip_port)
+      ensure
+        [server, *clients].each(&:close)
+      end
+    },
+    "a thread pool's work" => lambda {
+      pool = Heddle::ThreadPool.new(1)
+      gate = Queue.new
+      begin
+        pool.process { gate.pop }
+      ensure
+        gate.push(:open)
+        pool.close
+      end
+    },
+    "a channel" => -> { Heddle::Channel.new.pop },
+    "several channels" => -> { Heddle::Channel.select(Heddle::Channel.new, Heddle::Channel.new) },
+    "a semaphore" => -> { Heddle::Semaphore.new.tap(&:acquire).acquire },
+    "a wait group" => -> { Heddle::WaitGroup.new(1).wait },
+    "a barrier" => -> { Heddle::Barrier.new.tap { |barrier| barrier.spin { sleep } }.await }
+  }
+  more.each do |kind, wait|
+    it "ends #{kind}" do
+      value = Heddle.run { Heddle.move_on_after(0.005, value: :moved_on) { wait.call } }
+
+      expect(value).to eq(:moved_on)
+    end
+  end
+
+  it "ends a look-up of a name" do
+    value = Heddle.run do
+      Heddle.move_on_after(0, value: :moved_on) { Addrinfo.getaddrinfo("localhost", nil) && sleep }
+    end
+
+    expect(value).to eq(:moved_on)
+  end
+
+  describe "Heddle.cancel_after" do
+    it "gives the block's value when the block is in time" do
+      expect(Heddle.run { Heddle.cancel_after(60) { sleep(0.001) && :value } }).to eq(:value)
+    end
+
+    it "raises Heddle::Cancelled, which no rescue in the block takes by mistake" do
+      attempt = lambda do
+        Heddle.run do
+          Heddle.cancel_after(0.001) do
+            sleep
+          rescue StandardError
+            :taken
+          end
+        end
+      end
+
+      expect(&attempt).to raise_error(Heddle::Cancelled, "the time was up")
+    end
+
+    it "raises the class, or the exception, that it is given" do
+      error = KeyError.new("mine")
+      raised = [IOError, error].map do |wanted|
+        Heddle.run { Heddle.cancel_after(0.001, wanted) { sleep } }
+      rescue StandardError => e
+        e
+      end
+
+      expect(raised).to match([be_a(IOError), be(error)])
+    end
+
+    it "runs the block's ensure, which may wait" do
+      events = []
+      Heddle.run do
+        Heddle.cancel_after(0.001, KeyError) do
+          sleep
+        ensure
+          sleep(0.001)
+          events << :ensured
+        end
+      rescue KeyError
+        events << :raised
+      end
+
+      expect(events).to eq(%i[ensured raised])
+    end
+
+    it "doesn't strike a block that has ended, even if its time was up before the next wait" do
+      value = Heddle.run do
+        Heddle.cancel_after(0.001) do
+          finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.003
+          nil until Process.clock_gettime(Process::CLOCK_MONOTONIC) > finish
+        end
+        sleep(0.003) && :unharmed
+      end
+
+      expect(value).to eq(:unharmed)
+    end
+
+    it "leaves data for the next read that come later" do
+      read = IO.pipe do |reader, writer|
+        Heddle.run do
+          begin
+            Heddle.cancel_after(0.005) { reader.read(4) }
+          rescue Heddle::Cancelled
+            writer.write("late")
+          end
+          reader.read(4)
+        end
+      end
+
+      expect(read).to eq("late")
+    end
+
+    it "cancels a block in a thread's root, while fibers go on" do
+      events = []
+      error = Thread.new do
+        Heddle.spin { sleep(0.001) && (events << :fiber) }
+        Heddle.cancel_after(0.01) { IO.pipe { |reader, _writer| reader.gets } }
+      rescue Heddle::Cancelled => e
+        e
+      end.value
+
+      expect([events, error]).to match([[:fiber], be_a(Heddle::Cancelled)])
+    end
+  end
+
+  describe "Heddle.move_on_after" do
+    it "gives the block's value when the block is in time" do
+      expect(Heddle.run { Heddle.move_on_after(60, value: :late) { :value } }).to eq(:value)
+    end
+
+    it "gives nil unless told otherwise" do
+      expect(Heddle.run { Heddle.move_on_after(0.001) { sleep } }).to be_nil
+    end
+
+    it "passes on the block's own error" do
+      expect { Heddle.run { Heddle.move_on_after(60) { raise KeyError } } }.to raise_error(KeyError)
+    end
+
+    it "works in a thread's root" do
+      expect(Thread.new { Heddle.move_on_after(0.001, value: :late) { sleep } }.value).to eq(:late)
+    end
+
+    it "ends the block's fiber when the thread's root is interrupted" do
+      events = Queue.new
+      ready = Queue.new
+      thread = Thread.new do
+        Heddle.move_on_after(60) do
+          ready.push(true)
+          sleep
+        ensure
+          events.push(:ensured)
+        end
+      rescue KeyError
+        events.push(:raised)
+      end
+      ready.pop
+      until_asleep(thread)
+      thread.raise(KeyError)
+      thread.join
+
+      expect(Array.new(events.size) { events.pop }).to eq(%i[ensured raised])
+    end
+  end
+
+  describe "of nested blocks" do
+    it "acts on the inner one if its time is up first" do
+      values = Heddle.run do
+        Heddle.move_on_after(60, value: :outer) do
+          [Heddle.move_on_after(0.001, value: :inner) { sleep }, :outer_goes_on]
+        end
+      end
+
+      expect(values).to eq(%i[inner outer_goes_on])
+    end
+
+    it "acts on the outer one if its time is up first" do
+      value = Heddle.run do
+        Heddle.move_on_after(0.001, value: :outer) do
+          Heddle.move_on_after(60, value: :inner) { sleep }
+          :not_reached
+        end
+      end
+
+      expect(value).to eq(:outer)
+    end
+
+    it "acts on the innermost one when the time of several is up" do
+      events = []
+      Heddle.run do
+        Heddle.move_on_after(0.001) do
+          events << Heddle.move_on_after(0.002, value: :inner) do
+            finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.005
+            nil until Process.clock_gettime(Process::CLOCK_MONOTONIC) > finish
+            sleep
+          end
+          sleep
+          events << :not_reached
+        end
+      end
+
+      expect(events).to eq([:inner])
+    end
+
+    it "acts on Timeout.timeout within them, and the other way round" do
+      events = []
+      Heddle.run do
+        Heddle.move_on_after(60) do
+          Timeout.timeout(0.001) { sleep }
+        rescue Timeout::Error
+          events << :timeout
+        end
+        Timeout.timeout(60) { events << Heddle.move_on_after(0.001, value: :moved_on) { sleep } }
+      end
+
+      expect(events).to eq(%i[timeout moved_on])
+    end
+
+    it "does so thousands of times, leaving no timer behind" do
+      before, after = Heddle.run do
+        before = counts
+        1000.times { Heddle.move_on_after(60) { Heddle.cancel_after(30) { Heddle.snooze } } }
+        [before, counts]
+      end
+
+      expect(after).to eq(before)
+    end
+  end
+
+  it "makes no thread, for Timeout.timeout neither" do
+    threads = Heddle.run do
+      Heddle.move_on_after(60) { Timeout.timeout(60) { Heddle.snooze || Thread.list.size } }
+    end
+
+    expect(threads).to eq(Thread.list.size)
+  end
+
+  it "survives collections at every allocation", gc: :stress do
+    value = Heddle.run do
+      Heddle.move_on_after(0.001, value: "moved") do
+        Heddle.cancel_after(60) { IO.pipe { |reader, _writer| reader.read(1) } }
+      end
+    end
+
+    expect(value).to eq("moved")
+  end
+end

@@ -1,0 +1,126 @@
+# frozen_string_literal: true
+
+RSpec.describe "heddle/core_ext" do
+  # It changes core classes, so it is loaded in processes of its own.
+  def core_ext(source)
+    output, errors, status = run_ruby("require \"heddle/core_ext\"\n$stdout.sync = true\n#{source}")
+    expect([errors, status.success?]).to eq(["", true])
+    output
+  end
+
+  it "isn't loaded by heddle, which changes no class" do
+    output, = run_ruby(<<~RUBY)
+      before = [Fiber, Object, Kernel].map { |m| m.instance_methods + m.private_instance_methods }
+      before << Fiber.methods
+      require "heddle"
+      after = [Fiber, Object, Kernel].map { |m| m.instance_methods + m.private_instance_methods }
+      after << Fiber.methods
+      p after.zip(before).map { |one, other| one - other }
+    RUBY
+
+    expect(output).to eq("[[], [], [], []]\n")
+  end
+
+  it "adds spin, snooze, suspend, every, after, cancel_after and move_on_after, privately" do
+    output = core_ext(<<~RUBY)
+      names = %i[spin snooze suspend every after cancel_after move_on_after]
+      p names.all? { |name| Object.new.respond_to?(name, true) }, names.none? { |name| Object.new.respond_to?(name) }
+    RUBY
+
+    expect(output).to eq("true\ntrue\n")
+  end
+
+  it "adds schedule, await, terminate and state to fibers" do
+    output = core_ext(<<~RUBY)
+      fiber = spin { suspend }
+      p fiber.state
+      snooze
+      p fiber.state
+      fiber.schedule(:value)
+      p fiber.await, fiber.state
+      p Fiber.current.state
+      endless = spin { begin; sleep; ensure; puts "ensured"; end }
+      snooze
+      endless.terminate
+      p endless.await
+      p Fiber.await(spin { 1 }, spin { 2 })
+      p Fiber.select(endless) == endless
+    RUBY
+
+    expect(output).to eq(":runnable\n:waiting\n:value\n:dead\n:running\nensured\nnil\n[1, 2]\ntrue\n")
+  end
+
+  it "lets fibers go on while the root sleeps" do
+    output = core_ext(<<~RUBY)
+      spin { sleep 0.01; puts "fiber" }
+      p sleep(0.1)
+      puts "root"
+      spin { sleep 0.01; puts "another" }
+      Kernel.sleep(0.1)
+    RUBY
+
+    expect(output).to eq("fiber\n0\nroot\nanother\n")
+  end
+
+  it "leaves sleep as it is elsewhere" do
+    output = core_ext(<<~RUBY)
+      p sleep(0), sleep(0.001), Thread.new { sleep(0.001) }.value
+      begin
+        sleep(-1)
+      rescue ArgumentError => e
+        puts e.message
+      end
+      Heddle.run { p sleep(0.001) }
+    RUBY
+
+    expect(output).to eq("0\n0\n0\ntime interval must not be negative\n0\n")
+  end
+
+  it "runs every and after in the root" do
+    output = core_ext(<<~RUBY)
+      after(0.001) { puts "after" }
+      count = 0
+      every(0.01) { (count += 1) == 2 ? break : puts("every") }
+    RUBY
+
+    expect(output).to eq("after\nevery\n")
+  end
+
+  it "ends the root's fibers with the program" do
+    output = core_ext(<<~RUBY)
+      spin { begin; sleep; ensure; puts "ensured"; end }
+      snooze
+      puts "end"
+    RUBY
+
+    expect(output).to eq("end\nensured\n")
+  end
+
+  it "raises a fiber's error in the root" do
+    output = core_ext(<<~RUBY)
+      spin { raise KeyError, "mine" }
+      begin
+        sleep
+      rescue KeyError => e
+        puts e.message
+      end
+    RUBY
+
+    expect(output).to eq("mine\n")
+  end
+
+  it "knows Polyphony's name for what cancel_after raises, unless Polyphony is loaded" do
+    output = core_ext("p Polyphony::Cancel")
+    other, = run_ruby("module Polyphony; end; require 'heddle/core_ext'; p defined?(Polyphony::Cancel)")
+
+    expect([output, other]).to eq(["Heddle::Cancelled\n", "nil\n"])
+  end
+
+  it "is used inside of Heddle.run, too" do
+    output = core_ext(<<~RUBY)
+      p(Heddle.run { move_on_after(0.01, value: :late) { spin { sleep }.await } })
+    RUBY
+
+    expect(output).to eq(":late\n")
+  end
+end

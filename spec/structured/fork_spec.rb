@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+RSpec.describe "fork from a fiber of a tree" do
+  it "leaves a child with that fiber alone, whose siblings and children never run" do
+    ran = Heddle.run do
+      events = Queue.new
+      Heddle.spin { sleep(0.002) && events.push(:sibling) }
+      forker = Heddle.spin do
+        Heddle.spin { sleep(0.002) && events.push(:child) }
+        in_child do
+          sleep(0.01)
+          events.size
+        end
+      end
+      Heddle.await(forker).first
+    end
+
+    expect(ran).to eq(0)
+  end
+
+  it "leaves a child in which a tree can be grown" do
+    value = Heddle.run do
+      Heddle.spin { sleep }
+      in_child { Heddle.await(Heddle.spin { Heddle.move_on_after(0.001, value: :moved_on) { sleep } }) }
+    end
+
+    expect(value).to eq([:moved_on])
+  end
+
+  it "leaves a child that ends, running its ensure, although its parent's children aren't there" do
+    output, errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      $stdout.sync = true
+      Heddle.run do
+        forker = Heddle.spin do
+          Heddle.spin { begin; sleep; ensure; puts "child's ensure in \#{$parent == Process.pid ? "parent" : "child"}"; end }
+          Heddle.snooze
+          $parent = Process.pid
+          pid = fork { begin; sleep 0.001; ensure; puts "forked"; end }
+          Process.wait(pid)
+          puts $?.success?
+        end
+        Heddle.await(forker)
+      end
+    RUBY
+
+    expect([output, errors, status.success?]).to eq(["forked\ntrue\nchild's ensure in parent\n", "", true])
+  end
+
+  it "without a block goes on in the fiber in both processes" do
+    output, errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      $stdout.sync = true
+      Heddle.run do
+        # In one piece each: two processes write.
+        Heddle.spin { sleep 0.005; $stdout.syswrite("sibling\n") }
+        forker = Heddle.spin do
+          pid = fork
+          sleep 0.001
+          $stdout.syswrite(pid ? "parent\n" : "child\n")
+          pid ? Process.wait(pid) : exit!(0)
+        end
+        Heddle.await(forker)
+        sleep 0.01
+      end
+    RUBY
+
+    expect([output.lines(chomp: true).tally, errors, status.success?])
+      .to eq([{ "parent" => 1, "child" => 1, "sibling" => 1 }, "", true])
+  end
+
+  it "lets Process.daemon go on in the fiber" do
+    Dir.mktmpdir do |directory|
+      path = File.join(directory, "written")
+      File.mkfifo(path)
+      run_ruby(<<~RUBY, path)
+        require "heddle"
+        Heddle.run do
+          Heddle.spin { sleep 0.005; exit!(1) }
+          daemon = Heddle.spin do
+            Process.daemon(true)
+            sleep 0.01
+            value = Heddle.move_on_after(0.001, value: "daemon") { sleep }
+            File.write(ARGV.first, value)
+          end
+          Heddle.await(daemon)
+        end
+      RUBY
+
+      expect(File.read(path)).to eq("daemon")
+    end
+  end
+end

@@ -1,0 +1,225 @@
+# frozen_string_literal: true
+
+RSpec.describe Heddle::Pool do
+  def with_pool(threads)
+    pool = described_class.new(threads: threads)
+    yield pool
+  ensure
+    pool.close unless pool.nil? || pool.closed?
+  end
+
+  [1, 3].each do |threads|
+    context "with #{threads} thread(s)" do
+      it "gives the values, in order" do
+        values = with_pool(threads) do |pool|
+          10.times { |i| pool.go(i) { |n| sleep(0.0001 * (10 - n)) && n } }
+          pool.await
+        end
+
+        expect(values).to eq((0...10).to_a)
+      end
+
+      it "finishes a level that loads models that load meshes and materials, each waiting for its children" do
+        loaded = Queue.new
+        with_pool(threads) do |pool|
+          load_part = ->(name) { sleep(0.0001) && loaded.push(name) }
+          load_model = lambda do |name|
+            %w[mesh material].each { |part| pool.go("#{name}/#{part}", &load_part) }
+            pool.await
+            loaded.push(name)
+          end
+          load_level = lambda do
+            %w[tree rock river].each { |name| pool.go(name, &load_model) }
+            pool.await
+            loaded.push("level")
+          end
+          pool.await(pool.go(&load_level))
+        end
+        names = Array.new(loaded.size) { loaded.pop }
+
+        expect(names.size).to eq(10)
+        expect(names.last).to eq("level")
+        %w[tree rock river].each do |name|
+          expect(names.index(name)).to be > [names.index("#{name}/mesh"), names.index("#{name}/material")].max
+        end
+      end
+
+      it "finishes waits a hundred deep" do
+        dive = lambda do |pool, depth|
+          depth.zero? ? :bottom : pool.await(pool.go { dive.call(pool, depth - 1) }).first
+        end
+
+        expect(with_pool(threads) { |pool| pool.await(pool.go { dive.call(pool, 100) }) }).to eq([:bottom])
+      end
+
+      it "raises a job's error in who awaits it, when the others have ended" do
+        events = Queue.new
+        attempt = lambda do
+          with_pool(threads) do |pool|
+            slow = pool.go do
+              sleep
+            ensure
+              events.push(:ensured)
+            end
+            # The slow one has begun by then.
+            pool.await(pool.go { sleep(0.005) })
+            failing = pool.go { raise KeyError, "in the pool" }
+            pool.await(slow, failing)
+          end
+        end
+
+        expect(&attempt).to raise_error(KeyError, "in the pool")
+        expect(events.pop(timeout: 0)).to eq(:ensured)
+      end
+
+      it "raises a child's error in its parent, wherever that waits" do
+        message = with_pool(threads) do |pool|
+          job = pool.go do
+            pool.go { sleep(0.001) && raise(KeyError, "child's") }
+            sleep
+          rescue KeyError => e
+            e.message
+          end
+          pool.await(job)
+        end
+
+        expect(message).to eq(["child's"])
+      end
+
+      it "stops the children of a job that ends" do
+        events = Queue.new
+        with_pool(threads) do |pool|
+          job = pool.go do
+            pool.go do
+              events.push(:begun)
+              sleep
+            ensure
+              events.push(:ensured)
+            end
+            events.pop
+            :ended
+          end
+          events.push(pool.await(job).first)
+        end
+
+        expect(Array.new(events.size) { events.pop }).to eq(%i[ensured ended])
+      end
+
+      it "stops fibers that a job has spun" do
+        events = Queue.new
+        with_pool(threads) do |pool|
+          pool.go do
+            Heddle.spin do
+              sleep
+            ensure
+              events.push(:ensured)
+            end
+            Heddle.snooze
+          end
+          pool.await
+        end
+
+        expect(events.pop(timeout: 0)).to eq(:ensured)
+      end
+
+      it "stops all when it is told to" do
+        events = Queue.new
+        with_pool(threads) do |pool|
+          5.times do
+            pool.go do
+              events.push(:begun)
+              sleep
+            ensure
+              events.push(:ensured)
+            end
+          end
+          5.times { events.pop }
+          pool.stop
+          expect(pool.await).to eq([nil] * 5)
+        end
+
+        expect(Array.new(events.size) { events.pop }).to eq([:ensured] * 5)
+      end
+
+      it "is awaited by a fiber of another scheduler, which can be cancelled" do
+        values = with_pool(threads) do |pool|
+          Heddle.run do
+            job = pool.go { sleep(0.01) && :finished }
+            [Heddle.move_on_after(0.001, value: :moved_on) { pool.await(job) }, pool.await(job)]
+          end
+        end
+
+        expect(values).to eq([:moved_on, [:finished]])
+      end
+    end
+  end
+
+  it "gives work that hasn't begun to a thread that has time for it" do
+    seen = with_pool(2) do |pool|
+      gate = Queue.new
+      # Computes until another job has run, which only another thread can do.
+      busy = pool.go { Thread.pass until gate.size.positive? || gate.closed? }
+      quick = pool.go { gate.push(true) && :quick }
+      pool.await(busy, quick).last
+    end
+
+    expect(seen).to eq(:quick)
+  end
+
+  it "runs jobs on as many threads as it has" do
+    threads = with_pool(3) do |pool|
+      gate = Queue.new
+      # Each of the three keeps its thread from taking another one.
+      3.times { pool.go { (gate.push(true) && (Thread.pass until gate.size == 3)) || Thread.current } }
+      pool.await
+    end
+
+    expect(threads.uniq.size).to eq(3)
+  end
+
+  it "waits for all before it is closed, and raises what nobody has awaited" do
+    pool = described_class.new(threads: 1)
+    done = false
+    pool.go { pool.go { sleep(0.001) && (done = true) } && pool.await }
+    pool.close
+    expect(done).to be(true)
+
+    other = described_class.new(threads: 1)
+    other.go { raise KeyError, "unheard" }
+    expect { other.close }.to raise_error(KeyError, "unheard")
+    expect { other.go { :late } }.to raise_error(ClosedQueueError)
+  end
+
+  it "can't be closed by one of its jobs" do
+    expect { with_pool(1) { |pool| pool.await(pool.go { pool.close }) } }.to raise_error(FiberError, /its own pool/)
+  end
+
+  it "refuses to await what is no job of it, and a job that awaits itself" do
+    with_pool(1) do |pool|
+      expect { pool.await(:job) }.to raise_error(TypeError, /:job is not a job of this pool/)
+      current = Queue.new
+      job = pool.go { pool.await(current.pop) }
+      current.push(job)
+      expect { pool.await(job) }.to raise_error(FiberError, /can't await itself/)
+    end
+  end
+
+  it "hands its options to the schedulers, and refuses bad ones at once" do
+    with_pool_of_poll = described_class.new(threads: 1, backend: :poll)
+    value = with_pool_of_poll.await(with_pool_of_poll.go { Fiber.scheduler.backend })
+    with_pool_of_poll.close
+
+    expect(value).to eq([ENV.fetch("HEDDLE_BACKEND", "poll").to_sym])
+    expect { described_class.new(backend: :windows) }.to raise_error(ArgumentError, /backend/)
+  end
+
+  it "works in a forked child, with threads of its own" do
+    with_pool(1) do |pool|
+      pool.await(pool.go { :parent })
+      value = in_child do
+        pool.await(pool.go { :child }).tap { pool.close }
+      end
+      expect(value).to eq([:child])
+    end
+  end
+end

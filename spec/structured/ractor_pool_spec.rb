@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+# In a process of its own: once there has been a Ractor, Ruby works in another way for the rest of its life.
+RSpec.describe "Heddle::RactorPool" do
+  if RUBY_VERSION < "4.0"
+    it "says that it needs another Ruby" do
+      expect { Heddle::RactorPool.new }.to raise_error(NotImplementedError, /needs Ruby 4\.0/)
+    end
+
+    next
+  end
+
+  def with_ractors(source)
+    output, _errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      Warning[:experimental] = false
+      $stdout.sync = true
+      #{source}
+    RUBY
+    expect(status).to be_success
+    output
+  end
+
+  it "computes in Ractors, while fibers go on" do
+    output = with_ractors(<<~RUBY)
+      pool = Heddle::RactorPool.new(ractors: 2)
+      Heddle.run do
+        Heddle.spin { sleep 0.001; puts "fiber" }
+        4.times { |i| pool.go(i) { |n| (1..300_000).sum + n } }
+        sleep 0.002
+        p pool.await.map { |sum| sum - (1..300_000).sum }
+      end
+      p pool.await
+      pool.close
+    RUBY
+
+    expect(output).to eq("fiber\n[0, 1, 2, 3]\n[]\n")
+  end
+
+  it "raises a block's error, and goes on" do
+    output = with_ractors(<<~RUBY)
+      pool = Heddle::RactorPool.new(ractors: 1)
+      begin
+        Heddle.run { pool.await(pool.go { Thread.current.report_on_exception = false; raise KeyError, "there" }) }
+      rescue KeyError => e
+        puts e.message
+      end
+      p pool.await(pool.go(2) { |n| n * 2 })
+      pool.close
+    RUBY
+
+    expect(output).to eq("there\n[4]\n")
+  end
+
+  it "refuses a block that sees what is outside, as Ruby does" do
+    output = with_ractors(<<~RUBY)
+      pool = Heddle::RactorPool.new(ractors: 1)
+      outside = [1]
+      begin
+        pool.await(pool.go { outside })
+      rescue ArgumentError => e
+        puts e.message[/isolate/]
+      end
+      pool.close
+    RUBY
+
+    expect(output).to eq("isolate\n")
+  end
+
+  it "refuses a number that is none, and a missing block" do
+    expect { Heddle::RactorPool.new(ractors: 0) }.to raise_error(ArgumentError, /from 1 on, not 0/)
+    pool = Heddle::RactorPool.new(ractors: 1)
+    expect { pool.go }.to raise_error(ArgumentError, "Heddle::RactorPool#go needs a block")
+    pool.close
+  end
+end

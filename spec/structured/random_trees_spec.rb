@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+RSpec.describe "Random trees of fibers that spin, await, cancel, terminate, raise and kill" do
+  # HEDDLE_TREES asks for more.
+  trees = Integer(ENV.fetch("HEDDLE_TREES", 150))
+
+  def counts = Fiber.scheduler.__send__(:counts)
+
+  # Runs a tree, and returns it with whatever is left when it has ended.
+  def run_tree(random)
+    tree = RandomTree.new(random)
+    Heddle.run do
+      before = counts
+      begin
+        Heddle.await(tree.grow)
+      rescue RandomTree::Failure
+        nil
+      end
+      pass_until { tree.fibers.none?(&:alive?) && counts == before }
+      expect(Fiber.scheduler.inspect).to match(/runnable=0 waiting=1 \(close: 1\)|runnable=1 waiting=0/)
+    end
+    tree
+  end
+
+  it "lose no fiber, run each ensure once, outlive no parent, and leave nothing behind", timeout: 120 do
+    trees.times do |i|
+      seed = RSpec.configuration.seed + i
+      tree = run_tree(Random.new(seed))
+
+      expect(tree.ensured).to eq(tree.begun), "seed #{seed}: begun #{tree.begun}, ensured #{tree.ensured}"
+      expect(tree.begun.values).to all(eq(1)), "seed #{seed}: begun #{tree.begun}"
+      expect(tree.orphans).to eq([]), "seed #{seed}: #{tree.orphans} outlived their parents"
+    rescue Watchdog::TimeLimitExceeded
+      raise "seed #{seed} comes to no end"
+    end
+  end
+
+  it "leave nothing in several threads at once", timeout: 120 do
+    seeds = Array.new(4) { |i| RSpec.configuration.seed + (1_000_000 * i) }
+    threads = seeds.map do |seed|
+      Thread.new { Array.new(20) { |i| run_tree(Random.new(seed + i)) } }
+    end
+
+    expect(threads.flat_map(&:value)).to all(have_attributes(fibers: all(satisfy { |fiber| !fiber.alive? })))
+  end
+end

@@ -1,0 +1,136 @@
+# frozen_string_literal: true
+
+require "timeout"
+
+RSpec.describe "Heddle.shield" do
+  it "holds back a time limit until its block has ended" do
+    events = []
+    Heddle.run do
+      Heddle.move_on_after(0.001) do
+        Heddle.shield { sleep(0.005) && (events << :finished) }
+        events << :not_reached
+      end
+      events << :moved_on
+    end
+
+    expect(events).to eq(%i[finished moved_on])
+  end
+
+  it "holds back Heddle.terminate" do
+    events = []
+    Heddle.run do
+      fiber = Heddle.spin do
+        Heddle.shield { sleep(0.005) && (events << :finished) }
+        events << :not_reached
+      end
+      Heddle.snooze
+      Heddle.terminate(fiber)
+      Heddle.await(fiber)
+    end
+
+    expect(events).to eq([:finished])
+  end
+
+  it "holds back a child's error" do
+    events = []
+    Heddle.run do
+      Heddle.spin { raise KeyError }
+      Heddle.shield { sleep(0.005) && (events << :finished) }
+    rescue KeyError
+      events << :raised
+    end
+
+    expect(events).to eq(%i[finished raised])
+  end
+
+  it "holds back the end of a thread that is killed" do
+    events = Queue.new
+    ready = Queue.new
+    thread = Thread.new do
+      Heddle.run do
+        Heddle.shield do
+          ready.push(true)
+          sleep(0.02)
+          events.push(:finished)
+        end
+        events.push(:not_reached)
+      end
+    end
+    ready.pop
+    until_asleep(thread)
+    thread.kill.join
+
+    expect(Array.new(events.size) { events.pop }).to eq([:finished])
+  end
+
+  it "gives its block's value" do
+    expect(Heddle.run { Heddle.shield { sleep(0.001) && :value } }).to eq(:value)
+  end
+
+  it "passes on its block's error, and what was held back comes later" do
+    events = []
+    Heddle.run do
+      Heddle.move_on_after(0.001) do
+        begin
+          Heddle.shield { sleep(0.005) && raise(KeyError) }
+        rescue KeyError
+          events << :rescued
+        end
+        sleep
+        events << :not_reached
+      end
+    end
+
+    expect(events).to eq([:rescued])
+  end
+
+  it "lets time limits strike that are set in it" do
+    value = Heddle.run do
+      Heddle.shield { Heddle.move_on_after(0.001, value: :moved_on) { sleep } }
+    end
+
+    expect(value).to eq(:moved_on)
+  end
+
+  it "holds back what is set between two of them from the inner one alone" do
+    events = []
+    Heddle.run do
+      Heddle.shield do
+        Heddle.move_on_after(0.001) do
+          Heddle.shield { sleep(0.005) && (events << :inner) }
+          events << :not_reached
+        end
+        events << :outer
+      end
+    end
+
+    expect(events).to eq(%i[inner outer])
+  end
+
+  it "lets a closed IO end its wait" do
+    reader, writer = IO.pipe
+    error = Heddle.run do
+      Heddle.spin { sleep(0.001) && reader.close }
+      Heddle.shield { reader.read(1) }
+    rescue IOError => e
+      e
+    end
+    writer.close
+
+    expect(error.message).to match(/closed/)
+  end
+
+  it "works without a scheduler" do
+    expect(Thread.new { Heddle.shield { :value } }.value).to eq(:value)
+  end
+
+  it "ends with its block, however that is left" do
+    value = Heddle.run do
+      [1].each { Heddle.shield { break } }
+      catch(:out) { Heddle.shield { throw :out } }
+      Heddle.move_on_after(0.001, value: :moved_on) { sleep }
+    end
+
+    expect(value).to eq(:moved_on)
+  end
+end

@@ -1,0 +1,326 @@
+# frozen_string_literal: true
+
+RSpec.describe "Fibers that are spun" do
+  describe "Heddle.spin" do
+    it "runs the block when its turn comes, not at once" do
+      order = []
+      Heddle.run do
+        fiber = Heddle.spin { order << :child }
+        order << :parent
+        Heddle.await(fiber)
+      end
+
+      expect(order).to eq(%i[parent child])
+    end
+
+    it "runs fibers in the order in which they were spun" do
+      order = []
+      Heddle.run { Heddle.await(*Array.new(5) { |i| Heddle.spin { order << i } }) }
+
+      expect(order).to eq([0, 1, 2, 3, 4])
+    end
+
+    it "gives the block its arguments" do
+      expect(Heddle.run { Heddle.await(Heddle.spin(1, 2) { |a, b| [b, a] }) }).to eq([[2, 1]])
+    end
+
+    it "makes fibers that don't block, with a copy of their parent's storage" do
+      seen = Heddle.run do
+        Fiber[:colour] = :blue
+        Heddle.await(Heddle.spin { [Fiber.current.blocking?, Fiber[:colour]] }).first
+      end
+
+      expect(seen).to eq([false, :blue])
+    end
+
+    it "sets a scheduler on a thread that has none, which runs until the thread ends" do
+      values = Thread.new do
+        fiber = Heddle.spin { sleep(0.001) && :slept }
+        [Fiber.scheduler.class, Heddle.await(fiber)]
+      end.value
+
+      expect(values).to eq([Heddle::Scheduler, [:slept]])
+    end
+
+    it "refuses a thread whose scheduler is not Heddle's" do
+      other = Class.new do
+        %i[block unblock kernel_sleep io_wait fiber_interrupt].each { |hook| define_method(hook) { |*| nil } }
+      end
+      attempt = Thread.new do
+        Thread.current.report_on_exception = false
+        Fiber.set_scheduler(other.new)
+        Heddle.spin { :never }
+      end
+
+      expect { attempt.value }.to raise_error(RuntimeError, /its own/)
+    end
+
+    it "works in a generator, whose fiber belongs to who asked it" do
+      events = []
+      Heddle.run do
+        spinner = Heddle.spin do
+          Enumerator.new do |yielder|
+            Heddle.spin do
+              sleep
+            ensure
+              events << :ended
+            end
+            yielder << :spun
+          end.next
+          Heddle.snooze
+        end
+        Heddle.await(spinner)
+        events << :awaited
+      end
+
+      expect(events).to eq(%i[ended awaited])
+    end
+
+    it "works in a fiber of Fiber.schedule, which then is the parent" do
+      events = []
+      Heddle.run do
+        Fiber.schedule do
+          Heddle.spin do
+            sleep
+          ensure
+            events << :child
+          end
+          Heddle.snooze
+          events << :parent
+        end
+      end
+
+      expect(events).to eq(%i[parent child])
+    end
+
+    it "leaves nothing of ten thousand fibers" do
+      before, after = Heddle.run do
+        before = Fiber.scheduler.__send__(:counts)
+        Heddle.await(*Array.new(10_000) { Heddle.spin { Heddle.snooze } })
+        [before, Fiber.scheduler.__send__(:counts)]
+      end
+
+      expect(after).to eq(before)
+    end
+
+    it "survives collections at every allocation", gc: :stress do
+      values = Heddle.run { Heddle.await(*Array.new(3) { |i| Heddle.spin { Heddle.snooze || i } }) }
+
+      expect(values).to eq([0, 1, 2])
+    end
+
+    it "survives compaction", gc: :compact do
+      value = Heddle.run do
+        fiber = Heddle.spin { Heddle.suspend }
+        Heddle.snooze
+        Heddle.schedule(fiber, "a value")
+        GC.compact
+        Heddle.await(fiber)
+      end
+
+      expect(value).to eq(["a value"])
+    end
+  end
+
+  describe "Heddle.await" do
+    it "gives the values in the order of its arguments" do
+      values = Heddle.run do
+        Heddle.await(*[0.003, 0.001, 0.002].map { |time| Heddle.spin { sleep(time) && time } })
+      end
+
+      expect(values).to eq([0.003, 0.001, 0.002])
+    end
+
+    it "gives the value of a fiber that has ended" do
+      values = Heddle.run do
+        fiber = Heddle.spin { :done }
+        Heddle.snooze while fiber.alive?
+        Heddle.await(fiber, fiber)
+      end
+
+      expect(values).to eq(%i[done done])
+    end
+
+    it "gives no values for no fibers" do
+      expect(Heddle.run { Heddle.await }).to eq([])
+    end
+
+    it "gives nil for one that was told to end" do
+      value = Heddle.run do
+        fiber = Heddle.spin { sleep }
+        Heddle.terminate(fiber)
+        Heddle.await(fiber)
+      end
+
+      expect(value).to eq([nil])
+    end
+
+    it "gives nil for one that was killed, begun or not" do
+      values = Heddle.run do
+        begun = Heddle.spin { sleep }
+        Heddle.snooze
+        unborn = Heddle.spin { :never }
+        [unborn, begun].each(&:kill)
+        Heddle.await(begun, unborn)
+      end
+
+      expect(values).to eq([nil, nil])
+    end
+
+    it "raises the first error, when the others have ended" do
+      events = []
+      attempt = lambda do
+        Heddle.run do
+          slow = Heddle.spin do
+            sleep
+          ensure
+            sleep(0.001)
+            events << :ensured
+          end
+          failing = Heddle.spin { sleep(0.001) && raise(KeyError, "first") }
+          Heddle.await(slow, failing)
+        rescue KeyError
+          events << :raised
+          raise
+        end
+      end
+
+      expect(&attempt).to raise_error(KeyError, "first")
+      expect(events).to eq(%i[ensured raised])
+    end
+
+    it "raises the error of a fiber that had failed before, once" do
+      errors = []
+      Heddle.run do
+        fiber = Heddle.spin { raise KeyError }
+        Fiber.scheduler.kernel_sleep(0) while fiber.alive?
+        Heddle.await(fiber)
+      rescue KeyError => e
+        errors << e
+        sleep(0.001)
+      end
+
+      expect(errors.size).to eq(1)
+    end
+
+    it "keeps the backtrace of the error" do
+      place = Heddle.run do
+        Heddle.await(Heddle.spin { raise "here" })
+      rescue RuntimeError => e
+        e.backtrace.first
+      end
+
+      expect(place).to match(/spin_spec\.rb:#{__LINE__ - 5}/)
+    end
+
+    it "leaves alone whom it waits for when it is cancelled itself" do
+      value = Heddle.run do
+        fiber = Heddle.spin { sleep(0.02) && :finished }
+        Heddle.move_on_after(0.001) { Heddle.await(fiber) }
+        Heddle.await(fiber)
+      end
+
+      expect(value).to eq([:finished])
+    end
+
+    it "gives the value of a fiber of Fiber.schedule that goes on" do
+      expect(Heddle.run { Heddle.await(Fiber.schedule { sleep(0.001) && :scheduled }) }).to eq([:scheduled])
+    end
+
+    it "may be called by several for the same fiber" do
+      values = Heddle.run do
+        shared = Heddle.spin { sleep(0.001) && :shared }
+        Heddle.await(*Array.new(3) { Heddle.spin { Heddle.await(shared).first } })
+      end
+
+      expect(values).to eq(%i[shared shared shared])
+    end
+
+    it "works in a thread's root fiber" do
+      expect(Thread.new { Heddle.await(Heddle.spin { sleep(0.001) && :value }) }.value).to eq([:value])
+    end
+
+    it "isn't ended by what the fiber is scheduled with" do
+      values = Heddle.run do
+        parent = Fiber.current
+        child = Heddle.spin do
+          Heddle.schedule(parent, :message)
+          sleep(0.001)
+          :value
+        end
+        [Heddle.await(child), Heddle.suspend]
+      end
+
+      expect(values).to eq([[:value], :message])
+    end
+  end
+
+  describe "Heddle.await, for a fiber of Fiber.schedule" do
+    it "raises its error, which is reported as well" do
+      output, errors, = run_ruby(<<~RUBY)
+        require "heddle"
+        Heddle.run do
+          Heddle.await(Fiber.schedule { sleep 0.001; raise KeyError, "scheduled" })
+        rescue KeyError => e
+          puts e.message
+        end
+      RUBY
+
+      expect([output, errors[/scheduled \(KeyError\)/]]).to eq(["scheduled\n", "scheduled (KeyError)"])
+    end
+
+    it "gives nil if it was told to end, or killed" do
+      values = Heddle.run do
+        told = Fiber.schedule { sleep }
+        killed = Fiber.schedule { sleep }
+        waiter = Heddle.spin { Heddle.await(told, killed) }
+        Heddle.snooze
+        Heddle.terminate(told)
+        killed.kill
+        Heddle.await(waiter).first
+      end
+
+      expect(values).to eq([nil, nil])
+    end
+  end
+
+  describe "Heddle.select" do
+    it "loses no error of those that it doesn't return" do
+      errors = Heddle.run do
+        fibers = %w[first second].map { |name| Heddle.spin { raise KeyError, name } }
+        Array.new(2) do |i|
+          i.zero? ? Heddle.select(*fibers) : sleep
+        rescue KeyError => e
+          e.message
+        end
+      end
+
+      expect(errors).to eq(%w[first second])
+    end
+
+    it "gives who ends first, and lets the others go on" do
+      first, value = Heddle.run do
+        hare, tortoise = [0.001, 0.01].map { |time| Heddle.spin { sleep(time) && time } }
+        [Heddle.select(tortoise, hare).equal?(hare), Heddle.await(tortoise)]
+      end
+
+      expect([first, value]).to eq([true, [0.01]])
+    end
+
+    it "gives who had ended first of those that have ended" do
+      answer = Heddle.run do
+        first = Heddle.spin { 1 }
+        second = Heddle.spin { 2 }
+        Heddle.snooze while second.alive?
+        Heddle.select(second, first).equal?(first)
+      end
+
+      expect(answer).to be(true)
+    end
+
+    it "raises the error of who ends first by one" do
+      expect { Heddle.run { Heddle.select(Heddle.spin { raise KeyError }, Heddle.spin { sleep }) } }
+        .to raise_error(KeyError)
+    end
+  end
+end

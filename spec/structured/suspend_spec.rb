@@ -1,0 +1,313 @@
+# frozen_string_literal: true
+
+RSpec.describe "Scheduling by hand" do
+  describe "Heddle.suspend and Heddle.schedule" do
+    it "hand over the resume value" do
+      value = Heddle.run do
+        fiber = Heddle.spin { Heddle.suspend }
+        Heddle.snooze
+        Heddle.schedule(fiber, :value)
+        Heddle.await(fiber)
+      end
+
+      expect(value).to eq([:value])
+    end
+
+    it "hand over nil if nothing is said" do
+      value = Heddle.run do
+        fiber = Heddle.spin { [Heddle.suspend] }
+        Heddle.schedule(fiber)
+        Heddle.await(fiber)
+      end
+
+      expect(value).to eq([[nil]])
+    end
+
+    it "lose no value that comes before it is waited for, and keep their order" do
+      values = Heddle.run do
+        fiber = Heddle.spin { Array.new(3) { Heddle.suspend } }
+        3.times { |i| Heddle.schedule(fiber, i) }
+        Heddle.await(fiber).first
+      end
+
+      expect(values).to eq([0, 1, 2])
+    end
+
+    it "don't end another wait with a value, which is there for the next suspend" do
+      slept, value = Heddle.run do
+        fiber = Heddle.spin { [seconds { sleep(0.01) }, Heddle.suspend] }
+        Heddle.snooze
+        Heddle.schedule(fiber, :early)
+        Heddle.await(fiber).first
+      end
+
+      expect([slept >= 0.01, value]).to eq([true, :early])
+    end
+
+    it "raise an exception in the fiber" do
+      message = Heddle.run do
+        fiber = Heddle.spin do
+          Heddle.suspend
+        rescue KeyError => e
+          e.message
+        end
+        Heddle.snooze
+        Heddle.schedule(fiber, KeyError.new("sent"))
+        Heddle.await(fiber).first
+      end
+
+      expect(message).to eq("sent")
+    end
+
+    it "raise an exception in a fiber that waits for something else" do
+      message = Heddle.run do
+        fiber = Heddle.spin do
+          Queue.new.pop
+        rescue KeyError => e
+          e.message
+        end
+        Heddle.snooze
+        Heddle.schedule(fiber, KeyError.new("sent"))
+        Heddle.await(fiber).first
+      end
+
+      expect(message).to eq("sent")
+    end
+
+    it "raise an exception in a fiber that hasn't begun, whose block never runs" do
+      began = false
+      attempt = lambda do
+        Heddle.run do
+          fiber = Heddle.spin { began = true }
+          Heddle.schedule(fiber, KeyError.new("sent"))
+          Heddle.await(fiber)
+        end
+      end
+
+      expect(&attempt).to raise_error(KeyError, "sent")
+      expect(began).to be(false)
+    end
+
+    it "don't switch to the fiber" do
+      order = []
+      Heddle.run do
+        fiber = Heddle.spin { Heddle.suspend && (order << :fiber) }
+        Heddle.snooze
+        Heddle.schedule(fiber, true)
+        order << :scheduler
+        Heddle.await(fiber)
+      end
+
+      expect(order).to eq(%i[scheduler fiber])
+    end
+
+    it "work for a thread's root fiber" do
+      value = Thread.new do
+        root = Fiber.current
+        Heddle.spin { Heddle.schedule(root, :to_the_root) }
+        Heddle.suspend
+      end.value
+
+      expect(value).to eq(:to_the_root)
+    end
+
+    it "keep what a root fiber is sent while it waits for something else" do
+      values = Thread.new do
+        root = Fiber.current
+        child = Heddle.spin { 2.times { |i| Heddle.schedule(root, i) } }
+        Heddle.await(child)
+        Array.new(2) { Heddle.suspend }
+      end.value
+
+      expect(values).to eq([0, 1])
+    end
+
+    it "work in a fiber that another one has resumed" do
+      value = Heddle.run do
+        inner = Fiber.new { Heddle.suspend }
+        Heddle.spin { Heddle.schedule(inner, :inner) }
+        inner.resume
+      end
+
+      expect(value).to eq(:inner)
+    end
+
+    it "work for a fiber of Fiber.schedule" do
+      value = nil
+      Heddle.run do
+        fiber = Fiber.schedule { value = Heddle.suspend }
+        Heddle.schedule(fiber, :scheduled)
+      end
+
+      expect(value).to eq(:scheduled)
+    end
+
+    it "let two fibers schedule each other while a third one reads" do
+      read = IO.pipe do |reader, writer|
+        Heddle.run do
+          other = nil
+          count = 0
+          one = Heddle.spin { loop { Heddle.schedule(other) && Heddle.suspend } }
+          other = Heddle.spin { loop { (count += 1) && Heddle.schedule(one) && Heddle.suspend } }
+          Heddle.after(0.005) { writer.write("read") }
+          text = reader.readpartial(10)
+          [text, count > 10]
+        end
+      end
+
+      expect(read).to eq(["read", true])
+    end
+  end
+
+  describe "Heddle.snooze" do
+    it "gives the others a turn" do
+      order = []
+      Heddle.run do
+        fiber = Heddle.spin { 2.times { |i| (order << i) && Heddle.snooze } }
+        2.times { Heddle.snooze || (order << :parent) }
+        Heddle.await(fiber)
+      end
+
+      expect(order).to eq([0, :parent, 1, :parent])
+    end
+
+    it "lets sleepers and readers go on while somebody snoozes for ever" do
+      read = IO.pipe do |reader, writer|
+        Heddle.run do
+          Heddle.spin { loop { Heddle.snooze } }
+          Heddle.spin { sleep(0.001) && writer.write("on time") }
+          reader.readpartial(10)
+        end
+      end
+
+      expect(read).to eq("on time")
+    end
+  end
+
+  describe "Heddle.terminate" do
+    it "runs the ensure, which may wait" do
+      events = []
+      Heddle.run do
+        fiber = Heddle.spin do
+          sleep
+        ensure
+          sleep(0.001)
+          events << :ensured
+        end
+        Heddle.snooze
+        Heddle.terminate(fiber)
+        events << :told
+        Heddle.await(fiber)
+      end
+
+      expect(events).to eq(%i[told ensured])
+    end
+
+    it "isn't taken for an error by a rescue" do
+      events = []
+      Heddle.run do
+        fiber = Heddle.spin do
+          sleep
+        rescue StandardError
+          events << :rescued
+        ensure
+          events << :ensured
+        end
+        Heddle.snooze
+        Heddle.terminate(fiber)
+      end
+
+      expect(events).to eq([:ensured])
+    end
+
+    it "doesn't break into the ensure when it is called again" do
+      events = []
+      Heddle.run do
+        fiber = Heddle.spin do
+          sleep
+        ensure
+          sleep(0.005)
+          events << :ensured
+        end
+        Heddle.snooze
+        3.times { Heddle.terminate(fiber) && sleep(0.001) }
+        Heddle.await(fiber)
+      end
+
+      expect(events).to eq([:ensured])
+    end
+
+    it "ends the fiber that calls it" do
+      value = Heddle.run do
+        Heddle.await(Heddle.spin { Heddle.terminate(Fiber.current) && :goes_on })
+      end
+
+      expect(value).to eq([nil])
+    end
+
+    it "leaves a fiber alone that has ended" do
+      dead = Heddle.run do
+        fiber = Heddle.spin { :done }
+        Heddle.await(fiber)
+        Heddle.terminate(fiber).equal?(fiber)
+      end
+
+      expect(dead).to be(true)
+    end
+
+    it "ends a fiber of Fiber.schedule, without a report" do
+      events = []
+      _, errors, = run_ruby(<<~RUBY)
+        require "heddle"
+        Heddle.run { Heddle.terminate(Fiber.schedule { sleep }) }
+      RUBY
+      Heddle.run do
+        fiber = Fiber.schedule do
+          sleep
+        ensure
+          events << :ensured
+        end
+        Heddle.terminate(fiber)
+      end
+
+      expect([events, errors]).to eq([[:ensured], ""])
+    end
+  end
+
+  describe "Heddle.state" do
+    it "tells running, runnable, waiting and dead apart" do
+      states = Heddle.run do
+        fiber = Heddle.spin { sleep(0.001) }
+        seen = [Heddle.state(Fiber.current), Heddle.state(fiber)]
+        Heddle.snooze
+        seen << Heddle.state(fiber)
+        Heddle.await(fiber)
+        seen << Heddle.state(fiber)
+      end
+
+      expect(states).to eq(%i[running runnable waiting dead])
+    end
+
+    it "calls a fiber waiting that no scheduler knows, or that its parent's await waits in" do
+      states = Heddle.run do
+        parent = Fiber.current
+        [Heddle.state(Fiber.new { nil }), *Heddle.await(Heddle.spin { Heddle.state(parent) })]
+      end
+
+      expect(states).to eq(%i[waiting waiting])
+    end
+
+    it "knows fibers of other threads" do
+      fibers = Queue.new
+      gate = Queue.new
+      thread = Thread.new { Heddle.run { fibers.push(Fiber.current) && gate.pop } }
+      fiber = fibers.pop
+      until_asleep(thread)
+      state = Heddle.state(fiber)
+      gate.push(:open)
+      thread.join
+
+      expect([state, Heddle.state(fiber)]).to eq(%i[waiting dead])
+    end
+  end
+end

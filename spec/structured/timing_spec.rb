@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+RSpec.describe "Timing" do
+  describe "Heddle.every" do
+    it "runs the block after each interval, until it breaks" do
+      count = 0
+      took = seconds do
+        Heddle.run { Heddle.every(0.005) { (count += 1) == 4 && break } }
+      end
+
+      expect([count, took >= 0.02]).to eq([4, true])
+    end
+
+    it "gives what break gives" do
+      expect(Heddle.run { Heddle.every(0.001) { break :broken } }).to eq(:broken)
+    end
+
+    it "doesn't drift by what the block takes" do
+      fifth = lambda do
+        seconds do
+          count = 0
+          Heddle.run { Heddle.every(0.02) { (count += 1) == 5 ? break : sleep(0.015) } }
+        end
+      end
+      # With drift the fifth time could not come before five intervals and four blocks are over. The machine may be
+      # busy, but not each time.
+      took = Array.new(20).lazy.map { fifth.call }.find { |time| time < (5 * 0.02) + (4 * 0.015) }
+
+      expect(took).to be >= 5 * 0.02
+    end
+
+    it "leaves out the times that the block misses" do
+      count = 0
+      Heddle.run do
+        Heddle.move_on_after(0.05) { Heddle.every(0.01) { (count += 1) && sleep(0.025) } }
+      end
+
+      expect(count).to be <= 3
+    end
+
+    it "doesn't take a StopIteration for the end" do
+      expect { Heddle.run { Heddle.every(0) { raise StopIteration } } }.to raise_error(StopIteration)
+    end
+
+    it "lets the others have their turns with an interval of nothing" do
+      value = Heddle.run do
+        Heddle.spin { Heddle.every(0) { :again } }
+        sleep(0.005) && :slept
+      end
+
+      expect(value).to eq(:slept)
+    end
+
+    it "works in a thread's root, and the fibers go on meanwhile" do
+      events = []
+      Thread.new do
+        Heddle.spin { sleep(0.001) && (events << :fiber) }
+        Heddle.every(0.01) { (events << :root) && break }
+      end.join
+
+      expect(events).to eq(%i[fiber root])
+    end
+  end
+
+  describe "Heddle.after" do
+    it "runs the block later, in a child" do
+      events = []
+      value = Heddle.run do
+        fiber = Heddle.after(0.002) { (events << :later) && :value }
+        events << :first
+        Heddle.await(fiber)
+      end
+
+      expect([events, value]).to eq([%i[first later], [:value]])
+    end
+
+    it "doesn't run the block when its parent ends before" do
+      events = []
+      Heddle.run { Heddle.after(0.001) { events << :ran } && :done }
+
+      expect(events).to eq([])
+    end
+
+    it "can be called off" do
+      events = []
+      Heddle.run do
+        later = Heddle.after(0.001) { events << :ran }
+        Heddle.terminate(later)
+        sleep(0.003)
+      end
+
+      expect(events).to eq([])
+    end
+  end
+end

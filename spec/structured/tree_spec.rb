@@ -1,0 +1,267 @@
+# frozen_string_literal: true
+
+RSpec.describe "The tree of fibers" do
+  # A fiber that tells of its end.
+  def endless(events, name)
+    Heddle.spin do
+      sleep
+    ensure
+      events << name
+    end
+  end
+
+  it "stops the children of a parent that ends, in order, and waits for their ensure" do
+    events = []
+    Heddle.run do
+      parent = Heddle.spin do
+        3.times do |i|
+          Heddle.spin do
+            sleep
+          ensure
+            events << [:begun, i]
+            sleep(0.001)
+            events << [:done, i]
+          end
+        end
+        Heddle.snooze
+      end
+      Heddle.await(parent)
+      events << :ended
+    end
+
+    expect(events).to eq([0, 1, 2].map { |i| [:begun, i] } + [0, 1, 2].map { |i| [:done, i] } + [:ended])
+  end
+
+  it "stops children's children first" do
+    events = []
+    Heddle.run do
+      Heddle.spin do
+        Heddle.spin { endless(events, :great_grandchild) && sleep }
+        endless(events, :grandchild)
+        sleep
+      ensure
+        events << :child
+      end
+      sleep(0.001)
+      events << :root
+    end
+
+    expect(events.first).to eq(:root)
+    expect(events).to contain_exactly(:root, :child, :grandchild, :great_grandchild)
+  end
+
+  it "never runs a child that hasn't begun when its parent ends" do
+    events = []
+    Heddle.run do
+      Heddle.spin { events << :ran }
+      :done
+    end
+
+    expect(events).to eq([])
+  end
+
+  it "doesn't stop fibers of Fiber.schedule" do
+    events = []
+    Heddle.run { Fiber.schedule { sleep(0.001) && (events << :finished) } }
+
+    expect(events).to eq([:finished])
+  end
+
+  it "raises an error that a child doesn't handle in its parent, wherever that waits" do
+    waits = {
+      sleep: -> { sleep },
+      queue: -> { Queue.new.pop },
+      read: -> { IO.pipe { |reader, _writer| reader.read(1) } },
+      suspend: -> { Heddle.suspend },
+      await: -> { Heddle.await(Heddle.spin { sleep }) }
+    }
+    raised = waits.transform_values do |wait|
+      Heddle.run do
+        Heddle.spin { sleep(0.001) && raise(KeyError, "mine") }
+        wait.call
+      rescue KeyError => e
+        e.message
+      end
+    end
+
+    expect(raised.values).to all(eq("mine"))
+  end
+
+  it "takes an error up to the root, stopping all on the way" do
+    events = []
+    attempt = lambda do
+      Heddle.run do
+        Heddle.spin do
+          endless(events, :brother)
+          Heddle.spin { sleep(0.001) && raise(KeyError, "deep") }
+          sleep
+        ensure
+          events << :parent
+        end
+        sleep
+      ensure
+        events << :root
+      end
+    end
+
+    expect(&attempt).to raise_error(KeyError, "deep")
+    # The brother is stopped when its parent has run its own ensure.
+    expect(events).to eq(%i[parent brother root])
+  end
+
+  it "takes an error of a child to a parent that computes, at its end at the latest" do
+    attempt = lambda do
+      Heddle.run do
+        child = Heddle.spin { raise KeyError, "unseen" }
+        Heddle.snooze while child.alive?
+      rescue KeyError
+        raise IOError, "seen in the block"
+      end
+    end
+
+    expect(&attempt).to raise_error(IOError)
+  end
+
+  it "raises in the parent's stead what a child's ensure raises while it is being stopped" do
+    attempt = lambda do
+      Heddle.run do
+        Heddle.spin do
+          sleep
+        ensure
+          raise KeyError, "in ensure"
+        end
+        Heddle.snooze
+      end
+    end
+
+    expect(&attempt).to raise_error(KeyError, "in ensure")
+  end
+
+  it "keeps the parent's own error if there are both" do
+    attempt = lambda do
+      Heddle.run do
+        Heddle.spin do
+          sleep
+        ensure
+          raise KeyError, "child's"
+        end
+        Heddle.snooze
+        raise IOError, "parent's"
+      end
+    end
+
+    expect(&attempt).to raise_error(IOError, "parent's")
+  end
+
+  it "isn't broken by a child whose error its parent takes" do
+    value = Heddle.run do
+      begin
+        Heddle.spin { raise KeyError }
+        sleep
+      rescue KeyError
+        :taken
+      end
+      Heddle.await(Heddle.spin { :goes_on })
+    end
+
+    expect(value).to eq([:goes_on])
+  end
+
+  it "takes exit to the root, which stops the rest" do
+    events = []
+    attempt = lambda do
+      Heddle.run do
+        endless(events, :brother)
+        Heddle.spin { sleep(0.001) && exit(3) }
+        sleep
+      end
+    end
+
+    expect(&attempt).to raise_error(SystemExit) { |error| expect(error.status).to eq(3) }
+    expect(events).to eq([:brother])
+  end
+
+  it "is stopped when the thread ends whose root has spun it" do
+    events = Queue.new
+    Thread.new do
+      endless(events, :ended)
+      Heddle.snooze
+    end.join
+
+    expect(events.pop(timeout: 0)).to eq(:ended)
+  end
+
+  it "is stopped at the end of a program, before its at_exit" do
+    output, errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      $stdout.sync = true
+      at_exit { puts "at_exit" }
+      Heddle.spin { begin; sleep; ensure; sleep(0.001); puts "ensured"; end }
+      Heddle.snooze
+      puts "main"
+    RUBY
+
+    expect([output, errors, status.success?]).to eq(["main\nensured\nat_exit\n", "", true])
+  end
+
+  it "raises a child's error at the end of a thread whose root didn't wait for it" do
+    thread = Thread.new do
+      Thread.current.report_on_exception = false
+      Heddle.spin do
+        sleep
+      ensure
+        raise KeyError, "late"
+      end
+      Heddle.snooze
+    end
+
+    expect { thread.join }.to raise_error(KeyError, "late")
+  end
+
+  it "raises a child's error at the end of a thread whose root had no reason to wait any more" do
+    thread = Thread.new do
+      Thread.current.report_on_exception = false
+      quick = Heddle.spin { Heddle.spin { :grandchild } && :done }
+      Heddle.spin { raise KeyError, "unseen" }
+      Heddle.await(quick)
+    end
+
+    expect { thread.join }.to raise_error(KeyError, "unseen")
+  end
+
+  it "lets a child's ensure await others" do
+    events = []
+    Heddle.run do
+      Heddle.spin do
+        sleep
+      ensure
+        events.concat(Heddle.await(Heddle.spin { sleep(0.001) && :tidied }))
+      end
+      Heddle.snooze
+    end
+
+    expect(events).to eq([:tidied])
+  end
+
+  it "runs each ensure once when parent and child are told to end at the same time" do
+    events = []
+    Heddle.run do
+      child = nil
+      parent = Heddle.spin do
+        child = Heddle.spin do
+          sleep
+        ensure
+          sleep(0.001)
+          events << :child
+        end
+        sleep
+      ensure
+        events << :parent
+      end
+      2.times { Heddle.snooze }
+      [child, parent, child].each { |fiber| Heddle.terminate(fiber) }
+    end
+
+    expect(events).to contain_exactly(:child, :parent)
+  end
+end

@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+RSpec.describe Heddle::WaitGroup do
+  let(:group) { described_class.new }
+
+  it "waits until all is done" do
+    events = []
+    Heddle.run do
+      3.times do |i|
+        group.add
+        Heddle.spin do
+          sleep(0.001 * i)
+          events << i
+          group.done
+        end
+      end
+      group.wait
+      events << :waited
+    end
+
+    expect(events).to eq([0, 1, 2, :waited])
+  end
+
+  it "doesn't wait for nothing" do
+    expect(Heddle.run { group.wait }).to be(true)
+  end
+
+  it "tells when the time was up, and can be waited for again" do
+    answers = Heddle.run do
+      group.add
+      first = group.wait(timeout: 0.001)
+      Heddle.spin { group.done }
+      [first, group.wait(timeout: 60), group.count]
+    end
+
+    expect(answers).to eq([false, true, 0])
+  end
+
+  it "counts what fibers of several threads and plain threads do" do
+    done = Queue.new
+    group.add(20)
+    threads = Array.new(2) do
+      Thread.new do
+        Heddle.run do
+          5.times do
+            Heddle.spin do
+              sleep(0.001) && done.push(1) && group.done
+            end
+          end && sleep(0.01)
+        end
+      end
+    end
+    threads.concat(Array.new(10) { Thread.new { done.push(1) && group.done } })
+    waiters = [Thread.new { group.wait && done.size }, Thread.new { Heddle.run { group.wait && done.size } }]
+
+    expect(waiters.map(&:value)).to eq([20, 20])
+    threads.each(&:join)
+  end
+
+  it "refuses to be done more often than begun" do
+    expect { group.done }.to raise_error(ThreadError, /nothing is under way/)
+  end
+
+  it "forgets a waiter that is cancelled" do
+    value = Heddle.run do
+      group.add
+      Heddle.move_on_after(0.001) { group.wait }
+      group.done
+      group.wait
+    end
+
+    expect(value).to be(true)
+  end
+end

@@ -1,0 +1,122 @@
+# frozen_string_literal: true
+
+# Grows a tree of fibers that spin, await, cancel, terminate, raise and kill at random, and counts what became of each.
+class RandomTree
+  class Failure < StandardError; end
+
+  MOST_FIBERS = 60
+  DEEPEST = 5
+  FEWEST_STEPS = 4
+  MOST_STEPS = 12
+  MOMENT = 0.0005
+  STEPS = %i[await wait move_on cancel terminate finish disturb fail_sometimes].freeze
+
+  # How often each fiber has begun, and run its ensure, by its number.
+  attr_reader :begun, :ensured, :fibers
+  # The numbers of those that went on after their parent's end. Only who kills a parent, as Ruby does, makes such.
+  attr_reader :orphans
+
+  def initialize(random)
+    @random = random
+    @begun = Hash.new(0)
+    @ensured = Hash.new(0)
+    @fibers = []
+    @killed = {}
+    @orphans = []
+  end
+
+  # Spins a fiber that goes on at random.
+  def grow(depth = 0)
+    number = @fibers.size
+    parent = Fiber.current
+    fiber = Heddle.spin { live(number, depth, parent) }
+    @fibers << fiber
+    fiber
+  end
+
+  private
+
+  def live(number, depth, parent)
+    @begun[number] += 1
+    children = []
+    @random.rand(FEWEST_STEPS..MOST_STEPS).times { step(children, depth) }
+    number
+  ensure
+    @ensured[number] += 1
+    sleep(MOMENT) if @random.rand(4).zero?
+    @orphans << number unless parent.alive? || @killed[parent]
+  end
+
+  def step(children, depth)
+    return spin(children, depth) if @random.rand < 0.5
+
+    __send__(STEPS.sample(random: @random), children)
+  end
+
+  def spin(children, depth)
+    children << grow(depth + 1) if depth < DEEPEST && @fibers.size < MOST_FIBERS
+  end
+
+  def terminate(_children)
+    Heddle.terminate(@fibers.sample(random: @random))
+  end
+
+  def finish(children)
+    Heddle.shield { wait(children) }
+  end
+
+  def move_on(children)
+    Heddle.move_on_after(@random.rand * MOMENT) { wait_for_ever(children) }
+  end
+
+  def fail_sometimes(_children)
+    raise Failure if @random.rand(6).zero?
+  end
+
+  def await(children)
+    Heddle.await(*children.sample(2, random: @random)) if children.any?
+  rescue Failure
+    raise if @random.rand(3).zero?
+  end
+
+  def cancel(children)
+    Heddle.cancel_after(@random.rand * MOMENT, Failure) { wait_for_ever(children) }
+  rescue Failure
+    nil
+  end
+
+  def wait(_children)
+    case @random.rand(3)
+    when 0 then Heddle.snooze
+    when 1 then sleep(@random.rand * MOMENT)
+    when 2 then Queue.new.pop(timeout: @random.rand * MOMENT)
+    end
+  end
+
+  def wait_for_ever(children)
+    case @random.rand(5)
+    when 0 then sleep
+    when 1 then Queue.new.pop
+    when 2 then IO.pipe { |reader, _writer| reader.read(1) }
+    when 3 then Heddle.suspend
+    when 4 then Heddle.await(*children)
+    end
+  end
+
+  def kill(fiber)
+    @killed[fiber] = true
+    fiber.kill
+  end
+
+  # Strikes a fiber wherever it waits.
+  def disturb(_children)
+    fiber = @fibers.sample(random: @random)
+    return if fiber.equal?(Fiber.current) || Heddle.state(fiber) != :waiting
+
+    case @random.rand(3)
+    when 0 then Heddle.schedule(fiber, Failure.new)
+    when 1 then fiber.raise(Failure)
+    when 2 then kill(fiber)
+    end
+  end
+end
