@@ -81,6 +81,12 @@ module Heddle # :nodoc:
     ensure
       Scheduler.resumed(turn)
     end
+
+    # Switches to the fiber; see Ruby's documentation.
+    def transfer(...)
+      Scheduler.transferring
+      super
+    end
   end
 
   # A yielding fiber that has begun and not ended.

@@ -11,6 +11,7 @@ use magnus::{
 };
 
 use super::pulse::Pulse;
+use super::safe_points;
 use super::timerfd::TimerfdTicker;
 use crate::ruby::value::Held;
 use crate::ruby::{aside, error, fiber, fork, interrupts};
@@ -143,7 +144,7 @@ pub fn tick(ruby: &Ruby) {
     let now = Instant::now();
     let since = presence.since.get().unwrap_or(now);
     presence.since.set(Some(since));
-    if now.duration_since(since) < QUANTUM || interrupts::pending_beside_job(ruby) {
+    if now.duration_since(since) < QUANTUM || !safe_points::is_here() || interrupts::pending_beside_job(ruby) {
         return;
     }
     let yielded = if fiber::current_scheduler().is_some() {

@@ -18,7 +18,26 @@ pub fn caller() -> Option<Frame> {
     (count == WANTED as i32).then_some(Frame(frames[1]))
 }
 
+/// The frame in which Ruby is.
+pub fn innermost() -> Option<Frame> {
+    let (mut frame, mut line) = (0 as VALUE, 0);
+    // SAFETY: as in `caller`; one element is written to each.
+    let count = unsafe { rb_sys::rb_profile_frames(0, 1, &raw mut frame, &raw mut line) };
+    (count == 1).then_some(Frame(frame))
+}
+
 impl Frame {
+    /// Whether it is a method written in C.
+    pub fn is_native(self) -> bool {
+        /// What Ruby says is such a method's file.
+        const NATIVE: &str = "<cfunc>";
+        // SAFETY: the frame is still on Ruby's stack, as Ruby has not been called since; an exception stops at `protect`.
+        let path = protect(|| unsafe { rb_sys::rb_profile_frame_absolute_path(self.0) }).ok();
+        // SAFETY: a String or nil.
+        let path = path.and_then(|path| RString::from_value(unsafe { Value::from_raw(path) }));
+        path.is_some_and(|path| path.to_string().is_ok_and(|path| path == NATIVE))
+    }
+
     /// A number for the method. After a garbage collection it may mean another one.
     pub fn id(self) -> u64 {
         self.0

@@ -2,7 +2,7 @@
 
 use magnus::{Error, Ruby, Value, prelude::*};
 
-use super::value::Held;
+use super::value::{Held, is_hidden};
 
 /// The thread that is running.
 pub fn current() -> Held {
@@ -26,7 +26,7 @@ pub fn raise_into(thread: Held, exception: magnus::Value) -> Result<(), Error> {
 
 /// Whether `value` is a thread that has not ended.
 pub fn is_running(ruby: &Ruby, value: Value) -> Result<bool, Error> {
-    if value.is_kind_of(ruby.class_thread()) { value.funcall("alive?", ()) } else { Ok(false) }
+    if !is_hidden(value) && value.is_kind_of(ruby.class_thread()) { value.funcall("alive?", ()) } else { Ok(false) }
 }
 
 /// Whether the current thread is the one that runs signal handlers.

@@ -47,6 +47,14 @@ pub fn same(one: Value, other: Value) -> bool {
     one.as_raw() == other.as_raw()
 }
 
+/// Whether Ruby keeps the object to itself: then it has no class, and no method may be called on it. Hooks get to see
+/// such as blockers, when a fiber waits for another one's `require`.
+pub fn is_hidden(value: Value) -> bool {
+    let raw = value.as_raw();
+    // SAFETY: what is no special constant is an object, which begins with an RBasic.
+    !rb_sys::SPECIAL_CONST_P(raw) && unsafe { (*(raw as *const rb_sys::RBasic)).klass } == 0
+}
+
 /// What `Kernel#to_s` says of any object: its class and address.
 pub fn any_to_s(value: Value) -> Result<Value, Error> {
     // SAFETY: called with the GVL on a valid object; what it raises stops at `protect`.

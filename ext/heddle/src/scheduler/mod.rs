@@ -214,13 +214,14 @@ impl Scheduler {
     fn take_in(&self, current: Held, blocking: bool, yielding: bool) -> FiberKey {
         let mut turns = self.turns.borrow_mut();
         let holder = turns.running().map(|(_, holder)| holder).filter(|holder| turns.has_turn(*holder));
-        let inherited = holder
-            .and_then(|holder| turns.fibers.get(holder))
-            .map(|record| record.preemptible && !record.is_shielded());
+        let resumer = holder.and_then(|holder| turns.fibers.get(holder));
+        let shielded = resumer.is_some_and(|record| record.is_shielded());
+        let inherited = resumer.map(|record| record.preemptible);
         let key = turns.fibers.insert(current, false, blocking, None);
         if let Some(record) = turns.fibers.get_mut(key) {
             record.resumed_by = holder;
-            record.preemptible = yielding || inherited.unwrap_or(self.options.borrow().preempt == Preempt::All);
+            let wanted = yielding || inherited.unwrap_or(self.options.borrow().preempt == Preempt::All);
+            record.preemptible = wanted && !shielded;
         }
         key
     }

@@ -13,6 +13,7 @@ use super::fibers::{Delivery, FiberKey, Scope};
 use super::options::Preempt;
 use super::wait::Wait;
 use crate::preempt::guests;
+use crate::preempt::safe_points;
 use crate::preempt::ticker::{Ticker, TickerChoice};
 use crate::ruby::value::Held;
 use crate::ruby::{aside, error, fiber, interrupts, thread};
@@ -116,7 +117,10 @@ impl Scheduler {
             {
                 self.turns.borrow_mut().deliver(holder, delivery);
             }
-        } else if self.turns.borrow_mut().must_make_way(Instant::now()) && !interrupts::pending_beside_job(ruby) {
+        } else if self.turns.borrow_mut().must_make_way(Instant::now())
+            && safe_points::is_here()
+            && !interrupts::pending_beside_job(ruby)
+        {
             self.make_way(ruby, current);
         }
     }
@@ -126,11 +130,13 @@ impl Scheduler {
     fn preemptible_holder(&self, current: Held) -> Option<Option<FiberKey>> {
         let preempt = self.options.borrow().preempt;
         let turns = self.turns.borrow();
-        let holder = turns.running();
-        let record = holder.and_then(|(_, key)| turns.fibers.get(key));
+        // What another has resumed, and the books do not know, is preempted as that one is.
+        let holder = turns.fibers.find(current).or_else(|| turns.running().map(|(_, key)| key));
+        let record = holder.and_then(|key| turns.fibers.get(key));
         let blocking = fiber::current_scheduler().is_none();
         let preemptible = match record {
             Some(record) if record.preemptible => true,
+            Some(record) if record.fiber == current => false,
             _ if blocking => false,
             _ => preempt == Preempt::All || (preempt.takes_yielding() && guests::presence_of(current).is_some()),
         };
@@ -143,7 +149,7 @@ impl Scheduler {
             return None;
         }
         let shielded = blocking || record.is_some_and(|record| record.is_shielded());
-        (!shielded).then(|| holder.map(|(_, key)| key))
+        (!shielded).then_some(holder)
     }
 
     /// The fiber that runs gives up its turn until it comes again.

@@ -14,6 +14,7 @@ pub fn define(class: RClass) -> Result<(), Error> {
     class.define_method("ticker", method!(ticker, 0))?;
     class.define_method("preemptions", method!(preemptions, 0))?;
     class.define_singleton_method("resuming", function!(resuming, 1))?;
+    class.define_singleton_method("transferring", function!(transferring, 0))?;
     class.define_singleton_method("resumed", function!(resumed, 1))?;
     class.define_singleton_method("forked", function!(forked, 0))
 }
@@ -37,6 +38,10 @@ fn resuming(ruby: &Ruby, target: Value) -> Result<Option<u64>, Error> {
     let target = Held::new(target);
     let found = scheduler.turns.borrow().fibers.find(target);
     let key = match found {
+        // It waits, so Ruby will refuse to resume it.
+        Some(key) if scheduler.turns.borrow().fibers.get(key).is_some_and(|record| record.is_parked()) => {
+            return Ok(None);
+        }
         Some(key) => key,
         None => scheduler.take_in(target, fiber::is_blocking(target)?, true),
     };
@@ -47,6 +52,14 @@ fn resuming(ruby: &Ruby, target: Value) -> Result<Option<u64>, Error> {
     }
     turns.take_turn(key);
     Ok(Some(key.to_number()))
+}
+
+/// A yielding fiber is about to be switched to by `transfer`.
+fn transferring(ruby: &Ruby) -> Result<(), Error> {
+    match Obj::<Scheduler>::try_convert(fiber::scheduler()) {
+        Ok(scheduler) if scheduler.owner.get() == Some(thread::current()) => scheduler.expect_ticks(ruby),
+        _ => Ok(()),
+    }
 }
 
 /// It has yielded, or ended.
