@@ -38,7 +38,7 @@ RSpec.describe "Signals and the tree of fibers" do
 
       it "has the exit status that shells expect" do
         output, = run_ruby(<<~RUBY)
-          program = 'require "heddle"; Heddle.run { Heddle.spin { sleep }; puts; $stdout.flush; sleep }'
+          program = 'require "heddle"; Heddle.run { Heddle.spin { sleep }; $stdout.syswrite("\n"); sleep }'
           reader, writer = IO.pipe
           pid = spawn("sh", "-c", '"$0" "$@"; echo $?', #{RbConfig.ruby.inspect}, *$:.flat_map { |d| ["-I", d] }, "-e",
                       program, out: writer, err: File::NULL, pgroup: true)
