@@ -38,5 +38,5 @@ pub fn is_main() -> bool {
 /// Whether `value` is a Mutex.
 pub fn is_mutex(ruby: &Ruby, value: Value) -> Result<bool, Error> {
     let class: magnus::RClass = ruby.class_thread().const_get("Mutex")?;
-    Ok(value.is_kind_of(class))
+    Ok(!is_hidden(value) && value.is_kind_of(class))
 }
