@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# What bin/demo shows, in about five seconds: many slow requests that take as long as one, a thousand connections that
-# cost next to nothing, ten thousand timers. All of it is measured while you watch, on real sockets of this machine.
+# What bin/demo shows, in about ten seconds: many slow requests that take as long as one, a thousand connections that
+# cost next to nothing, ten thousand timers, and fibers that compute and stop nobody. All of it is measured while you
+# watch, on real sockets of this machine.
 #
 #   ruby -Ilib examples/demo.rb
 
@@ -9,6 +10,9 @@ require "etc"
 require "heddle"
 require "net/http"
 require "socket"
+require_relative "demo/board"
+require_relative "demo/computing"
+require_relative "demo/servers"
 
 REQUESTS = 100
 REALLY_ONE_AFTER_ANOTHER = 3
@@ -16,87 +20,6 @@ DELAY = 0.5
 CONNECTIONS = 1_000
 ROUND_TRIPS = 500
 TIMERS = 10_000
-
-# rubocop:disable Style/OneClassPerFile -- it is read from top to bottom
-
-# Servers in a process of their own, so that they don't share in what is measured.
-class Servers
-  attr_reader :http, :echo
-
-  def initialize
-    @listeners = Array.new(2) { TCPServer.new("127.0.0.1", 0) }
-    @http, @echo = @listeners.map { |listener| listener.addr[1] }
-    lifeline, @writer = IO.pipe
-    @pid = fork { run(lifeline) }
-    [lifeline, *@listeners].each(&:close)
-  end
-
-  def stop
-    @writer.close
-    Process.wait(@pid)
-  end
-
-  private
-
-  def run(lifeline)
-    # Ctrl-C is for the parent. When that is gone, however it went, the pipe ends.
-    trap(:INT, "IGNORE")
-    @writer.close
-    Heddle.run do
-      Fiber.schedule { accept(@listeners[0]) { |client| answer_slowly(client) } }
-      Fiber.schedule { accept(@listeners[1]) { |client| echo_lines(client) } }
-      lifeline.read
-      exit!(true)
-    end
-  end
-
-  def accept(listener)
-    loop do
-      client = listener.accept
-      Fiber.schedule do
-        yield client
-      ensure
-        client.close
-      end
-    end
-  end
-
-  def answer_slowly(client)
-    nil until client.gets.chomp.empty?
-    sleep DELAY
-    client.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
-  end
-
-  def echo_lines(client)
-    while (line = client.gets)
-      client.write(line)
-    end
-  end
-end
-
-# Prints a table, in colours if somebody is looking.
-class Board
-  BAR = 40
-
-  def title(text)
-    puts "", style(1, text)
-  end
-
-  def row(name, value, remark = nil)
-    puts "  #{name.ljust(22)} #{style(36, value.rjust(9))}  #{style(2, remark.to_s)}".rstrip
-  end
-
-  def seconds(name, seconds, longest, remark = nil)
-    bar = "#" * (BAR * seconds / longest).ceil
-    row(name, format("%.2f s", seconds), [bar, remark].compact.join("  "))
-  end
-
-  private
-
-  def style(code, text)
-    $stdout.tty? && !text.empty? ? "\e[#{code}m#{text}\e[0m" : text
-  end
-end
 
 class Demo
   def initialize(servers, board)
@@ -109,6 +32,7 @@ class Demo
     requests
     connections
     timers
+    Computing.new(@board).run
   end
 
   private
@@ -214,12 +138,10 @@ class Demo
   end
 end
 
-# rubocop:enable Style/OneClassPerFile
-
 backend = Heddle.run { Fiber.scheduler.backend }
 puts "Heddle #{Heddle::VERSION} on Ruby #{RUBY_VERSION}, backend #{backend}, #{Etc.nprocessors} cores"
 
-servers = Servers.new
+servers = Servers.new(DELAY)
 begin
   Demo.new(servers, Board.new).run
 rescue Interrupt

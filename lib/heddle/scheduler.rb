@@ -15,31 +15,74 @@ module Heddle
   # can go on. The idea is Polyphony's. A fiber may do a limited number of operations that succeed at once; then the
   # others have a turn. The idea is tokio's cooperative budget.
   #
+  # Fibers that compute are preempted, if they are {YieldingFiber}s or `preempt: :all` is given: a ticker makes the
+  # thread look, every `tick`, whether somebody else is due. Whoever was woken goes before those that were preempted.
+  # Those have their turn after one `quantum` at the latest, and share the CPU a `quantum` at a time.
+  #
   # A scheduler belongs to the thread that calls its first hook. Other threads may call {#unblock}, {#fiber_interrupt},
-  # {#inspect} and {#backend} only; the hooks that wait raise FiberError there.
+  # {#inspect}, {#backend}, {#ticker} and {#preemptions} only; the hooks that wait raise FiberError there.
   #
   # All durations are in seconds: Integer, Float or Rational, whatever `Kernel#sleep` takes. What that refuses raises
   # here, too (ArgumentError, RangeError, TypeError).
   class Scheduler
-    # @!method initialize(backend: :auto, workers: 4)
-    #   Sets up the backend. The variable `HEDDLE_BACKEND` (`auto`, `io_uring`, `poll`) overrides `backend:`.
+    # @!method initialize(**options)
+    #   Sets up the backend. The variable `HEDDLE_BACKEND` (`auto`, `io_uring`, `poll`) overrides `backend:`. A nil
+    #   stands for an option's default.
     #
-    #   @param backend [:auto, :io_uring, :poll, nil] `:auto` (or nil) takes io_uring if it can be had, else poll
-    #   @param workers [Integer, nil] at most so many native threads (1 to 1024) look up host names and, with poll, read
-    #     and write regular files; nil stands for 4, which is libuv's number
+    #   The ticker is made when the first fiber that may be preempted begins, and not before. A signal that somebody
+    #   uses is refused then: with `ticker: :signal`, `YieldingFiber.schedule` raises ArgumentError, and so does
+    #   `Fiber.schedule` with `preempt: :all`. The signal is given back when the scheduler is closed, or as soon as the
+    #   program sets a handler for it; the ticker goes on as `:timerfd` then.
+    #
+    #   @param options [Hash]
+    #   @option options [:auto, :io_uring, :poll] :backend (:auto) `:auto` takes io_uring if it can be had, else poll
+    #   @option options [Integer] :workers (4) at most so many native threads (1 to 1024) look up host names and, with
+    #     poll, read and write regular files; the default is libuv's number
+    #   @option options [:yielding, :all, :none] :preempt (:yielding) which fibers are preempted: {YieldingFiber}s, all
+    #     non-blocking ones, or none at all. What they resume, Enumerators for example, is preempted with them.
+    #   @option options [Numeric] :quantum (0.01) seconds (0.0001 to 60) for which a fiber may compute while others that
+    #     were preempted want to; nobody who was woken waits for it
+    #   @option options [Numeric] :tick (0.001) seconds (0.0001 to the quantum) from one look whether somebody is due to
+    #     the next. It decides how late those are who wait beside one that computes. The default is never longer than
+    #     the quantum.
+    #   @option options [:auto, :signal, :timerfd] :ticker (:auto) what makes the thread look: a timer that sends it a
+    #     signal, or a native thread with a timerfd, which interrupts no system call. `:auto` takes the signal, unless
+    #     somebody has a handler for it or `RUBY_MN_THREADS` is set.
+    #   @option options [String, Symbol, Integer] :signal ("USR2") the signal that a ticker may take, with `SIG` or
+    #     without
     #   @raise [BackendUnavailable] if `:io_uring` is asked for and cannot be had
-    #   @raise [ArgumentError] for an option, or a `HEDDLE_BACKEND`, that is none of these
+    #   @raise [ArgumentError] for an option, or a `HEDDLE_BACKEND`, that is none of these; for a `signal:` that does
+    #     not exist, or that Ruby or the system needs
     #   @raise [SystemCallError] if the system has no descriptors left
     #   @example For the rest of this thread
     #     Fiber.set_scheduler(Heddle::Scheduler.new)
     #     Fiber.schedule { sleep 1 }
     #   @example epoll, or kqueue where there is no epoll
     #     Fiber.set_scheduler(Heddle::Scheduler.new(backend: :poll, workers: 8))
+    #   @example No fiber keeps the others waiting, and no signal is taken
+    #     Fiber.set_scheduler(Heddle::Scheduler.new(preempt: :all, ticker: :timerfd))
 
     # @!method backend
     #   @return [:io_uring, :poll] the backend that was taken
     #   @example
     #     Heddle.run { Fiber.scheduler.backend } # => :io_uring
+
+    # @!method ticker
+    #   @return [:signal, :timerfd, nil] the ticker that was taken; nil if no fiber that may be preempted has begun yet
+    #   @example
+    #     Heddle.run do
+    #       YieldingFiber.schedule { cpu_work }
+    #       Fiber.scheduler.ticker
+    #     end # => :signal
+
+    # @!method preemptions
+    #   @return [Integer] how often a fiber has lost its turn because it computed
+    #   @example
+    #     Heddle.run do
+    #       YieldingFiber.schedule { fib(30) }
+    #       sleep 0.01
+    #       Fiber.scheduler.preemptions
+    #     end # => 2
 
     # @!method inspect
     #   Tells how many fibers could go on, and how many wait, for what. Works on any thread.

@@ -69,7 +69,8 @@ module Heddle # :nodoc:
     # @yield [*arguments] what is to be run, with the arguments of the first `resume`
     # @raise [ArgumentError] without a block
     def initialize(**options, &block)
-      raise ArgumentError, "tried to create a fiber without a block" unless block
+      # A fiber's own `raise` is another method.
+      ::Kernel.raise ArgumentError, "tried to create a fiber without a block" unless block
 
       super { |*arguments| Presence.during { block.call(*arguments) } }
     end

@@ -81,8 +81,9 @@ RSpec.describe "Closing an IO that a fiber waits for" do
         skip "Ruby 4.0 tells nobody of it" if name == "IO.select" && RUBY_VERSION >= "4.0"
         outcomes = Queue.new
         with_io(kind) do |io|
-          thread = scheduled_thread { waiting_fiber(outcomes, io, wait) }
-          until_asleep(thread)
+          waits = false
+          thread = scheduled_thread { waiting_fiber(outcomes, io, wait).then { waits = true } }
+          Thread.pass until waits && thread.stop?
           io.close
           thread.join
         end

@@ -141,4 +141,32 @@ RSpec.describe "the programs in examples/" do
       end
     end
   end
+
+  describe "preemption" do
+    it "lets two sleepers and a web server go on beside fibers that compute" do
+      run_example("preemption", "1.5") do |_, output, process|
+        rows = output.readlines(chomp: true).to_h do |line|
+          [line[/\A *(.*?)  +/, 1], line.scan(/(\d+(?:\.\d+)?)(?: m?s)?(?=  |\z)/).flatten.map { |each| Float(each) }]
+        end
+        expect(process.value).to be_success
+        computed_alone = rows.find { |name, _| name&.match?(/\Afib\(\d+\) took/) }.last.first
+        expect(rows["a sleep of 1 s took"]).to match([be >= computed_alone, be >= 1])
+        expect(rows["answers meanwhile"].reduce(:<)).to be(true)
+      end
+    end
+
+    it "answers /hello while it computes /fib, and ends with Ctrl-C" do
+      run_example("preemption", "--serve", "0") do |_, output, process|
+        port = read_port(output)
+        get = ->(path) { Net::HTTP.get(URI("http://127.0.0.1:#{port}#{path}")) }
+        TCPSocket.open("127.0.0.1", port) do |computing|
+          computing.write("GET /fib HTTP/1.1\r\n\r\n")
+          expect(get.call("/hello")).to eq("hello\n")
+          expect(computing.wait_readable(0)).to be_nil
+          expect(computing.read).to match(/fib\(\d+\) = \d+\n\z/)
+        end
+        expect(interrupt(output, process)).to eq("Bye.\n")
+      end
+    end
+  end
 end
