@@ -1,5 +1,6 @@
 //! The ticker that needs no signal: a native thread that reads a timerfd.
 
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -86,6 +87,8 @@ impl TimerfdTicker {
     /// In a forked child, where the thread does not exist.
     pub fn abandon(mut self) {
         drop(self.thread.take());
+        // SAFETY: the thread's reference, which is never dropped here, would keep the descriptor open; nobody uses it.
+        unsafe { libc::close(self.shared.timer.as_fd().as_raw_fd()) };
     }
 }
 

@@ -7,17 +7,18 @@ use std::os::raw::c_void;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use magnus::rb_sys::protect;
-use magnus::{Error, Ruby, Value};
+use magnus::{Error, RArray, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
 
 use super::nogvl::without_gvl;
-use super::thread;
 use super::value::Held;
+use super::{error, interrupts, thread};
 
 /// What the thread is to do.
 struct Errand {
     target: Held,
-    exception: Held,
+    /// An Array of exceptions.
+    exceptions: Held,
     progress: Mutex<Progress>,
     over: Condvar,
 }
@@ -46,11 +47,12 @@ impl Errand {
 /// Has `exception` raised at the current thread as soon as the postponed job that runs is over.
 ///
 /// # Errors
-/// No thread is to be had, or something else is about to be raised at this one. The exception will not be raised then.
+/// No thread is to be had. The exception will not be raised then.
 pub fn raise_after_job(ruby: &Ruby, exception: Value) -> Result<(), Error> {
+    let exceptions = ruby.ary_new_from_values(&[exception]);
     let errand = Arc::new(Errand {
         target: thread::current(),
-        exception: Held::new(exception),
+        exceptions: Held::new(exceptions.as_value()),
         progress: Mutex::new(Progress::Open),
         over: Condvar::new(),
     });
@@ -62,13 +64,23 @@ pub fn raise_after_job(ruby: &Ruby, exception: Value) -> Result<(), Error> {
         drop(unsafe { Arc::from_raw(passed.cast::<Errand>()) });
         return Err(error);
     }
-    // `exception` stays on this stack, and thereby alive, until the errand is over.
-    let waited = without_gvl(|| errand.wait(), &|| {});
-    let mut progress = errand.progress();
-    if waited.is_none() && *progress == Progress::Open {
-        *progress = Progress::Withdrawn;
-        return Err(super::error::fiber_error(ruby, "the thread is interrupted already"));
+    // Ruby does not let go of the GVL while an interrupt is pending, be it the end of the thread's time slice.
+    while without_gvl(|| errand.wait(), &|| {}).is_none() && *errand.progress() == Progress::Open {
+        if let Err(raised) = interrupts::check() {
+            // Somebody else has raised at this thread. In here it would be swallowed, so it goes the same way.
+            let other = error::exception_of(ruby, &raised);
+            let added = match other {
+                Some(other) => exceptions.push(other),
+                None => error::stop_class(ruby).and_then(|stop| exceptions.push(stop)),
+            };
+            if let Err(error) = added {
+                *errand.progress() = Progress::Withdrawn;
+                return Err(error);
+            }
+        }
     }
+    // The array has to be on this stack until now: that is where the collector finds it.
+    std::hint::black_box(exceptions);
     Ok(())
 }
 
@@ -76,8 +88,12 @@ unsafe extern "C" fn run(errand: *mut c_void) -> VALUE {
     // SAFETY: `raise_after_job` passed it, for this thread to take.
     let errand = unsafe { Arc::from_raw(errand.cast::<Errand>().cast_const()) };
     if *errand.progress() == Progress::Open {
-        // A thread that has ended meanwhile is beyond raising.
-        let _ = thread::raise_into(errand.target, errand.exception.get());
+        if let Some(exceptions) = RArray::from_value(errand.exceptions.get()) {
+            for exception in exceptions {
+                // A thread that has ended meanwhile is beyond raising.
+                let _ = thread::raise_into(errand.target, exception);
+            }
+        }
         *errand.progress() = Progress::Done;
         errand.over.notify_all();
     }

@@ -173,12 +173,25 @@ impl Scheduler {
             Some(delivery) => Err(delivery.to_error()),
             None => parked,
         };
-        if let Err(raised) = raised
-            && self.raise_here(ruby, current, &raised).is_err()
-            && let Some(exception) = error::exception_of(ruby, &raised)
-        {
-            let delivery = Delivery { exception: Held::new(exception), message: None, scope: Scope::Fiber };
-            self.turns.borrow_mut().deliver(key, delivery);
+        // A fiber that is not ours is in the books until here.
+        drop(visit);
+        if let Err(raised) = raised {
+            self.raise_or_keep(ruby, current, &raised);
+        }
+    }
+
+    /// Like [`Scheduler::raise_here`]; what cannot be raised now is due in the fiber's next hook.
+    fn raise_or_keep(&self, ruby: &Ruby, current: Held, raised: &Error) {
+        if self.raise_here(ruby, current, raised).is_ok() {
+            return;
+        }
+        let stop = || error::stop_class(ruby).ok().map(|stop| stop.as_value());
+        let Some(exception) = error::exception_of(ruby, raised).or_else(stop) else { return };
+        let delivery = Delivery { exception: Held::new(exception), message: None, scope: Scope::Fiber };
+        let mut turns = self.turns.borrow_mut();
+        match turns.fibers.find(current).or_else(|| turns.running().map(|(_, holder)| holder)) {
+            Some(key) => turns.deliver(key, delivery),
+            None => turns.add_stray(current, delivery),
         }
     }
 

@@ -196,7 +196,7 @@ impl Turns {
         if record.state() == State::Running && running != Some(key) {
             // It has resumed another fiber, or left in a way of its own. Only `Fiber#raise` finds the right place.
             let fiber = record.fiber;
-            self.strays.push((fiber, delivery));
+            self.add_stray(fiber, delivery);
         } else {
             record.deliveries.push(delivery);
             if record.state() == State::Runnable && record.wait == Wait::Preempted {
@@ -301,6 +301,11 @@ impl Turns {
         let record = self.fibers.get_mut(key)?;
         record.waits = record.waits.wrapping_add(1);
         Some(std::mem::replace(&mut record.wait, wait))
+    }
+
+    /// An exception for a fiber that is suspended, but not by us.
+    pub fn add_stray(&mut self, fiber: Held, delivery: Delivery) {
+        self.strays.push((fiber, delivery));
     }
 
     /// The next exception for a fiber that is suspended, but not by us.

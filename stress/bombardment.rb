@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+require_relative "computing"
+require_relative "ledger"
+
+# A thread whose fibers compute and wait, and at which another thread raises: each exception must arrive once, in one of
+# the fibers or in the root.
+class Bombardment
+  FIBERS = 4
+  # Seconds in which an exception must arrive.
+  LIMIT = 10
+
+  attr_reader :complaints
+
+  def initialize(shots:, ticker:)
+    @shots = shots
+    @ticker = ticker
+    @hits = Thread::Queue.new
+    @ready = Thread::Queue.new
+    @over = false
+    @complaints = []
+  end
+
+  def run
+    target = Thread.new { live }
+    target.report_on_exception = false
+    FIBERS.times { @ready.pop }
+    @shots.times { |shot| shoot(target, shot) }
+    @over = true
+    target.join
+    @complaints << "Thread#raise: #{@hits.size} arrived too often" unless @hits.empty?
+  end
+
+  private
+
+  def shoot(target, shot)
+    target.raise(Ledger::Poke, shot.to_s)
+    hit = @hits.pop(timeout: LIMIT)
+    @complaints << "Thread#raise: #{hit.inspect} arrived instead of #{shot}" unless hit == shot
+  end
+
+  def live
+    Fiber.set_scheduler(Heddle::Scheduler.new(preempt: :all, ticker: @ticker))
+    FIBERS.times { |index| Fiber.schedule { stand(index) } }
+    catch_hits { Thread.pass until @over }
+  end
+
+  def stand(index)
+    @ready << index
+    catch_hits do
+      until @over
+        Computing.fibonacci(8)
+        sleep 0.0002 if index.zero?
+      end
+    end
+  end
+
+  def catch_hits
+    yield
+  rescue Ledger::Poke => e
+    @hits << e.message.to_i
+    retry
+  end
+end

@@ -1,0 +1,109 @@
+# frozen_string_literal: true
+
+# Mixes everything that a preemption could break, at random, and checks that every fiber came to the end that it should,
+# that each `ensure` ran once, and that the sums are right.
+#
+#   ruby -Ilib stress/preemption.rb          # a minute
+#   SEED=7 SECONDS=10 ruby -Ilib stress/preemption.rb
+#   SEED=7 ROUNDS=2 SIZE=20 ruby -Ilib stress/preemption.rb
+#
+# PREEMPT=yielding|all and TICKER=signal|timerfd take the choice out of chance's hands; THREADS says how many have a
+# scheduler, SIZE how much goes on in each, SHOTS how often Thread#raise hits one. HEDDLE_BACKEND chooses the backend.
+
+require "English"
+require "heddle"
+require_relative "bombardment"
+require_relative "world"
+
+# The whole program.
+class Stress
+  SECONDS = 60
+  # Of one round; who takes longer hangs.
+  LIMIT = 30
+
+  def initialize(environment)
+    @seed = Integer(environment.fetch("SEED") { Random.new_seed % (1 << 32) })
+    @rounds = environment["ROUNDS"]&.to_i
+    @seconds = Float(environment.fetch("SECONDS", SECONDS))
+    @threads = Integer(environment.fetch("THREADS", 3))
+    @size = Integer(environment.fetch("SIZE", 30))
+    @shots = Integer(environment.fetch("SHOTS", 20))
+    @preempt = environment["PREEMPT"]&.to_sym
+    @ticker = environment["TICKER"]&.to_sym
+    @random = Random.new(@seed)
+    @counts = Hash.new(0)
+  end
+
+  def succeeds?
+    puts "SEED=#{@seed}"
+    $stdout.flush
+    trap("USR1") { @counts[:traps] += 1 }
+    finish = now + @seconds
+    round = 0
+    while @rounds ? round < @rounds : now < finish
+      return false unless round_is_clean?(round += 1)
+    end
+    puts "#{round} rounds: #{@counts.sort.map { |kind, count| "#{kind} #{count}" }.join(", ")}"
+    true
+  end
+
+  private
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  def round_is_clean?(round)
+    watch = Thread.new { give_up(round) unless sleep(LIMIT) < LIMIT }
+    complaints = play
+    watch.wakeup
+    watch.join
+    return true if complaints.empty?
+
+    report(round, complaints)
+    false
+  end
+
+  # Plays a round; the last of its worlds is the main thread's.
+  def play
+    shared = World::Shared.new
+    @worlds = Array.new(@threads) { world(shared) }
+    bombardment = Bombardment.new(shots: @shots, ticker:)
+    threads = [*@worlds[..-2], bombardment].map { |player| Thread.new { player.run } }
+    Process.kill(:USR1, Process.pid)
+    @worlds.last.run
+    threads.each(&:join)
+    count
+    @worlds.flat_map { |world| world.ledger.complaints } + bombardment.complaints + shared_complaints(shared)
+  end
+
+  def count
+    @worlds.each { |world| @counts.merge!(world.ledger.counts) { |_, one, other| one + other } }
+  end
+
+  def world(shared)
+    World.new(@random.rand(1 << 32), shared, size: @size, preempt: @preempt, ticker:)
+  end
+
+  def ticker
+    @ticker || %i[signal timerfd].sample(random: @random)
+  end
+
+  def shared_complaints(shared)
+    fibers = @worlds.sum { |world| world.ledger.entries.count { |entry| entry.kind == :shared } }
+    expected = fibers * Waiting::ADDITIONS
+    shared.total == expected ? [] : ["shared: #{shared.total} instead of #{expected}"]
+  end
+
+  def report(round, complaints)
+    warn "round #{round} of SEED=#{@seed} went wrong:", *complaints.map { |complaint| "  #{complaint}" }
+  end
+
+  # Nobody can be trusted to unwind.
+  def give_up(round)
+    left = @worlds.flat_map { |world| world.ledger.entries.select { |entry| entry.fiber.nil? || entry.fiber.alive? } }
+    report(round, ["not over after #{LIMIT} s", *left.map { |entry| "left: #{entry.kind} #{entry.fiber.inspect}" }])
+    Thread.list.each { |thread| warn thread.inspect, *thread.backtrace }
+    exit!(1)
+  end
+end
+
+exit(Stress.new(ENV).succeeds?)
