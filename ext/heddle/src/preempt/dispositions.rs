@@ -131,6 +131,7 @@ pub fn trapping(ruby: &Ruby, signal: Value) -> Result<(), Error> {
     let Ok(number) = parse(ruby, signal) else { return Ok(()) };
     if signal::is_taken(number) {
         registry::each(|scheduler| scheduler.give_up_signal(ruby, number))?;
+        signal::give_back_inherited(number);
     }
     Ok(())
 }

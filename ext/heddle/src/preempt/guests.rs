@@ -10,6 +10,7 @@ use magnus::{
     DataTypeFunctions, Error, Module, Object, RModule, Ruby, TryConvert, TypedData, Value, function, method, prelude::*,
 };
 
+use super::pace;
 use super::pulse::Pulse;
 use super::safe_points;
 use super::timerfd::TimerfdTicker;
@@ -147,6 +148,7 @@ pub fn tick(ruby: &Ruby) {
     if now.duration_since(since) < QUANTUM || !safe_points::is_here() || interrupts::pending_beside_job(ruby) {
         return;
     }
+    pace::end();
     let yielded = if fiber::current_scheduler().is_some() {
         give_way(current)
     } else {

@@ -4,14 +4,25 @@ use magnus::Ruby;
 use magnus::typed_data::Obj;
 use magnus::{TryConvert, prelude::*};
 
-use super::guests;
+use super::{guests, pace};
 use crate::ruby::{fiber, postponed_job};
 use crate::scheduler::Scheduler;
 
 struct Tick;
 
+/// The job is over when this is dropped.
+struct Over;
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        pace::end();
+    }
+}
+
 impl postponed_job::Job for Tick {
     fn run(ruby: &Ruby) {
+        let _over = Over;
+        pace::begin();
         let scheduler = fiber::scheduler();
         if scheduler.is_nil() {
             return guests::tick(ruby);

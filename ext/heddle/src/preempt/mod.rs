@@ -4,7 +4,7 @@
 //!   [`pulse`] is whether it does, [`dispositions`] which signals it may take.
 //! * A tick asks Ruby to run the [`job`] at its next safe point. That looks whether somebody else is due, and if so hands
 //!   on the turn, right from there: see `scheduler/preempting.rs`, and `run_queue.rs` of the core for who goes next.
-//!   Not everywhere, though: see [`safe_points`].
+//!   Not everywhere, though (see [`safe_points`]), and not all the time ([`pace`]).
 //! * [`guests`] are yielding fibers on threads that have another scheduler, or none.
 //!
 //! It goes beyond timers whose trap handler calls `Fiber.yield`: it works on any thread, takes
@@ -13,6 +13,7 @@
 pub mod dispositions;
 pub mod guests;
 mod job;
+pub mod pace;
 mod pulse;
 pub mod safe_points;
 mod signal;

@@ -9,6 +9,7 @@ use heddle_core::Error;
 use libc::{c_int, c_void, sigaction, siginfo_t};
 use nix::errno::Errno;
 
+use super::pace;
 use super::pulse::Pulse;
 use crate::ruby::{fork, postponed_job};
 
@@ -183,16 +184,30 @@ impl Disposition {
     }
 }
 
-/// Whether some ticker ticks with the signal.
+/// Whether the handler is ours: some ticker ticks with the signal, or did so in the parent of this process.
 pub fn is_taken(signal: c_int) -> bool {
-    taken().iter().any(|entry| entry.signal == signal && entry.generation == fork::generation())
+    taken().iter().any(|entry| entry.signal == signal)
+}
+
+/// Puts back what the signal was for, if only tickers of the parent of this process have used it.
+pub fn give_back_inherited(signal: c_int) {
+    let inherited = taken().iter().any(|entry| entry.signal == signal && entry.generation != fork::generation());
+    if inherited {
+        // Whichever number of users there was, they are gone.
+        taken().iter_mut().filter(|entry| entry.signal == signal).for_each(|entry| entry.users = 0);
+        give_back(signal);
+    }
 }
 
 extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let errno = Errno::last_raw();
     // SAFETY: the kernel passes information on the signal, as the handler was installed with SA_SIGINFO.
     match unsafe { pulse_of(info) } {
-        Some(pulse) if pulse.tick() => postponed_job::trigger(),
+        Some(pulse) if pulse.tick() => {
+            if !pace::is_quiet() {
+                postponed_job::trigger();
+            }
+        }
         Some(pulse) => {
             let _ = set_timer(pulse, Duration::ZERO);
         }

@@ -10,6 +10,7 @@ use heddle_core::Error;
 use heddle_core::signals::SignalsBlocked;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
+use super::pace;
 use super::pulse::Pulse;
 use crate::ruby::postponed_job;
 
@@ -49,7 +50,9 @@ impl Shared {
 
     fn tick(&self) {
         if !self.stopped.load(Ordering::Acquire) && self.pulse.tick() {
-            postponed_job::trigger();
+            if !pace::is_quiet() {
+                postponed_job::trigger();
+            }
             let _ = self.set(self.period);
         }
     }

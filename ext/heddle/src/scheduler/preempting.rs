@@ -13,6 +13,7 @@ use super::fibers::{Delivery, FiberKey, Scope};
 use super::options::Preempt;
 use super::wait::Wait;
 use crate::preempt::guests;
+use crate::preempt::pace;
 use crate::preempt::safe_points;
 use crate::preempt::ticker::{Ticker, TickerChoice};
 use crate::ruby::value::Held;
@@ -163,6 +164,7 @@ impl Scheduler {
             turns.enqueue_preempted(key, Instant::now());
             outer
         };
+        pace::end();
         let parked = self.park(ruby, key);
         let delivery = {
             let mut turns = self.turns.borrow_mut();

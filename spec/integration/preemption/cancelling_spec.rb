@@ -1,0 +1,324 @@
+# frozen_string_literal: true
+
+RSpec.describe "A fiber that computes" do
+  let(:stop) { Class.new(StandardError) }
+
+  # Runs for ever, and notes what happens to it.
+  def hog(events)
+    events << :begun
+    loop { Integer.sqrt(events.size) }
+  rescue StandardError => e
+    events << e.class
+    raise
+  ensure
+    events << :ensured
+  end
+
+  # Runs the block in a yielding fiber, and gives its value once it is there.
+  def in_yielding_fiber(**, &block)
+    Heddle.run(**) do
+      values = Queue.new
+      YieldingFiber.schedule { values << block.call }
+      values.pop
+    end
+  end
+
+  places = { "on the main thread" => ->(block) { block.call }, "on another thread" => lambda { |block|
+    Thread.new(&block).value
+  } }
+
+  places.each do |place, run|
+    %i[signal timerfd].each do |ticker|
+      describe "#{place} with the ticker #{ticker}" do
+        define_method(:run) { |&block| run.call(block) }
+
+        it "is struck by its time limit, through rescue and ensure" do
+          events = []
+          run do
+            in_yielding_fiber(ticker:) do
+              Timeout.timeout(0.005) { hog(events) }
+            rescue Timeout::Error
+              events << :over
+            end
+          end
+          expect(events).to eq [:begun, Timeout::Error, :ensured, :over]
+        end
+
+        it "is struck where it computes" do
+          line = nil
+          trace = run do
+            in_yielding_fiber(ticker:) do
+              x = 0
+              Timeout.timeout(0.005) do
+                line = __LINE__ + 1
+                loop { x += 1 }
+              end
+            rescue Timeout::Error => e
+              e.backtrace.grep(/#{Regexp.escape(__FILE__)}/).first
+            end
+          end
+          expect(trace).to start_with("#{__FILE__}:#{line}:")
+        end
+
+        it "gets the exception that its time limit was told to raise" do
+          raised = run do
+            in_yielding_fiber(ticker:) do
+              Timeout.timeout(0.005, KeyError, "too slow") { loop { Integer.sqrt(2) } }
+            rescue KeyError => e
+              e.message
+            end
+          end
+          expect(raised).to eq "too slow"
+        end
+
+        it "is struck by the outer time limit through the inner one" do
+          events = []
+          run do
+            in_yielding_fiber(ticker:) do
+              Timeout.timeout(0.005, IOError) do
+                Timeout.timeout(60, KeyError) { hog(events) }
+              end
+            rescue IOError
+              events << :outer
+            end
+          end
+          expect(events).to eq [:begun, IOError, :ensured, :outer]
+        end
+
+        it "is struck beside other hogs, and these are not" do
+          events = []
+          run do
+            Heddle.run(ticker:) do
+              5.times { |number| YieldingFiber.schedule { (events << number) && nil until events.include?(:over) } }
+              YieldingFiber.schedule do
+                Timeout.timeout(0.005) { loop { Integer.sqrt(2) } }
+              rescue Timeout::Error
+                events << :over
+              end
+            end
+          end
+          expect(events.last(6)).to include(:over)
+        end
+
+        it "is struck while a generator of its computes" do
+          events = []
+          run do
+            in_yielding_fiber(ticker:) do
+              Timeout.timeout(0.005) { Enumerator.new { |yielder| yielder << hog(events) }.next }
+            rescue Timeout::Error
+              events << :over
+            end
+          end
+          expect(events).to eq [:begun, Timeout::Error, :ensured, :over]
+        end
+
+        it "goes on after a time limit that was long enough" do
+          values = run do
+            in_yielding_fiber(ticker:) do
+              Array.new(20) { |number| Timeout.timeout(60) { 20_000.times.sum { number } } }
+            end
+          end
+          expect(values).to eq(Array.new(20) { |number| number * 20_000 })
+        end
+
+        it "is struck again and again" do
+          struck = run do
+            in_yielding_fiber(ticker:, quantum: 0.001, tick: 0.0005) do
+              Array.new(20) do
+                Timeout.timeout(0.001) { loop { Integer.sqrt(2) } }
+              rescue Timeout::Error
+                :struck
+              end
+            end
+          end
+          expect(struck).to eq [:struck] * 20
+        end
+
+        it "may wait in the ensure of a block whose time is over" do
+          events = []
+          run do
+            in_yielding_fiber(ticker:) do
+              Timeout.timeout(0.005) do
+                loop { Integer.sqrt(2) }
+              ensure
+                sleep(0.0001)
+                events << :waited
+              end
+            rescue Timeout::Error
+              events << :over
+            end
+          end
+          expect(events).to eq %i[waited over]
+        end
+
+        it "is struck by Fiber#raise from another fiber" do
+          events = []
+          run do
+            Heddle.run(ticker:) do
+              fiber = YieldingFiber.schedule do
+                hog(events)
+              rescue stop => e
+                events << e.message
+              end
+              fiber.raise(stop, "from another")
+              sleep(0) while fiber.alive?
+              events << :raiser
+            end
+          end
+          expect(events).to eq [:begun, stop, :ensured, "from another", :raiser]
+        end
+
+        it "is struck by Fiber#raise where it computes" do
+          line = nil
+          trace = run do
+            Heddle.run(ticker:) do
+              found = nil
+              fiber = YieldingFiber.schedule do
+                x = 0
+                line = __LINE__ + 1
+                loop { x += 1 }
+              rescue stop => e
+                found = e.backtrace.first
+              end
+              fiber.raise(stop)
+              sleep(0) until found
+              found
+            end
+          end
+          expect(trace).to start_with("#{__FILE__}:#{line}:")
+        end
+
+        it "goes on if it rescues what Fiber#raise has raised" do
+          events = []
+          run do
+            Heddle.run(ticker:) do
+              fiber = YieldingFiber.schedule do
+                begin
+                  hog(events)
+                rescue stop
+                  events << :rescued
+                end
+                nil until events.include?(:other)
+                events << :hog
+              end
+              fiber.raise(stop)
+              events << :other
+              sleep(0) while fiber.alive?
+            end
+          end
+          expect(events.first(4)).to eq [:begun, stop, :ensured, :rescued]
+          expect(events.last(2)).to eq %i[other hog]
+        end
+
+        it "is ended by Fiber#kill from another fiber, through its ensure only" do
+          events = []
+          run do
+            Heddle.run(ticker:) do
+              fiber = YieldingFiber.schedule { hog(events) }
+              fiber.kill
+              sleep(0) while fiber.alive?
+              events << :killer
+            end
+          end
+          expect(events).to eq %i[begun ensured killer]
+        end
+
+        it "is ended by Fiber#kill without a word on stderr" do
+          expect do
+            run do
+              Heddle.run(ticker:) do
+                fiber = YieldingFiber.schedule { loop { Integer.sqrt(2) } }
+                fiber.kill
+                sleep(0) while fiber.alive?
+              end
+            end
+          end.not_to output.to_stderr
+        end
+
+        it "is ended by Fiber#kill though it rescues every exception" do
+          ended = run do
+            Heddle.run(ticker:) do
+              fiber = YieldingFiber.schedule do
+                loop { Integer.sqrt(2) }
+              rescue StandardError
+                retry
+              end
+              fiber.kill
+              sleep(0) while fiber.alive?
+              :ended
+            end
+          end
+          expect(ended).to eq :ended
+        end
+
+        it "may wait and compute in its ensure when it is killed" do
+          events = []
+          run do
+            Heddle.run(ticker:) do
+              fiber = YieldingFiber.schedule do
+                loop { Integer.sqrt(2) }
+              ensure
+                sleep(0.0001)
+                nil until events.include?(:other)
+                events << :ensured
+              end
+              fiber.kill
+              events << :other
+              sleep(0) while fiber.alive?
+            end
+          end
+          expect(events).to eq %i[other ensured]
+        end
+
+        it "is ended by Fiber#kill if it is any fiber under preempt: :all" do
+          events = []
+          run do
+            Heddle.run(ticker:, preempt: :all) do
+              fiber = Fiber.schedule { hog(events) }
+              fiber.kill
+              sleep(0) while fiber.alive?
+            end
+          end
+          expect(events).to eq %i[begun ensured]
+        end
+
+        it "leaves no fiber and no time limit behind when many are struck at once" do
+          events = []
+          run do
+            Heddle.run(ticker:) do
+              50.times do
+                YieldingFiber.schedule do
+                  Timeout.timeout(0.003) { loop { Integer.sqrt(2) } }
+                rescue Timeout::Error
+                  events << :over
+                end
+              end
+            end
+          end
+          expect(events).to eq [:over] * 50
+        end
+      end
+    end
+  end
+
+  it "in a generator cannot be resumed by somebody else meanwhile" do
+    refused = Heddle.run do
+      found = nil
+      done = false
+      inner = nil
+      fiber = YieldingFiber.schedule do
+        inner = Fiber.new { nil until done }
+        inner.resume
+      end
+      begin
+        inner.resume
+      rescue FiberError => e
+        found = e.class
+      end
+      done = true
+      sleep(0) while fiber.alive?
+      found
+    end
+    expect(refused).to eq FiberError
+  end
+end

@@ -1,0 +1,164 @@
+# frozen_string_literal: true
+
+RSpec.describe "A thread whose fibers compute" do
+  let(:stop) { Class.new(StandardError) }
+
+  %i[signal timerfd].each do |ticker|
+    [1, 3].each do |count|
+      it "has one fiber struck by Thread#raise, where it computes: #{count} hogs, with the ticker #{ticker}" do
+        begun = Queue.new
+        struck = []
+        thread = Thread.new do
+          Heddle.run(ticker:) do
+            count.times do
+              YieldingFiber.schedule do
+                begun.push(true)
+                Integer.sqrt(2) until struck.any?
+              rescue stop => e
+                struck << e.backtrace.first
+              end
+            end
+          end
+        end
+        count.times { begun.pop }
+        thread.raise(stop)
+        thread.join
+        expect(struck).to match [/\A#{__FILE__}/]
+      end
+
+      it "is ended by Thread#kill, and its fibers' ensure is run: #{count} hogs, with the ticker #{ticker}" do
+        events = Queue.new
+        thread = Thread.new do
+          Heddle.run(ticker:) do
+            count.times do
+              YieldingFiber.schedule do
+                events.push(:begun)
+                loop { Integer.sqrt(2) }
+              ensure
+                events.push(:ensured)
+              end
+            end
+            sleep
+          end
+        end
+        count.times { events.pop }
+        thread.kill.join
+        expect(Array.new(events.size) { events.pop }).to eq [:ensured] * count
+      end
+
+      it "ends by Ctrl-C: #{count} hogs, with the ticker #{ticker}" do
+        output, _errors, status = run_ruby(<<~RUBY)
+          require "heddle"
+          $stdout.sync = true
+          Heddle.run(ticker: :#{ticker}) do
+            begun = 0
+            #{count}.times do
+              YieldingFiber.schedule { begin; begun += 1; loop { Integer.sqrt(2) }; ensure; puts "ensured"; end }
+            end
+            Thread.new { Process.kill(:INT, Process.pid) }
+            sleep
+          end
+        RUBY
+        expect([output, status.termsig]).to eq ["ensured\n" * count, Signal.list.fetch("INT")]
+      end
+    end
+
+    it "runs a trap while a fiber computes, and the trap may wake another, with the ticker #{ticker}" do
+      output, errors, status = run_ruby(<<~RUBY)
+        require "heddle"
+        Heddle.run(ticker: :#{ticker}) do
+          queue = Queue.new
+          popped = nil
+          trap("USR1") { queue.push(:trapped) }
+          Fiber.schedule { popped = queue.pop }
+          YieldingFiber.schedule { Integer.sqrt(2) until popped; puts popped }
+          Process.kill(:USR1, Process.pid)
+        end
+      RUBY
+      expect([output, errors, status.success?]).to eq ["trapped\n", "", true]
+    end
+
+    it "runs a trap that computes for many ticks to its end, with the ticker #{ticker}" do
+      output, errors, status = run_ruby(<<~RUBY)
+        require "heddle"
+        Heddle.run(ticker: :#{ticker}) do
+          sum = nil
+          trap("USR1") { sum = (1..500_000).sum { |number| number } }
+          hog = YieldingFiber.schedule { Integer.sqrt(2) until sum }
+          Process.kill(:USR1, Process.pid)
+          sleep(0) while hog.alive?
+          p sum
+        end
+      RUBY
+      expect([output, errors, status.success?]).to eq ["#{500_000 * 500_001 / 2}\n", "", true]
+    end
+
+    it "goes on when a trap in a computing fiber raises what that fiber rescues, with the ticker #{ticker}" do
+      output, errors, status = run_ruby(<<~RUBY)
+        require "heddle"
+        trap("USR1") { raise KeyError, "trapped" }
+        Heddle.run(ticker: :#{ticker}) do
+          begin
+            Process.kill(:USR1, Process.pid)
+            loop { Integer.sqrt(2) }
+          rescue KeyError => e
+            puts e.message
+          end
+        end
+      RUBY
+      expect([output, errors, status.success?]).to eq ["trapped\n", "", true]
+    end
+
+    it "lets other threads run, with the ticker #{ticker}" do
+      counted = Heddle.run(ticker:) do
+        count = 0
+        thread = Thread.new { (count += 1) && Thread.pass until count > 10 }
+        2.times { YieldingFiber.schedule { Integer.sqrt(2) until count > 10 } }
+        thread.join
+        count
+      end
+      expect(counted).to be > 10
+    end
+
+    it "runs at_exit blocks that compute in yielding fibers, with the ticker #{ticker}" do
+      output, errors, status = run_ruby(<<~RUBY)
+        require "heddle"
+        at_exit do
+          Heddle.run(ticker: :#{ticker}) do
+            done = false
+            YieldingFiber.schedule { Integer.sqrt(2) until done; puts "hog" }
+            puts "other"
+            done = true
+          end
+        end
+      RUBY
+      expect([output, errors, status.success?]).to eq ["other\nhog\n", "", true]
+    end
+
+    it "is preempted until the program's end by Fiber.set_scheduler, with the ticker #{ticker}" do
+      output, errors, status = run_ruby(<<~RUBY)
+        require "heddle"
+        $stdout.sync = true
+        Fiber.set_scheduler(Heddle::Scheduler.new(ticker: :#{ticker}))
+        done = false
+        Fiber.schedule { sleep(0.001); puts "other"; done = true }
+        YieldingFiber.schedule { Integer.sqrt(2) until done; puts "hog" }
+      RUBY
+      expect([output, errors, status.success?]).to eq ["other\nhog\n", "", true]
+    end
+
+    it "ends by exit in a fiber that computes, and others run to their end, with the ticker #{ticker}" do
+      output, errors, status = run_ruby(<<~RUBY)
+        require "heddle"
+        $stdout.sync = true
+        Heddle.run(ticker: :#{ticker}) do
+          done = false
+          Fiber.schedule { sleep(0.001); puts "other" }
+          YieldingFiber.schedule { Integer.sqrt(2) until done; exit(3) }
+          done = true
+        end
+      RUBY
+      expect([output, errors, status.exitstatus]).to eq ["other\n", "", 3]
+    end
+  end
+end

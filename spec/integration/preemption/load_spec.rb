@@ -1,0 +1,142 @@
+# frozen_string_literal: true
+
+RSpec.describe "Many fibers that compute" do
+  %i[signal timerfd].each do |ticker|
+    it "all come to their end: 10,000 that compute a little, with the ticker #{ticker}" do
+      sum = 0
+      Heddle.run(ticker:, quantum: 0.0005, tick: 0.0002) do
+        10_000.times do |number|
+          YieldingFiber.schedule do
+            mine = 0
+            100.times { mine += number }
+            sum += mine
+          end
+        end
+      end
+      expect(sum).to eq 100 * 9999 * 5000
+    end
+
+    it "may all be under way at once: 10,000 that were preempted or wait, with the ticker #{ticker}" do
+      count = 0
+      Heddle.run(ticker:, preempt: :all, quantum: 0.0005, tick: 0.0002) do
+        10_000.times do
+          Fiber.schedule do
+            50.times { Integer.sqrt(2) }
+            sleep(0.001)
+            50.times { Integer.sqrt(2) }
+            count += 1
+          end
+        end
+      end
+      expect(count).to eq 10_000
+    end
+
+    it "may end exactly when a tick comes: thousands of short ones, with the ticker #{ticker}" do
+      ended = 0
+      Heddle.run(ticker:, quantum: 0.0001, tick: 0.0001) do
+        over = false
+        Fiber.schedule { sleep(0) until over }
+        3000.times do |number|
+          YieldingFiber.schedule do
+            (number % 300).times { Integer.sqrt(2) }
+            ended += 1
+          end
+        end
+        sleep(0) until ended == 3000
+        over = true
+      end
+      expect(ended).to eq 3000
+    end
+
+    it "may be resumed and end exactly when a tick comes, with the ticker #{ticker}" do
+      sum = 0
+      Heddle.run(ticker:, quantum: 0.0001, tick: 0.0001) do
+        over = false
+        Fiber.schedule { sleep(0) until over }
+        hog = YieldingFiber.schedule do
+          3000.times do |number|
+            fiber = Fiber.new { (number % 100).times { Integer.sqrt(2) } }
+            fiber.resume
+            sum += 1
+          end
+        end
+        sleep(0) while hog.alive?
+        over = true
+      end
+      expect(sum).to eq 3000
+    end
+
+    it "do their work in four threads with schedulers at once, with the ticker #{ticker}" do
+      threads = Array.new(4) do
+        Thread.new do
+          sum = 0
+          Heddle.run(ticker:, quantum: 0.001, tick: 0.0005) do
+            10.times { YieldingFiber.schedule { 20_000.times { |number| sum += number } } }
+            Fiber.schedule { 20.times { sleep(0.001) } }
+          end
+          sum
+        end
+      end
+      # `sum += number` may be interrupted between two instructions, as Ruby's threads may.
+      expect(threads.map(&:value)).to all(be_between(20_000 * 19_999 / 2, 10 * 20_000 * 19_999 / 2))
+    end
+
+    it "leave none starving although two fibers keep the run queue full, with the ticker #{ticker}" do
+      turns = Array.new(4, 0)
+      Heddle.run(ticker:) do
+        2.times { Fiber.schedule { sleep(0) until turns.all? { |count| count > 2 } } }
+        4.times do |number|
+          YieldingFiber.schedule do
+            until turns.all? { |count| count > 2 }
+              before = Fiber.scheduler.preemptions
+              turns[number] += 1
+              nil until Fiber.scheduler.preemptions > before || turns.all? { |count| count > 2 }
+            end
+          end
+        end
+      end
+      expect(turns).to all(be > 2)
+    end
+
+    it "share their scheduler with I/O that goes on all the time, with the ticker #{ticker}" do
+      echoed = Heddle.run(ticker:) do
+        count = 0
+        IO.pipe do |reader, writer|
+          done = false
+          4.times { YieldingFiber.schedule { Integer.sqrt(2) until done } }
+          echo = Fiber.schedule { count += 1 while reader.gets }
+          100.times do
+            writer.puts("line")
+            sleep(0)
+          end
+          done = true
+          writer.close
+          sleep(0) while echo.alive?
+        end
+        count
+      end
+      expect(echoed).to eq 100
+    end
+
+    it "get every time limit and every raise that is meant for them, with the ticker #{ticker}" do
+      limited = raised = 0
+      Heddle.run(ticker:, quantum: 0.001, tick: 0.0005) do
+        fibers = Array.new(20) do
+          YieldingFiber.schedule do
+            begin
+              Timeout.timeout(0.002) { loop { Integer.sqrt(2) } }
+            rescue Timeout::Error
+              limited += 1
+            end
+            loop { Integer.sqrt(2) }
+          rescue KeyError
+            raised += 1
+          end
+        end
+        sleep(0) until limited == 20
+        fibers.each { |fiber| fiber.raise(KeyError) }
+      end
+      expect([limited, raised]).to eq [20, 20]
+    end
+  end
+end

@@ -1,0 +1,235 @@
+# frozen_string_literal: true
+
+RSpec.describe "YieldingFiber" do
+  places = { "on the main thread" => ->(block) { block.call }, "on another thread" => lambda { |block|
+    Thread.new(&block).value
+  } }
+
+  places.each do |place, run|
+    describe "in a loop of one's own #{place}" do
+      define_method(:run) { |&block| run.call(block) }
+
+      it "yields when it has computed for long" do
+        rounds = run do
+          done = false
+          fiber = YieldingFiber.new { nil until done }
+          rounds = 0
+          while fiber.alive?
+            fiber.resume
+            done = (rounds += 1) == 3
+          end
+          rounds
+        end
+        expect(rounds).to be >= 3
+      end
+
+      it "takes turns with others" do
+        events = run do
+          events = []
+          fibers = Array.new(3) do |number|
+            YieldingFiber.new do
+              events << number
+              nil until events.uniq.size == 3
+            end
+          end
+          fibers.each { |fiber| fiber.resume if fiber.alive? } while fibers.any?(&:alive?)
+          events
+        end
+        expect(events).to eq [0, 1, 2]
+      end
+
+      it "gives the arguments of its first resume to its block, and its value at its end" do
+        value = run { YieldingFiber.new { |first, second, *rest| [first, second, rest] }.resume(1, 2, 3, 4) }
+        expect(value).to eq [1, 2, [3, 4]]
+      end
+
+      it "passes on what Fiber.yield and resume hand over" do
+        values = run do
+          fiber = YieldingFiber.new { |first| [first, Fiber.yield(:yielded), Fiber.yield(:again)] }
+          [fiber.resume(1), fiber.resume(2), fiber.resume(3)]
+        end
+        expect(values).to eq [:yielded, :again, [1, 2, 3]]
+      end
+
+      it "passes on its error" do
+        expect { run { YieldingFiber.new { raise KeyError, "mine" }.resume } }.to raise_error(KeyError, "mine")
+      end
+
+      it "is struck by Fiber#raise where it computes" do
+        raised = run do
+          fiber = YieldingFiber.new do
+            loop { Integer.sqrt(2) }
+          rescue KeyError => e
+            e.message
+          end
+          fiber.resume
+          fiber.raise(KeyError, "from outside")
+        end
+        expect(raised).to eq "from outside"
+      end
+
+      it "is ended by Fiber#kill, and its ensure is run" do
+        events = run do
+          events = []
+          fiber = YieldingFiber.new do
+            loop { Integer.sqrt(2) }
+          ensure
+            events << :ensured
+          end
+          fiber.resume
+          fiber.kill
+          events << fiber.alive?
+        end
+        expect(events).to eq [:ensured, false]
+      end
+
+      it "may be given up" do
+        expect(run do
+          10.times { YieldingFiber.new { loop { Integer.sqrt(2) } }.resume }
+          GC.start
+          :given_up
+        end).to eq :given_up
+      end
+
+      it "may have a subclass with another initialize, as in the article" do
+        subclass = Class.new(YieldingFiber) do
+          attr_reader :name
+
+          def initialize(name, &)
+            @name = name
+            super(&)
+          end
+        end
+        found = run do
+          done = false
+          fiber = subclass.new(:named) { done ? :ended : (nil until done) || :ended }
+          fiber.resume
+          done = true
+          value = fiber.resume while fiber.alive?
+          [fiber.name, value]
+        end
+        expect(found).to eq %i[named ended]
+      end
+
+      it "takes Fiber.new's options" do
+        found = run do
+          YieldingFiber.new(storage: { key: :stored }, blocking: true) do
+            [Fiber[:key], Fiber.current.blocking?]
+          end.resume
+        end
+        expect(found).to eq [:stored, true]
+      end
+
+      it "raises ArgumentError without a block" do
+        expect { run { YieldingFiber.new } }.to raise_error(ArgumentError, /block/)
+      end
+    end
+
+    describe "under Async #{place}" do
+      before do
+        require "async"
+      rescue LoadError
+        skip "Async is not installed for this Ruby"
+      end
+
+      define_method(:run) { |&block| run.call(block) }
+
+      it "lets tasks go on if it was pushed to the scheduler, as in the article" do
+        expect(run do
+          events = []
+          Async do
+            Fiber.scheduler.push(YieldingFiber.new do
+              Integer.sqrt(2) until events.any?
+              events << :hog
+            end)
+            Async do
+              sleep(0.001)
+              events << :other
+            end
+            sleep(0.001) until events.size == 2
+          end.wait
+          events
+        end).to eq %i[other hog]
+      end
+
+      it "lets tasks go on if it is scheduled" do
+        expect(run do
+          events = []
+          Async do
+            YieldingFiber.schedule do
+              Integer.sqrt(2) until events.any?
+              events << :hog
+            end
+            events << :other
+            sleep(0.001) until events.size == 2
+          end.wait
+          events
+        end).to eq %i[other hog]
+      end
+
+      it "lets a sleeper wake while several compute" do
+        expect(run do
+          woken = nil
+          ended = 0
+          Async do
+            Async do
+              sleep(0.001)
+              woken = true
+            end
+            3.times do
+              YieldingFiber.schedule do
+                Integer.sqrt(2) until woken
+                ended += 1
+              end
+            end
+          end.wait
+          ended
+        end).to eq 3
+      end
+
+      it "is kept from yielding by Heddle.without_preemption" do
+        expect(run do
+          events = []
+          finish = nil
+          Async do
+            YieldingFiber.schedule do
+              Heddle.without_preemption do
+                finish = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) + 0.05
+                nil until Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) > finish
+                events << :hog
+              end
+            end
+            events << :other
+          end.wait
+          events
+        end).to eq %i[hog other]
+      end
+    end
+  end
+
+  it "is a subclass of Fiber" do
+    expect(YieldingFiber.superclass).to be Fiber
+  end
+
+  it "is Heddle::YieldingFiber" do
+    expect(YieldingFiber).to be Heddle::YieldingFiber
+  end
+
+  it "leaves a YieldingFiber that is there already" do
+    output, = run_ruby('YieldingFiber = :mine; require "heddle"; p YieldingFiber, Heddle::YieldingFiber.superclass')
+    expect(output).to eq ":mine\nFiber\n"
+  end
+
+  it "cannot be scheduled without a scheduler" do
+    expect { YieldingFiber.schedule { nil } }.to raise_error(RuntimeError, /scheduler/)
+  end
+
+  it "cannot be scheduled without a block" do
+    expect { Heddle.run { YieldingFiber.schedule } }.to raise_error(ArgumentError, /block/)
+  end
+
+  it "is what YieldingFiber.schedule makes, of the class that is asked for" do
+    subclass = Class.new(YieldingFiber)
+    expect(Heddle.run { subclass.schedule { nil } }).to be_a(subclass)
+  end
+end

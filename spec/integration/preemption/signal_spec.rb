@@ -1,0 +1,255 @@
+# frozen_string_literal: true
+
+RSpec.describe "The signal of a ticker" do
+  # What every program below begins with.
+  prelude = <<~RUBY
+    require "heddle"
+    $stdout.sync = true
+    def preempted_once
+      done = false
+      fiber = YieldingFiber.schedule { nil until done }
+      done = true
+      sleep(0) while fiber.alive?
+    end
+  RUBY
+
+  define_method(:program) do |source, &block|
+    output, errors, status = run_ruby(prelude + source, &block)
+    [output, errors, status.termsig || status.exitstatus]
+  end
+
+  usr2 = Signal.list.fetch("USR2")
+
+  it "is refused if it has a handler, which stays" do
+    expect(program(<<~RUBY)).to eq ["ArgumentError true\nhandled\n", "", 0]
+      trap("USR2") { puts "handled" }
+      begin
+        Heddle.run(ticker: :signal) { YieldingFiber.schedule { puts "not reached" } }
+      rescue ArgumentError => e
+        puts "\#{e.class} \#{e.message.match?(/USR2.*handler.*timerfd/)}"
+      end
+      Process.kill(:USR2, Process.pid)
+      sleep(0.001)
+    RUBY
+  end
+
+  %w[IGNORE SIG_IGN EXIT].each do |handler|
+    it "is refused if it is set to #{handler}, and stays so" do
+      expect(program(<<~RUBY)).to match [/\AArgumentError (nil|IGNORE|SIG_IGN|EXIT)\n\z/, "", 0]
+        trap("USR2", #{handler.inspect})
+        begin
+          Heddle.run(ticker: :signal) { YieldingFiber.schedule { puts "not reached" } }
+        rescue ArgumentError => e
+          puts "\#{e.class} \#{trap("USR2", "DEFAULT") || "nil"}"
+        end
+      RUBY
+    end
+  end
+
+  it "is refused where YieldingFiber.schedule is called, and the fiber that called goes on" do
+    expect(program(<<~RUBY)).to eq ["ArgumentError\nslept\n", "", 0]
+      Heddle.run(ticker: :signal) do
+        trap("USR2") { }
+        begin
+          YieldingFiber.schedule { puts "not reached" }
+        rescue ArgumentError => e
+          puts e.class
+        end
+        sleep(0.001)
+        puts "slept"
+      end
+    RUBY
+  end
+
+  it "is left to its handler by the ticker :auto, which is timerfd then" do
+    expect(program(<<~RUBY)).to eq ["timerfd\nhandled\n", "", 0]
+      trap("USR2") { puts "handled" }
+      Heddle.run do
+        preempted_once
+        puts Fiber.scheduler.ticker
+        Process.kill(:USR2, Process.pid)
+        sleep(0.001)
+      end
+    RUBY
+  end
+
+  it "is left alone by the ticker :auto if it is ignored" do
+    expect(program(<<~RUBY)).to eq ["timerfd\nalive\n", "", 0]
+      trap("USR2", "IGNORE")
+      Heddle.run do
+        preempted_once
+        puts Fiber.scheduler.ticker
+      end
+      Process.kill(:USR2, Process.pid)
+      puts "alive"
+    RUBY
+  end
+
+  it "may be another one" do
+    expect(program(<<~RUBY)).to eq ["signal\nhandled\n", "", 0]
+      trap("USR2") { puts "handled" }
+      Heddle.run(ticker: :signal, signal: "PROF") do
+        preempted_once
+        puts Fiber.scheduler.ticker
+        Process.kill(:USR2, Process.pid)
+        sleep(0.001)
+      end
+    RUBY
+  end
+
+  it "ends the process again once the scheduler is closed" do
+    expect(program(<<~RUBY)).to eq ["ticked\n", "", usr2]
+      Heddle.run(ticker: :signal) { preempted_once }
+      puts "ticked"
+      Process.kill(:USR2, Process.pid)
+      sleep
+    RUBY
+  end
+
+  it "is Ruby's default again once the scheduler is closed" do
+    expect(program(<<~RUBY)).to eq ["\"DEFAULT\"\n", "", 0]
+      Heddle.run(ticker: :signal) { preempted_once }
+      p trap("USR2", "IGNORE")
+    RUBY
+  end
+
+  it "is taken until the last scheduler is closed" do
+    expect(program(<<~RUBY)).to eq ["ticks\n", "", usr2]
+      stop = Queue.new
+      thread = Thread.new { Heddle.run(ticker: :signal) { preempted_once; stop.pop; preempted_once; puts "ticks" } }
+      Heddle.run(ticker: :signal) { preempted_once }
+      stop.push(true)
+      thread.join
+      Process.kill(:USR2, Process.pid)
+      sleep
+    RUBY
+  end
+
+  it "ends the process when somebody else sends it while it ticks, as it did before" do
+    expect(program(<<~RUBY)).to eq ["ticking\n", "", usr2]
+      Heddle.run(ticker: :signal) do
+        preempted_once
+        puts "ticking"
+        YieldingFiber.schedule { loop { Integer.sqrt(2) } }
+        Process.kill(:USR2, Process.pid)
+      end
+    RUBY
+  end
+
+  it "may be trapped while it ticks: the handler gets what is sent, and ticks go on without it" do
+    expect(program(<<~RUBY)).to eq ["signal\n\"DEFAULT\"\ntimerfd\nhandled\ngoes on\n", "", 0]
+      Heddle.run do
+        preempted_once
+        puts Fiber.scheduler.ticker
+        p trap("USR2") { puts "handled" }
+        preempted_once
+        puts Fiber.scheduler.ticker
+        Process.kill(:USR2, Process.pid)
+        sleep(0.001)
+        preempted_once
+        puts "goes on"
+      end
+    RUBY
+  end
+
+  it "may be trapped in the fiber that computes, which is preempted further" do
+    expect(program(<<~RUBY)).to eq ["true\ntrue\n", "", 0]
+      Heddle.run do
+        done = handled = false
+        first = nil
+        hog = YieldingFiber.schedule do
+          Integer.sqrt(2) until done
+          first = Signal.trap("USR2") { handled = true }
+          done = false
+          Integer.sqrt(2) until done
+        end
+        done = true
+        sleep(0) until first
+        Process.kill(:USR2, Process.pid)
+        sleep(0) until handled
+        done = true
+        sleep(0) while hog.alive?
+        puts handled, Fiber.scheduler.ticker == :timerfd
+      end
+    RUBY
+  end
+
+  it "may be trapped by another thread: all tickers go over" do
+    expect(program(<<~RUBY)).to eq ["[:timerfd, :timerfd]\nhandled\n", "", 0]
+      ready, go = Queue.new, Queue.new
+      threads = Array.new(2) do
+        Thread.new do
+          Heddle.run do
+            preempted_once
+            ready.push(true)
+            go.pop
+            preempted_once
+            Fiber.scheduler.ticker
+          end
+        end
+      end
+      2.times { ready.pop }
+      trap("USR2") { puts "handled" }
+      2.times { go.push(true) }
+      p threads.map(&:value)
+      Process.kill(:USR2, Process.pid)
+      sleep(0.001)
+    RUBY
+  end
+
+  it "stays with the handler that was set while it ticked, after the scheduler is closed" do
+    expect(program(<<~RUBY)).to eq ["handled\n", "", 0]
+      Heddle.run do
+        preempted_once
+        trap("USR2") { puts "handled" }
+      end
+      Process.kill(:USR2, Process.pid)
+      sleep(0.001)
+    RUBY
+  end
+
+  it "leaves traps of other signals as they are" do
+    expect(program(<<~RUBY)).to eq ["handled\nsignal\n", "", 0]
+      Heddle.run do
+        preempted_once
+        trap("USR1") { puts "handled" }
+        Process.kill(:USR1, Process.pid)
+        sleep(0.001)
+        puts Fiber.scheduler.ticker
+      end
+    RUBY
+  end
+
+  it "leaves trap's own errors as they are" do
+    expect(program(<<~RUBY)).to eq ["ArgumentError\nArgumentError\n\"DEFAULT\"\n", "", 0]
+      Heddle.run do
+        preempted_once
+        [["NOPE"], ["SEGV"]].each { |arguments| trap(*arguments) { } rescue puts $!.class }
+        p trap("SIGUSR1") { }
+      end
+    RUBY
+  end
+
+  it "is not blocked, and ignored by no program that is started" do
+    output, errors, status = program(<<~RUBY)
+      Heddle.run(ticker: :signal) do
+        preempted_once
+        system(%q(grep -E "^Sig(Blk|Ign|Cgt)" /proc/self/status))
+        exec(%q(kill -USR2 $$; echo survived))
+      end
+    RUBY
+    expect([errors, status]).to eq ["", usr2]
+    sets = output.lines.to_h(&:split).transform_values { |set| set.hex[usr2 - 1] }
+    expect(sets).to eq("SigBlk:" => 0, "SigIgn:" => 0, "SigCgt:" => 0)
+  end
+
+  it "runs no handler of Ruby's at a tick, so trap contexts stay rare" do
+    expect(program(<<~RUBY)).to eq ["nil\n", "", 0]
+      Heddle.run(ticker: :signal) do
+        found = nil
+        YieldingFiber.schedule { 10.times { found ||= Mutex.new.synchronize { preempted_once } } }
+        p found
+      end
+    RUBY
+  end
+end

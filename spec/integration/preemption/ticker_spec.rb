@@ -1,0 +1,191 @@
+# frozen_string_literal: true
+
+RSpec.describe "The ticker of a scheduler" do
+  def preempted_once(fiber_class = YieldingFiber)
+    done = false
+    fiber = fiber_class.schedule { nil until done }
+    done = true
+    sleep(0) while fiber.alive?
+  end
+
+  def native_threads
+    Dir.children("/proc/self/task").map { |task| File.read("/proc/self/task/#{task}/comm").chomp }
+  end
+
+  %i[signal timerfd].each do |ticker|
+    it "is not there before the first yielding fiber: #{ticker}" do
+      names = Heddle.run(ticker:) do
+        5.times { Fiber.schedule { sleep(0.0001) } }
+        sleep(0.001)
+        before = Fiber.scheduler.ticker
+        YieldingFiber.schedule { nil }
+        [before, Fiber.scheduler.ticker]
+      end
+      expect(names).to eq [nil, ticker]
+    end
+
+    it "is not there before the first fiber that is resumed as a yielding one: #{ticker}" do
+      names = Heddle.run(ticker:) do
+        fiber = YieldingFiber.new { nil }
+        before = Fiber.scheduler.ticker
+        fiber.resume
+        [before, Fiber.scheduler.ticker]
+      end
+      expect(names).to eq [nil, ticker]
+    end
+
+    it "is there with the first fiber under preempt: :all, and not before: #{ticker}" do
+      names = with_scheduler(ticker:, preempt: :all) do |scheduler|
+        before = scheduler.ticker
+        Fiber.schedule { nil }
+        [before, scheduler.ticker]
+      end
+      expect(names).to eq [nil, ticker]
+    end
+
+    it "is never there under preempt: :none: #{ticker}" do
+      names = Heddle.run(ticker:, preempt: :none) do
+        YieldingFiber.schedule { nil }
+        YieldingFiber.new { nil }.resume
+        [Fiber.scheduler.ticker]
+      end
+      expect(names).to eq [nil]
+    end
+
+    it "is gone when the scheduler is closed: #{ticker}" do
+      scheduler = nil
+      Heddle.run(ticker:) do
+        scheduler = Fiber.scheduler
+        preempted_once
+      end
+      expect(scheduler.ticker).to be_nil
+    end
+
+    it "can be had again and again by one thread: #{ticker}" do
+      names = Array.new(20) do
+        Heddle.run(ticker:) do
+          preempted_once
+          Fiber.scheduler.ticker
+        end
+      end
+      expect(names).to eq [ticker] * 20
+    end
+
+    it "can be had by many threads at once: #{ticker}" do
+      threads = Array.new(8) do
+        Thread.new do
+          Heddle.run(ticker:) do
+            preempted_once
+            [Fiber.scheduler.ticker, Fiber.scheduler.preemptions.positive?]
+          end
+        end
+      end
+      expect(threads.map(&:value)).to eq [[ticker, true]] * 8
+    end
+
+    it "leaves the CPU alone while all fibers wait: #{ticker}" do
+      idle = Heddle.run(ticker:) do
+        YieldingFiber.schedule { sleep(0.2) }
+        preempted_once
+        before = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+        woken = File.read("/proc/self/status")[/^voluntary_ctxt_switches:\s*(\d+)/, 1].to_i
+        sleep(0.1)
+        [Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - before,
+         File.read("/proc/self/status")[/^voluntary_ctxt_switches:\s*(\d+)/, 1].to_i - woken]
+      end
+      expect(idle.last).to be < 50
+    end
+
+    it "ticks again when all fibers have waited: #{ticker}" do
+      counts = Heddle.run(ticker:) do
+        Array.new(5) do
+          sleep(0.005)
+          preempted_once
+          Fiber.scheduler.preemptions
+        end
+      end
+      expect(counts.uniq.size).to eq 5
+    end
+
+    it "leaves no descriptors and no threads: #{ticker}" do
+      count = lambda do
+        GC.start
+        [Dir.children("/proc/self/fd").size, native_threads.grep(/heddle ticker/).size]
+      end
+      Heddle.run(ticker:) { preempted_once }
+      before = count.call
+      10.times { Heddle.run(ticker:) { preempted_once } }
+      expect(count.call).to eq before
+    end
+
+    it "doesn't end system calls of the program early: #{ticker}" do
+      read = IO.pipe do |reader, writer|
+        child = spawn("sleep 0.05; echo late", out: writer)
+        writer.close
+        text = Heddle.run(ticker:) do
+          YieldingFiber.schedule do
+            preempted_once
+            Fiber.blocking { reader.read }
+          end
+          Process.wait(child)
+          reader.closed?
+        end
+        text
+      end
+      expect(read).to be false
+    end
+
+    it "has no handler in Ruby, so no Ruby code runs in a trap: #{ticker}" do
+      trapped = Heddle.run(ticker:) do
+        found = []
+        done = false
+        YieldingFiber.schedule do
+          found = Thread.current.backtrace until done
+        end
+        done = true
+        sleep(0) until found.any?
+        found
+      end
+      expect(trapped.grep(/trap/)).to be_empty
+    end
+  end
+
+  it "without signals is a native thread" do
+    threads = Heddle.run(ticker: :timerfd) do
+      preempted_once
+      native_threads
+    end
+    expect(threads).to include("heddle ticker")
+  end
+
+  # In a process of its own, as yielding fibers without a scheduler leave their ticker's thread behind.
+  it "with a signal is no thread" do
+    output, errors, = run_ruby(<<~RUBY)
+      require "heddle"
+      Heddle.run(ticker: :signal) do
+        YieldingFiber.schedule { nil }
+        puts Dir["/proc/self/task/*/comm"].map { |file| File.read(file) }.grep(/ticker/)
+        puts Fiber.scheduler.ticker
+      end
+    RUBY
+    expect([output, errors]).to eq ["signal\n", ""]
+  end
+
+  it "is the signal if nobody else uses it" do
+    name = Heddle.run do
+      preempted_once
+      Fiber.scheduler.ticker
+    end
+    expect(name).to eq :signal
+  end
+
+  it "of one scheduler may be another than that of the next" do
+    names = %i[signal timerfd].map do |ticker|
+      scheduled_thread(ticker:) do |scheduler|
+        YieldingFiber.schedule { nil }
+        scheduler.ticker
+      end
+    end
+    expect(names.map(&:value)).to eq %i[signal timerfd]
+  end
+end

@@ -1,0 +1,104 @@
+# frozen_string_literal: true
+
+RSpec.describe "Options of preemption" do
+  def scheduler(**)
+    Heddle::Scheduler.new(**)
+  end
+
+  %i[yielding all none].each do |preempt|
+    it "take preempt: #{preempt.inspect}" do
+      expect(scheduler(preempt:)).to be_a(Heddle::Scheduler)
+    end
+  end
+
+  [:some, "all", true, false, 1, []].each do |preempt|
+    it "refuse preempt: #{preempt.inspect}, and say what would be right" do
+      expect { scheduler(preempt:) }
+        .to raise_error(ArgumentError, /preempt.*:yielding.*:all.*:none.*#{Regexp.escape(preempt.inspect)}/)
+    end
+  end
+
+  [0.01, 0.0001, 1, 1r / 100, 60].each do |quantum|
+    it "take quantum: #{quantum.inspect}" do
+      expect(scheduler(quantum:)).to be_a(Heddle::Scheduler)
+    end
+  end
+
+  [0, -1, -0.01, 0.0, Float::NAN, Float::INFINITY, "x", "0.01", :fast, [], 1e-9, 61, 10**400, 1i].each do |quantum|
+    it "refuse quantum: #{quantum.inspect[0, 20]}, and say what would be right" do
+      expect { scheduler(quantum:) }.to raise_error(ArgumentError, /quantum.*seconds.*60/)
+    end
+  end
+
+  it "take a tick as long as the quantum" do
+    expect(scheduler(quantum: 0.02, tick: 0.02)).to be_a(Heddle::Scheduler)
+  end
+
+  it "shorten the usual tick for a quantum that is shorter" do
+    expect(scheduler(quantum: 0.0005)).to be_a(Heddle::Scheduler)
+  end
+
+  it "refuse a tick longer than the quantum, and say how long it may be" do
+    expect { scheduler(quantum: 0.01, tick: 0.02) }.to raise_error(ArgumentError, /tick.*0\.01.*0\.02/)
+  end
+
+  [0, -1, Float::NAN, "x", 1].each do |tick|
+    it "refuse tick: #{tick.inspect}, and say what would be right" do
+      expect { scheduler(tick:) }.to raise_error(ArgumentError, /tick.*seconds.*#{Regexp.escape(tick.inspect)}/)
+    end
+  end
+
+  %i[auto signal timerfd].each do |ticker|
+    it "take ticker: #{ticker.inspect}" do
+      expect(scheduler(ticker:)).to be_a(Heddle::Scheduler)
+    end
+  end
+
+  [:x, "signal", 1, true].each do |ticker|
+    it "refuse ticker: #{ticker.inspect}, and say what would be right" do
+      expect { scheduler(ticker:) }
+        .to raise_error(ArgumentError, /ticker.*:auto.*:signal.*:timerfd.*#{Regexp.escape(ticker.inspect)}/)
+    end
+  end
+
+  ["USR2", "SIGUSR2", :USR2, :SIGUSR1, "PROF", Signal.list.fetch("ALRM")].each do |signal|
+    it "take signal: #{signal.inspect}" do
+      expect(scheduler(signal:)).to be_a(Heddle::Scheduler)
+    end
+  end
+
+  ["NOPE", "", "usr2", 99, -1, 1.5, [], Object, 10**20].each do |signal|
+    it "refuse signal: #{signal.inspect}, which does not exist, and say what would be right" do
+      expect { scheduler(signal:) }
+        .to raise_error(ArgumentError, /signal.*#{Regexp.escape(signal.inspect)}.*no signal.*USR2/)
+    end
+  end
+
+  reserved = %w[KILL STOP SEGV BUS ILL FPE VTALRM INT TERM HUP QUIT CHLD ABRT SIGINT SIGKILL EXIT] + [0, 9]
+  reserved.each do |signal|
+    it "refuse signal: #{signal.inspect}, which is reserved, and say what would be right" do
+      expect { scheduler(signal:) }
+        .to raise_error(ArgumentError, /signal.*#{Regexp.escape(signal.inspect)}.*reserved.*USR2/)
+    end
+  end
+
+  it "stand for their defaults when they are nil" do
+    made = scheduler(preempt: nil, quantum: nil, tick: nil, ticker: nil, signal: nil)
+    expect([made.ticker, made.preemptions]).to eq [nil, 0]
+  end
+
+  it "leave a signal alone until somebody is to be preempted" do
+    name = "USR2"
+    Heddle.run(ticker: :signal, preempt: :all, signal: name) { expect(Fiber.scheduler.ticker).to eq :signal }
+    scheduler(ticker: :signal, signal: name)
+    previous = trap(name, "DEFAULT")
+    expect(previous).to eq "DEFAULT"
+  ensure
+    trap(name, previous) if previous
+  end
+
+  it "leave no scheduler behind when Heddle.run refuses them" do
+    expect { Heddle.run(quantum: 0) { nil } }.to raise_error(ArgumentError, /quantum/)
+    expect(Fiber.scheduler).to be_nil
+  end
+end
