@@ -188,7 +188,7 @@ RSpec.describe "A preemption" do
         over = nil
         turns = 0
         Fiber.schedule { (turns += 1) && sleep(0) until over }
-        hog = YieldingFiber.schedule { over = ["#{"a" * 80}bd".match?(/\A(a*)(a*)(a*)(a*)\1b\z/)] }
+        hog = YieldingFiber.schedule { over = ["#{"a" * 130}bd".match?(/\A(a*)(a*)(a*)(a*)\1b\z/)] }
         sleep(0) while hog.alive?
         [over, turns]
       end

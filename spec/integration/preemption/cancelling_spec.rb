@@ -36,7 +36,7 @@ RSpec.describe "A fiber that computes" do
           events = []
           run do
             in_yielding_fiber(ticker:) do
-              Timeout.timeout(0.005) { hog(events) }
+              Timeout.timeout(0.005, Timeout::Error) { hog(events) }
             rescue Timeout::Error
               events << :over
             end
@@ -49,7 +49,7 @@ RSpec.describe "A fiber that computes" do
           trace = run do
             in_yielding_fiber(ticker:) do
               x = 0
-              Timeout.timeout(0.005) do
+              Timeout.timeout(0.005, Timeout::Error) do
                 line = __LINE__ + 1
                 loop { x += 1 }
               end
@@ -91,7 +91,7 @@ RSpec.describe "A fiber that computes" do
             Heddle.run(ticker:) do
               5.times { |number| YieldingFiber.schedule { (events << number) && nil until events.include?(:over) } }
               YieldingFiber.schedule do
-                Timeout.timeout(0.005) { loop { Integer.sqrt(2) } }
+                Timeout.timeout(0.005, Timeout::Error) { loop { Integer.sqrt(2) } }
               rescue Timeout::Error
                 events << :over
               end
@@ -104,7 +104,7 @@ RSpec.describe "A fiber that computes" do
           events = []
           run do
             in_yielding_fiber(ticker:) do
-              Timeout.timeout(0.005) { Enumerator.new { |yielder| yielder << hog(events) }.next }
+              Timeout.timeout(0.005, Timeout::Error) { Enumerator.new { |yielder| yielder << hog(events) }.next }
             rescue Timeout::Error
               events << :over
             end
@@ -125,7 +125,7 @@ RSpec.describe "A fiber that computes" do
           struck = run do
             in_yielding_fiber(ticker:, quantum: 0.001, tick: 0.0005) do
               Array.new(20) do
-                Timeout.timeout(0.001) { loop { Integer.sqrt(2) } }
+                Timeout.timeout(0.001, Timeout::Error) { loop { Integer.sqrt(2) } }
               rescue Timeout::Error
                 :struck
               end
@@ -138,7 +138,7 @@ RSpec.describe "A fiber that computes" do
           events = []
           run do
             in_yielding_fiber(ticker:) do
-              Timeout.timeout(0.005) do
+              Timeout.timeout(0.005, Timeout::Error) do
                 loop { Integer.sqrt(2) }
               ensure
                 sleep(0.0001)
@@ -178,7 +178,7 @@ RSpec.describe "A fiber that computes" do
                 line = __LINE__ + 1
                 loop { x += 1 }
               rescue stop => e
-                found = e.backtrace.first
+                found = e.backtrace.grep(/#{Regexp.escape(__FILE__)}/).first
               end
               fiber.raise(stop)
               sleep(0) until found
@@ -288,7 +288,7 @@ RSpec.describe "A fiber that computes" do
             Heddle.run(ticker:) do
               50.times do
                 YieldingFiber.schedule do
-                  Timeout.timeout(0.003) { loop { Integer.sqrt(2) } }
+                  Timeout.timeout(0.003, Timeout::Error) { loop { Integer.sqrt(2) } }
                 rescue Timeout::Error
                   events << :over
                 end

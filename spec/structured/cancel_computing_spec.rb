@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+RSpec.describe "Cancelling a fiber that computes" do
+  it "raises in it when the time of cancel_after is up" do
+    raised = Heddle.run do
+      fiber = Heddle::YieldingFiber.schedule do
+        Heddle.cancel_after(0.01) { loop { nil } }
+      rescue Heddle::Cancelled => e
+        raised = e
+      end
+      sleep(0) while fiber.alive?
+      raised
+    end
+    expect(raised).to be_a Heddle::Cancelled
+  end
+
+  it "goes on after the block when the time of move_on_after is up" do
+    value = Heddle.run(preempt: :all) { Heddle.move_on_after(0.01, value: :moved_on) { loop { nil } } }
+    expect(value).to eq :moved_on
+  end
+
+  it "ends it by terminate, and its ensure runs" do
+    events = []
+    Heddle.run(preempt: :all) do
+      fiber = Heddle.spin do
+        loop { nil }
+      ensure
+        events << :ensured
+      end
+      sleep 0
+      Heddle.terminate(fiber)
+    end
+    expect(events).to eq [:ensured]
+  end
+end
