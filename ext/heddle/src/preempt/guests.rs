@@ -157,9 +157,7 @@ pub fn tick(ruby: &Ruby) {
     presence.since.set(Some(Instant::now()));
     if let Err(raised) = yielded {
         // What was raised into it meanwhile. A kill can only be told by an exception; see `YieldingFiber`.
-        let exception =
-            error::exception_of(ruby, &raised).or_else(|| error::stop_class(ruby).ok().map(|stop| stop.as_value()));
-        if let Some(exception) = exception {
+        if let Some(exception) = error::exception_or_stop(ruby, &raised) {
             // Without a thread to be had it is lost, as Ruby loses whatever is raised in a postponed job.
             let _ = aside::raise_after_job(ruby, exception);
         }

@@ -10,10 +10,7 @@ use super::dispositions;
 use super::pulse::Pulse;
 use super::signal::SignalTicker;
 use super::timerfd::TimerfdTicker;
-use crate::ruby::error;
-
-/// Set by who wants Ruby's threads multiplexed onto fewer native ones; a timer then cannot count on its thread.
-const MANY_TO_MANY_VARIABLE: &str = "RUBY_MN_THREADS";
+use crate::ruby::{error, thread};
 
 /// Which ticker is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +45,7 @@ impl Ticker {
         let by_signal = match choice {
             TickerChoice::Timerfd => false,
             TickerChoice::Signal => dispositions::expect_free(ruby, signal).map(|()| true)?,
-            TickerChoice::Auto => {
-                std::env::var_os(MANY_TO_MANY_VARIABLE).is_none() && dispositions::is_free(ruby, signal)?
-            }
+            TickerChoice::Auto => !thread::may_migrate() && dispositions::is_free(ruby, signal)?,
         };
         let pulse = Pulse::obtain();
         let means = if by_signal {

@@ -41,10 +41,10 @@ impl Shared {
 
     fn run(&self) {
         while !self.stopped.load(Ordering::Acquire) {
-            match self.timer.wait() {
-                Ok(()) => self.tick(),
-                Err(_) => return,
+            if self.timer.wait().is_err() {
+                return;
             }
+            self.tick();
         }
     }
 

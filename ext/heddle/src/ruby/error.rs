@@ -66,6 +66,11 @@ pub fn exception_of(ruby: &Ruby, error: &Error) -> Option<Value> {
     }
 }
 
+/// Like [`exception_of`], with `Heddle::Stop` for a jump: what ends a fiber can be told by an exception alone.
+pub fn exception_or_stop(ruby: &Ruby, error: &Error) -> Option<Value> {
+    exception_of(ruby, error).or_else(|| stop_class(ruby).ok().map(|stop| stop.as_value()))
+}
+
 /// Leaves Rust by raising `error`.
 ///
 /// # Safety

@@ -29,6 +29,13 @@ pub fn is_running(ruby: &Ruby, value: Value) -> Result<bool, Error> {
     if !is_hidden(value) && value.is_kind_of(ruby.class_thread()) { value.funcall("alive?", ()) } else { Ok(false) }
 }
 
+/// Whether Ruby moves its threads from native thread to native thread. Then nothing may count on its own.
+pub fn may_migrate() -> bool {
+    /// Set by who wants Ruby's threads multiplexed onto fewer native ones.
+    const MANY_TO_MANY_VARIABLE: &str = "RUBY_MN_THREADS";
+    std::env::var_os(MANY_TO_MANY_VARIABLE).is_some()
+}
+
 /// Whether the current thread is the one that runs signal handlers.
 pub fn is_main() -> bool {
     // SAFETY: called with the GVL; neither allocates nor raises.

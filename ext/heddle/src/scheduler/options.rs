@@ -132,9 +132,9 @@ impl Options {
 }
 
 fn parse_backend(ruby: &Ruby, value: Value) -> Result<BackendChoice, Error> {
-    Symbol::from_value(value).and_then(|symbol| symbol.name().ok().and_then(|name| backend_named(&name))).ok_or_else(
-        || argument_error(ruby, format!("backend: must be :auto, :io_uring or :poll, not {}", value.inspect())),
-    )
+    symbol(value).and_then(|name| backend_named(&name)).ok_or_else(|| {
+        argument_error(ruby, format!("backend: must be :auto, :io_uring or :poll, not {}", value.inspect()))
+    })
 }
 
 fn backend_named(name: &str) -> Option<BackendChoice> {

@@ -158,23 +158,10 @@ impl Scheduler {
         let Ok(visit) = self.enter(ruby) else { return };
         let key = visit.key;
         self.preemptions.set(self.preemptions.get() + 1);
-        let outer = {
-            let mut turns = self.turns.borrow_mut();
-            let outer = turns.prepare_wait(key, Wait::Preempted);
-            turns.enqueue_preempted(key, Instant::now());
-            outer
-        };
         pace::end();
-        let parked = self.park(ruby, key);
-        let delivery = {
-            let mut turns = self.turns.borrow_mut();
-            turns.end_wait(key, outer);
-            if parked.is_ok() { turns.take_delivery(key) } else { None }
-        };
-        let raised = match delivery {
-            Some(delivery) => Err(delivery.to_error()),
-            None => parked,
-        };
+        let raised = self
+            .pass_turn(ruby, key, Wait::Preempted, |turns| turns.enqueue_preempted(key, Instant::now()))
+            .and_then(|()| self.raise_due(key));
         // A fiber that is not ours is in the books until here.
         drop(visit);
         if let Err(raised) = raised {
@@ -187,8 +174,7 @@ impl Scheduler {
         if self.raise_here(ruby, current, raised).is_ok() {
             return;
         }
-        let stop = || error::stop_class(ruby).ok().map(|stop| stop.as_value());
-        let Some(exception) = error::exception_of(ruby, raised).or_else(stop) else { return };
+        let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
         let delivery = Delivery { exception: Held::new(exception), message: None, scope: Scope::Fiber };
         let mut turns = self.turns.borrow_mut();
         match turns.fibers.find(current).or_else(|| turns.running().map(|(_, holder)| holder)) {

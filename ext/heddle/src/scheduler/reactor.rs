@@ -12,9 +12,8 @@ use heddle_core::workers::WorkerPool;
 use heddle_core::{Backend, Completion, Error, Operation, Token};
 
 use super::options::BackendChoice;
-
-/// Set by who wants Ruby's threads multiplexed onto fewer native ones; a ring then cannot count on its thread.
-const MANY_TO_MANY_VARIABLE: &str = "RUBY_MN_THREADS";
+#[cfg(target_os = "linux")]
+use crate::ruby::thread;
 
 /// The scheduler's side of the kernel. Used by the owner's thread alone.
 pub struct Reactor {
@@ -105,8 +104,7 @@ fn set_up(choice: BackendChoice, workers: &Arc<WorkerPool>) -> Result<Box<dyn Ba
 
 #[cfg(target_os = "linux")]
 fn uring() -> Result<Box<dyn Backend>, Error> {
-    let stays_on_thread = std::env::var_os(MANY_TO_MANY_VARIABLE).is_none();
-    Uring::new(stays_on_thread).map(|backend| Box::new(backend) as Box<dyn Backend>)
+    Uring::new(!thread::may_migrate()).map(|backend| Box::new(backend) as Box<dyn Backend>)
 }
 
 #[cfg(not(target_os = "linux"))]

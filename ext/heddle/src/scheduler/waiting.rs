@@ -12,6 +12,7 @@ use super::fibers::{FiberKey, Scope};
 use super::turns::{Alarm, Turns};
 use super::wait::Wait;
 use crate::ruby::nogvl::without_gvl;
+use crate::ruby::value::Held;
 use crate::ruby::{fiber, thread};
 
 /// How a wait ended.
@@ -84,22 +85,33 @@ impl Scheduler {
 
     /// Gives the turn to the others, once round.
     pub(super) fn yield_turn(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        self.pass_turn(ruby, key, Wait::Turn, |turns| turns.enqueue(key))?;
+        self.raise_due(key)
+    }
+
+    /// Gives the turn away until it comes again. `enqueue` puts the fiber on the run queue.
+    pub(super) fn pass_turn(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        enqueue: impl FnOnce(&mut Turns),
+    ) -> Result<(), Error> {
         let outer = {
             let mut turns = self.turns.borrow_mut();
-            let outer = turns.prepare_wait(key, Wait::Turn);
-            turns.enqueue(key);
+            let outer = turns.prepare_wait(key, wait);
+            enqueue(&mut turns);
             outer
         };
         let result = self.park(ruby, key);
-        let delivery = {
-            let mut turns = self.turns.borrow_mut();
-            turns.end_wait(key, outer);
-            if result.is_ok() { turns.take_delivery(key) } else { None }
-        };
-        match delivery {
-            Some(delivery) => Err(delivery.to_error()),
-            None => result,
-        }
+        self.turns.borrow_mut().end_wait(key, outer);
+        result
+    }
+
+    /// Raises what has been sent to the fiber, if anything has.
+    pub(super) fn raise_due(&self, key: FiberKey) -> Result<(), Error> {
+        let delivery = self.turns.borrow_mut().take_delivery(key);
+        delivery.map_or(Ok(()), |delivery| Err(delivery.to_error()))
     }
 
     /// To be called before an operation that may succeed at once: a fiber that never has to wait gives up its turn when
@@ -131,18 +143,29 @@ impl Scheduler {
         if !owes(&self.turns.borrow()) || fiber != fiber::current() || !thread::is_mutex(ruby, blocker)? {
             return Ok(());
         }
-        let outer = {
-            let mut turns = self.turns.borrow_mut();
-            if let Some(record) = turns.fibers.get_mut(key) {
-                record.owes_turn = false;
-            }
-            let outer = turns.prepare_wait(key, Wait::Turn);
-            turns.enqueue(key);
-            outer
-        };
+        if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
+            record.owes_turn = false;
+        }
         // What has been sent to the fiber is left for its next wait: Ruby takes no exception well here.
-        let result = self.park(ruby, key);
-        self.turns.borrow_mut().end_wait(key, outer);
+        self.pass_turn(ruby, key, Wait::Turn, |turns| turns.enqueue(key))
+    }
+
+    /// Runs a block of the program's, with `argument`. If it is not over at `at`, `exception` is raised in the fiber,
+    /// wherever it is then. Never after the block has ended.
+    pub(super) fn run_until(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        at: Instant,
+        (exception, message): (Value, Option<Value>),
+        argument: Value,
+    ) -> Result<Value, Error> {
+        let (timer, scope) =
+            self.turns.borrow_mut().set_deadline(at, key, Held::new(exception), message.map(Held::new));
+        let result = self.exposed(key, || ruby.yield_value(argument));
+        let mut turns = self.turns.borrow_mut();
+        turns.timers.cancel(timer);
+        turns.retract(key, scope);
         result
     }
 

@@ -69,12 +69,7 @@ fn limit(ruby: &Ruby, scheduler: &Scheduler, seconds: Value, exception: Value) -
     let limit = time::interval(seconds)?;
     let visit = scheduler.enter(ruby)?;
     let at = Instant::now() + limit.min(FOR_EVER);
-    let (timer, scope) = scheduler.turns.borrow_mut().set_deadline(at, visit.key, Held::new(exception), None);
-    let result = scheduler.exposed(visit.key, || ruby.yield_value::<_, Value>(seconds));
-    let mut turns = scheduler.turns.borrow_mut();
-    turns.timers.cancel(timer);
-    turns.retract(visit.key, scope);
-    result
+    scheduler.run_until(ruby, visit.key, at, (exception, None), seconds)
 }
 
 /// Runs a block of the program's; what others send to the fiber meanwhile is raised after it.
@@ -114,10 +109,6 @@ fn replace_shield(turns: &mut Turns, key: FiberKey, shield: Shield) -> Shield {
 /// Raises what has been sent to the fiber that runs, if anything has.
 fn check(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     let visit = scheduler.enter(ruby)?;
-    let delivery = {
-        let mut turns = scheduler.turns.borrow_mut();
-        turns.expire(Instant::now());
-        turns.take_delivery(visit.key)
-    };
-    delivery.map_or(Ok(()), |delivery| Err(delivery.to_error()))
+    scheduler.turns.borrow_mut().expire(Instant::now());
+    scheduler.raise_due(visit.key)
 }

@@ -59,20 +59,12 @@ fn start(
     arguments: RArray,
 ) -> Result<Value, Error> {
     let Newcomer { fiber: child, block, preemptible } = newcomer;
-    if preemptible {
-        scheduler.expect_ticks(ruby)?;
-    }
-    let child_key = {
+    let child_key = scheduler.take_in_newborn(ruby, child, block, preemptible)?;
+    {
         let mut turns = scheduler.turns.borrow_mut();
-        let key = turns.fibers.insert(child, true, false, Some(Held::new(block.as_value())));
-        if let Some(record) = turns.fibers.get_mut(key) {
-            record.wait = Wait::Birth;
-            record.preemptible = preemptible;
-        }
         turns.enqueue(visit.key);
-        turns.give_first_turn(key);
-        key
-    };
+        turns.give_first_turn(child_key);
+    }
     let number = ruby.integer_from_u64(child_key.to_number()).as_value();
     let start = [scheduler.as_value(), number, arguments.as_value()];
     let result = scheduler.park_after(ruby, visit.key, Some((child, &start)));
@@ -121,19 +113,29 @@ impl fiber::FiberBody for Scheduled {
         };
         let scheduler = Obj::<Scheduler>::try_convert(*scheduler)?;
         let key = FiberKey::from_number(u64::try_convert(*number)?);
-        if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
-            record.wait = Wait::Nothing;
-        }
-        let block = Proc::try_convert(block)?;
-        let result = block.call::<_, Value>(RArray::try_convert(*arguments)?);
-        let result = spinning::tell_watcher(ruby, &scheduler, key, result);
-        let result = result.or_else(|error| unhandled::settle(ruby, block, error));
-        let mut turns = scheduler.turns.borrow_mut();
-        turns.fibers.remove(key);
-        // Ruby decides who goes on; see `State`.
-        turns.drop_turn();
-        result
+        run_to_end(ruby, &scheduler, key, Proc::try_convert(block)?, RArray::try_convert(*arguments)?)
     }
+}
+
+/// What every fiber of ours does: its block, and then it leaves the books.
+pub fn run_to_end(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    block: Proc,
+    arguments: RArray,
+) -> Result<Value, Error> {
+    if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
+        record.wait = Wait::Nothing;
+    }
+    let result = block.call::<_, Value>(arguments);
+    let result = spinning::tell_watcher(ruby, scheduler, key, result);
+    let result = result.or_else(|error| unhandled::settle(ruby, block, error));
+    let mut turns = scheduler.turns.borrow_mut();
+    turns.fibers.remove(key);
+    // Ruby decides who goes on; see `State`.
+    turns.drop_turn();
+    result
 }
 
 /// What a fiber of [`start_yielding`] runs.
@@ -198,6 +200,20 @@ fn cancel(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<(), Error
 }
 
 impl Scheduler {
+    /// Takes a new fiber of ours into the books, which is to run `block`.
+    pub fn take_in_newborn(&self, ruby: &Ruby, child: Held, block: Proc, preemptible: bool) -> Result<FiberKey, Error> {
+        if preemptible {
+            self.expect_ticks(ruby)?;
+        }
+        let mut turns = self.turns.borrow_mut();
+        let key = turns.fibers.insert(child, true, false, Some(Held::new(block.as_value())));
+        if let Some(record) = turns.fibers.get_mut(key) {
+            record.wait = Wait::Birth;
+            record.preemptible = preemptible;
+        }
+        Ok(key)
+    }
+
     /// Gives back the backend and the workers. A later hook gets new ones.
     fn shut(&self) {
         registry::remove(self);

@@ -6,6 +6,7 @@ use magnus::{
     Error, Module, Object, RArray, RClass, RHash, Ruby, Symbol, Value, block::Proc, function, method, prelude::*,
 };
 
+use super::lifecycle::run_to_end;
 use crate::ruby::value::Held;
 use crate::ruby::{error, fiber, fork};
 use crate::scheduler::fibers::{FiberKey, State};
@@ -36,19 +37,8 @@ fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc) -> Result<Value, E
     let storage = ruby.qtrue().as_value();
     let child = fiber::spawn::<Spun>(start.as_value(), storage)?;
     let preemptible = scheduler.options.borrow().preempt == Preempt::All;
-    if preemptible {
-        scheduler.expect_ticks(ruby)?;
-    }
-    let key = {
-        let mut turns = scheduler.turns.borrow_mut();
-        let key = turns.fibers.insert(child, true, false, Some(Held::new(block.as_value())));
-        if let Some(record) = turns.fibers.get_mut(key) {
-            record.wait = Wait::Birth;
-            record.preemptible = preemptible;
-        }
-        turns.enqueue(key);
-        key
-    };
+    let key = scheduler.take_in_newborn(ruby, child, block, preemptible)?;
+    scheduler.turns.borrow_mut().enqueue(key);
     start.push(key.to_number())?;
     Ok(child.get())
 }
@@ -63,16 +53,7 @@ impl fiber::FiberBody for Spun {
             let [scheduler, block, number] = parts;
             Ok((Obj::<Scheduler>::try_convert(scheduler)?, Proc::try_convert(block)?, u64::try_convert(number)?))
         })?;
-        let key = FiberKey::from_number(number);
-        if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
-            record.wait = Wait::Nothing;
-        }
-        let result = block.call::<_, Value>(()).or_else(|error| unhandled::settle(ruby, block, error));
-        let mut turns = scheduler.turns.borrow_mut();
-        turns.fibers.remove(key);
-        // Ruby decides who goes on; see `State`.
-        turns.drop_turn();
-        result
+        run_to_end(ruby, &scheduler, FiberKey::from_number(number), block, ruby.ary_new())
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::Instant;
 use magnus::{Error, Ruby, Value};
 
 use crate::ruby::time;
-use crate::ruby::value::Held;
 use crate::scheduler::Scheduler;
 use crate::scheduler::waiting::FOR_EVER;
 
@@ -21,11 +20,5 @@ pub fn timeout_after(
     let timeout = time::interval(duration)?;
     let visit = scheduler.enter(ruby)?;
     let at = Instant::now() + timeout.min(FOR_EVER);
-    let (timer, scope) =
-        scheduler.turns.borrow_mut().set_deadline(at, visit.key, Held::new(exception), Some(Held::new(message)));
-    let result = scheduler.exposed(visit.key, || ruby.yield_value::<_, Value>(duration));
-    let mut turns = scheduler.turns.borrow_mut();
-    turns.timers.cancel(timer);
-    turns.retract(visit.key, scope);
-    result
+    scheduler.run_until(ruby, visit.key, at, (exception, Some(message)), duration)
 }
