@@ -23,21 +23,21 @@ pub fn ensure_current() -> Result<Held, Error> {
     protect(|| unsafe { rb_sys::rb_fiber_current() }).map(|raw| unsafe { Held::from_raw(raw) })
 }
 
-/// Switches to `fiber`. Comes back when somebody switches to the current fiber again, with what they passed; or with
-/// what was raised into it meanwhile.
-pub fn transfer(fiber: Held, arguments: &[Value]) -> Result<Value, Error> {
-    /// Nobody passes more, and an array on the stack costs nothing.
-    const MOST_ARGUMENTS: usize = 4;
-    let mut raw = [0 as VALUE; MOST_ARGUMENTS];
-    for (slot, argument) in raw.iter_mut().zip(arguments) {
-        *slot = argument.as_raw();
-    }
-    let count = arguments.len().min(MOST_ARGUMENTS) as c_int;
-    // SAFETY: `raw` lies on this stack, which stays as it is while another fiber runs, and is scanned by the collector.
-    // The closure owns nothing, so leaving it by an exception (which `protect` catches) skips no destructor.
-    protect(|| unsafe { rb_sys::rb_fiber_transfer(fiber.raw(), count, raw.as_ptr()) })
-        // SAFETY: a valid object.
-        .map(|value| unsafe { Value::from_raw(value) })
+/// Switches to `fiber`. Comes back when somebody switches to the current fiber again; or with what was raised into it
+/// meanwhile.
+#[inline]
+pub fn transfer(fiber: Held) -> Result<(), Error> {
+    // SAFETY: called with the GVL on a fiber; no arguments are read. The closure owns nothing, so leaving it by an
+    // exception (which `protect` catches) skips no destructor.
+    protect(|| unsafe { rb_sys::rb_fiber_transfer(fiber.raw(), 0, std::ptr::null()) }).map(|_| ())
+}
+
+/// Like [`transfer`] for one that has not begun: its code is given `arguments`.
+pub fn start(fiber: Held, arguments: &[Value]) -> Result<(), Error> {
+    // SAFETY: as in `transfer`. A `Value` is a VALUE and nothing else. They lie on this stack, which stays as it is while
+    // another fiber runs, and is scanned by the collector.
+    protect(|| unsafe { rb_sys::rb_fiber_transfer(fiber.raw(), arguments.len() as c_int, arguments.as_ptr().cast()) })
+        .map(|_| ())
 }
 
 /// The scheduler of the current thread, or nil.

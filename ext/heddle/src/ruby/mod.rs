@@ -12,6 +12,7 @@ pub mod io_buffer;
 pub mod nogvl;
 pub mod postponed_job;
 pub mod process;
+pub mod receiver;
 pub mod thread;
 pub mod time;
 pub mod value;

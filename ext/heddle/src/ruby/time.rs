@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use magnus::rb_sys::{AsRawValue, protect};
+use magnus::value::{Fixnum, Flonum};
 use magnus::{Error, Value, prelude::*};
 
 /// The duration that `seconds` means: Integer, Float, Rational, whatever `Kernel#sleep` takes, to the nanosecond.
@@ -11,6 +12,9 @@ use magnus::{Error, Value, prelude::*};
 /// Those of `Kernel#sleep`: ArgumentError for a negative one, RangeError or FloatDomainError for infinity and NaN,
 /// TypeError for what is no number.
 pub fn interval(seconds: Value) -> Result<Duration, Error> {
+    if let Some(interval) = immediate_interval(seconds) {
+        return Ok(interval);
+    }
     let mut interval = Duration::ZERO;
     protect(|| {
         // SAFETY: called with the GVL on a valid object; what it raises stops at `protect`, and nothing is owned here.
@@ -21,9 +25,26 @@ pub fn interval(seconds: Value) -> Result<Duration, Error> {
     Ok(interval)
 }
 
+/// What almost every caller passes: a number that lies in the reference itself, and means no more than a lifetime.
+fn immediate_interval(seconds: Value) -> Option<Duration> {
+    /// Far below what any clock of the kernel's can count.
+    const LIFETIME: f64 = 60.0 * 60.0 * 24.0 * 365.0 * 100.0;
+    match (Fixnum::from_value(seconds), Flonum::from_value(seconds)) {
+        (Some(whole), _) => u64::try_from(whole.to_i64()).ok().map(Duration::from_secs),
+        (_, Some(number)) => {
+            let number = number.to_f64();
+            (0.0..LIFETIME).contains(&number).then(|| Duration::from_secs_f64(number))
+        }
+        _ => None,
+    }
+}
+
 /// How long Ruby's Queue, Mutex and Thread wait for `seconds`: nil and infinity mean for ever, what is negative means
 /// not at all.
 pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
+    if let Some(interval) = immediate_interval(seconds) {
+        return Ok(Some(interval));
+    }
     if let Some(seconds) = magnus::Float::from_value(seconds).map(|seconds| seconds.to_f64())
         && seconds == f64::INFINITY
     {

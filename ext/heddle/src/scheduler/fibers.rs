@@ -158,19 +158,23 @@ impl Record {
         self.visits > self.exposures || self.wait == Wait::Birth
     }
 
-    /// Whether the scheduler has to see it to its end before it may close.
-    fn is_awaited(&self) -> bool {
-        !self.blocking && self.is_parked() && self.wait != Wait::Drain
-    }
-
-    /// Whether it waits for the end of all others, and the root for it.
-    fn is_draining(&self) -> bool {
-        !self.blocking && self.is_parked() && self.wait == Wait::Drain
-    }
-
     /// Whether its record must outlast its hooks: a root comes back, and what was sent to it must not get lost.
     pub fn has_mail(&self) -> bool {
         self.blocking && !(self.deliveries.is_empty() && self.structure.inbox.is_empty())
+    }
+
+    /// Returns the ticket of the new state.
+    #[inline]
+    fn move_to(&mut self, state: State, parked: &mut Parked) -> u32 {
+        let was_parked = self.is_parked();
+        self.state = state;
+        self.ticket = self.ticket.wrapping_add(1);
+        if was_parked != self.is_parked() {
+            // What it waits for changes only while it is not parked, so it is discounted where it was counted.
+            let count = parked.kind(self.blocking, self.wait);
+            *count = if was_parked { *count - 1 } else { *count + 1 };
+        }
+        self.ticket
     }
 
     /// Whether it has given its turn away within a hook.
@@ -185,9 +189,27 @@ pub struct Fibers {
     records: Slab<Record>,
     by_fiber: FxHashMap<Held, FiberKey>,
     next_serial: u32,
+    parked: Parked,
+}
+
+/// How many fibers are parked.
+#[derive(Default)]
+struct Parked {
+    /// Those that the scheduler has to see to their ends before it may close.
     awaited: usize,
+    /// Those that wait for the end of all others, and the root for them.
     draining: usize,
-    blocking_parked: usize,
+    blocking: usize,
+}
+
+impl Parked {
+    fn kind(&mut self, blocking: bool, wait: Wait) -> &mut usize {
+        match wait {
+            _ if blocking => &mut self.blocking,
+            Wait::Drain => &mut self.draining,
+            _ => &mut self.awaited,
+        }
+    }
 }
 
 impl Fibers {
@@ -257,18 +279,20 @@ impl Fibers {
 
     /// Moves a fiber to another state. Returns the ticket for its entry in the run queue; all earlier ones are void.
     pub fn set_state(&mut self, key: FiberKey, state: State) -> u32 {
-        let Some(record) = self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial) else {
-            return 0;
-        };
-        self.awaited -= usize::from(record.is_awaited());
-        self.draining -= usize::from(record.is_draining());
-        self.blocking_parked -= usize::from(record.blocking && record.is_parked());
-        record.state = state;
-        record.ticket = record.ticket.wrapping_add(1);
-        self.awaited += usize::from(record.is_awaited());
-        self.draining += usize::from(record.is_draining());
-        self.blocking_parked += usize::from(record.blocking && record.is_parked());
-        record.ticket
+        let record = self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial);
+        record.map_or(0, |record| record.move_to(state, &mut self.parked))
+    }
+
+    /// The fiber has the turn, unless it is lost. Returns it if it is in the books.
+    pub fn run(&mut self, key: FiberKey) -> Option<Held> {
+        let record = self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial)?;
+        if record.state != State::Lost {
+            record.move_to(State::Running, &mut self.parked);
+        }
+        if record.wait == Wait::Raiser {
+            record.wait = Wait::Nothing;
+        }
+        Some(record.fiber)
     }
 
     /// The fiber may go on if its entry with this ticket is still valid.
@@ -280,12 +304,12 @@ impl Fibers {
     /// root is, waits for those as well that wait for all others themselves.
     pub fn awaited_by(&self, key: FiberKey) -> usize {
         let blocking = self.get(key).is_none_or(|record| record.blocking);
-        if blocking { self.awaited + self.draining } else { self.awaited }
+        if blocking { self.parked.awaited + self.parked.draining } else { self.parked.awaited }
     }
 
     /// Those that wait for the end of all others, and for whom there is none left.
     pub fn finished_drainers(&self) -> Vec<FiberKey> {
-        if self.awaited > 0 {
+        if self.parked.awaited > 0 {
             return Vec::new();
         }
         let drains = |record: &Record| record.wait == Wait::Drain && record.state == State::Waiting;
@@ -294,6 +318,6 @@ impl Fibers {
 
     /// Whether a blocking fiber has given its turn away: then that one, or one that it resumed, answers for interrupts.
     pub fn is_blocking_parked(&self) -> bool {
-        self.blocking_parked > 0
+        self.parked.blocking > 0
     }
 }

@@ -19,14 +19,12 @@ use crate::ruby::{error, fiber, interrupts};
 enum Next {
     /// Its own turn has come.
     Own,
-    /// Switch to this one.
+    /// Switch to this one: whose turn it is, or who leads to the fiber that answers for the thread's interrupts.
     Switch(Held),
     /// An exception is due in a fiber that is suspended, but not by us.
     Raise(Held, Delivery),
     /// Look at the thread's interrupts.
     CheckInterrupts,
-    /// Give the control to the fiber that answers for the thread's interrupts, through this one.
-    FallBack(Held),
 }
 
 impl Scheduler {
@@ -34,58 +32,62 @@ impl Scheduler {
     /// something was raised into it. Its state must have been set to `Waiting` or `Runnable` before.
     ///
     /// May return early without anything having happened; the caller looks at what it waits for and parks again.
+    #[inline]
     pub(super) fn park(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        self.park_after(ruby, key, None)
+        loop {
+            let switched = match self.next(ruby, key) {
+                Ok(Next::Own) => break,
+                Ok(Next::Switch(fiber)) => fiber::transfer(fiber),
+                Ok(Next::Raise(fiber, delivery)) => raise_by_helper(ruby, fiber, delivery),
+                Ok(Next::CheckInterrupts) => {
+                    let checked = interrupts::check_after(|| self.leave_park(key));
+                    return self.end_park_early(key, checked);
+                }
+                Err(error) => return self.end_park_early(key, Err(error)),
+            };
+            if switched.is_ok() && self.turns.borrow().has_turn(key) {
+                break;
+            }
+            self.come_back_early(ruby, key, switched)?;
+        }
+        self.tick_for(key);
+        Ok(())
     }
 
     /// Like [`Scheduler::park`], switching to `first`, a new fiber, with its arguments, before anybody else.
-    pub(super) fn park_after(
-        &self,
-        ruby: &Ruby,
-        key: FiberKey,
-        mut first: Option<(Held, &[Value])>,
-    ) -> Result<(), Error> {
-        loop {
-            if self.turns.borrow().is_lost(key) {
-                let message = "what this fiber waited for is lost: the process forked meanwhile";
-                return Err(Error::new(ruby.exception_io_error(), message));
+    pub(super) fn park_after(&self, ruby: &Ruby, key: FiberKey, first: Held, arguments: &[Value]) -> Result<(), Error> {
+        let started = fiber::start(first, arguments);
+        if started.is_err() || !self.turns.borrow().has_turn(key) {
+            self.come_back_early(ruby, key, started)?;
+            return self.park(ruby, key);
+        }
+        self.tick_for(key);
+        Ok(())
+    }
+
+    /// The fiber got the control back without having been given its turn. An error is what it has to go on with; else
+    /// it parks again.
+    #[cold]
+    fn come_back_early(&self, ruby: &Ruby, key: FiberKey, switched: Result<(), Error>) -> Result<(), Error> {
+        match switched {
+            Err(error) if !self.is_refusal(ruby, key, &error) => {
+                self.recover_giver(key);
+                self.end_park_early(key, Err(error))
             }
-            let next = match first.take() {
-                Some((fiber, arguments)) => Ok(fiber::transfer(fiber, arguments).map(|_| ())),
-                None if self.interrupts_due.get() => Err(interrupts::check_after(|| self.leave_park(key))),
-                None => match self.next(ruby, key) {
-                    Ok(Next::Own) => {
-                        self.tick_for(key);
-                        return Ok(());
-                    }
-                    Ok(Next::Switch(fiber)) => Ok(fiber::transfer(fiber, &[]).map(|_| ())),
-                    Ok(Next::Raise(fiber, delivery)) => Ok(raise_by_helper(ruby, fiber, delivery)),
-                    Ok(Next::FallBack(fiber)) => Ok(fiber::transfer(fiber, &[]).map(|_| ())),
-                    Ok(Next::CheckInterrupts) => Err(interrupts::check_after(|| self.leave_park(key))),
-                    Err(error) => Err(Err(error)),
-                },
-            };
-            match next {
-                // The fiber did not give the control away.
-                Err(result) => {
-                    self.leave_park(key);
-                    self.tick_for(key);
-                    return result;
-                }
-                Ok(Ok(())) if self.turns.borrow().has_turn(key) => {
-                    self.tick_for(key);
-                    return Ok(());
-                }
-                Ok(Ok(())) => self.recover_giver(key),
-                Ok(Err(error)) if self.is_refusal(ruby, key, &error) => {}
-                Ok(Err(error)) => {
-                    self.recover_giver(key);
-                    self.leave_park(key);
-                    self.tick_for(key);
-                    return Err(error);
-                }
+            // A switch that was refused has not taken place.
+            Err(_) => Ok(()),
+            Ok(()) => {
+                self.recover_giver(key);
+                Ok(())
             }
         }
+    }
+
+    #[cold]
+    fn end_park_early(&self, key: FiberKey, result: Result<(), Error>) -> Result<(), Error> {
+        self.leave_park(key);
+        self.tick_for(key);
+        result
     }
 
     /// The fiber goes on although its turn may not have come: to handle an interrupt, or an exception.
@@ -123,9 +125,16 @@ impl Scheduler {
     }
 
     /// Finds out whose turn it is, waiting for it in the kernel if need be.
+    #[inline]
     fn next(&self, ruby: &Ruby, key: FiberKey) -> Result<Next, Error> {
         let look = {
             let mut turns = self.turns.borrow_mut();
+            if turns.is_lost(key) {
+                return Err(lost(ruby));
+            }
+            if self.interrupts_due.get() {
+                return Ok(Next::CheckInterrupts);
+            }
             let queued = turns.queued();
             // Whoever computes next will not look at I/O for a while.
             turns.fairness.start_turn(queued) || turns.queue.has_only_preempted()
@@ -134,11 +143,13 @@ impl Scheduler {
             self.poll(ruby, false)?;
         }
         loop {
-            let stray = self.turns.borrow_mut().take_stray();
-            if let Some((fiber, delivery)) = stray {
-                return Ok(Next::Raise(fiber, delivery));
-            }
-            let next = self.turns.borrow_mut().dequeue();
+            let next = {
+                let mut turns = self.turns.borrow_mut();
+                if let Some((fiber, delivery)) = turns.take_stray() {
+                    return Ok(Next::Raise(fiber, delivery));
+                }
+                turns.dequeue()
+            };
             match next {
                 Some((_, next)) if next == key => return Ok(Next::Own),
                 Some((fiber, _)) if fiber::is_alive(fiber) => return Ok(Next::Switch(fiber)),
@@ -154,7 +165,7 @@ impl Scheduler {
                         let Some(fiber) = fall_back else { return Ok(Next::CheckInterrupts) };
                         self.fall_back.set(None);
                         self.interrupts_due.set(true);
-                        return Ok(Next::FallBack(fiber));
+                        return Ok(Next::Switch(fiber));
                     }
                 }
             }
@@ -249,7 +260,12 @@ fn raise_by_helper(ruby: &Ruby, target: Held, delivery: Delivery) -> Result<(), 
     let raiser = fiber::spawn::<Raise>(nil, nil)?;
     let mut arguments = vec![target.get(), delivery.exception.get()];
     arguments.extend(delivery.message.map(Held::get));
-    fiber::transfer(raiser, &arguments).map(|_| ())
+    fiber::start(raiser, &arguments)
+}
+
+#[cold]
+fn lost(ruby: &Ruby) -> Error {
+    Error::new(ruby.exception_io_error(), "what this fiber waited for is lost: the process forked meanwhile")
 }
 
 /// What came of a look at the kernel.

@@ -141,6 +141,7 @@ pub struct Visit<'a> {
 }
 
 impl Drop for Visit<'_> {
+    #[inline]
     fn drop(&mut self) {
         let mut turns = self.scheduler.turns.borrow_mut();
         let Some(record) = turns.fibers.get_mut(self.key) else { return };
@@ -157,6 +158,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// FiberError on another thread, as Ruby says of a fiber that is switched to from there.
+    #[inline(always)]
     fn enter(&self, ruby: &Ruby) -> Result<Visit<'_>, Error> {
         if self.is_inherited() {
             self.after_fork();

@@ -93,10 +93,7 @@ impl Turns {
 
     /// The fiber has the turn from now on, whether or not it had waited for it.
     pub fn take_turn(&mut self, key: FiberKey) {
-        if !self.is_lost(key) {
-            self.fibers.set_state(key, State::Running);
-        }
-        self.running = self.fibers.get(key).map(|record| (record.fiber, key));
+        self.running = self.fibers.run(key).map(|fiber| (fiber, key));
     }
 
     /// A new fiber gets its first turn.
@@ -145,13 +142,10 @@ impl Turns {
 
     /// Takes the first fiber off the run queue and gives it the turn.
     pub fn dequeue(&mut self) -> Option<(Held, FiberKey)> {
-        let fibers = &self.fibers;
+        let fibers = &mut self.fibers;
         let ((key, _), slice) = self.queue.pop(|(key, ticket)| fibers.redeem(*key, *ticket))?;
         self.take_turn(key);
         self.slice = slice;
-        if let Some(record) = self.fibers.get_mut(key).filter(|record| record.wait == Wait::Raiser) {
-            record.wait = Wait::Nothing;
-        }
         self.running
     }
 
@@ -209,7 +203,17 @@ impl Turns {
     }
 
     /// The next exception that is due in a fiber.
+    #[inline]
     pub fn take_delivery(&mut self, key: FiberKey) -> Option<Delivery> {
+        let record = self.fibers.get_mut(key)?;
+        if record.deliveries.is_empty() && self.stop.is_none() {
+            return None;
+        }
+        self.take_due_delivery(key)
+    }
+
+    #[cold]
+    fn take_due_delivery(&mut self, key: FiberKey) -> Option<Delivery> {
         let record = self.fibers.get_mut(key)?;
         if let Some(stop) = self.stop
             && !record.stopped
@@ -287,6 +291,7 @@ impl Turns {
     }
 
     /// A fiber's wait has ended, in whichever way.
+    #[inline]
     pub fn end_wait(&mut self, key: FiberKey, outer: Option<Wait>) {
         if let (Some(outer), Some(record)) = (outer, self.fibers.get_mut(key)) {
             record.wait = outer;

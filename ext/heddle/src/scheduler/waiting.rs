@@ -84,12 +84,14 @@ impl Scheduler {
     }
 
     /// Gives the turn to the others, once round.
+    #[inline]
     pub(super) fn yield_turn(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         self.pass_turn(ruby, key, Wait::Turn, |turns| turns.enqueue(key))?;
         self.raise_due(key)
     }
 
     /// Gives the turn away until it comes again. `enqueue` puts the fiber on the run queue.
+    #[inline]
     pub(super) fn pass_turn(
         &self,
         ruby: &Ruby,
@@ -109,6 +111,7 @@ impl Scheduler {
     }
 
     /// Raises what has been sent to the fiber, if anything has.
+    #[inline]
     pub(super) fn raise_due(&self, key: FiberKey) -> Result<(), Error> {
         let delivery = self.turns.borrow_mut().take_delivery(key);
         delivery.map_or(Ok(()), |delivery| Err(delivery.to_error()))

@@ -9,6 +9,7 @@ use magnus::{Error, Integer, RString, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
 use crate::ruby::io_buffer::{self, Memory};
+use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, io, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::callers::Callers;
@@ -18,7 +19,13 @@ use crate::scheduler::waiting::deadline_after;
 
 /// Waits until the IO is ready for one of `events`. The events that it is ready for, or false when the time is up.
 /// Without a timeout of its own, the IO's counts.
-pub fn io_wait(ruby: &Ruby, scheduler: &Scheduler, io: Value, events: Value, timeout: Value) -> Result<Value, Error> {
+pub fn io_wait(
+    ruby: &Ruby,
+    scheduler: Receiver<'_, Scheduler>,
+    io: Value,
+    events: Value,
+    timeout: Value,
+) -> Result<Value, Error> {
     let interest = parse_events(ruby, events)?;
     let timeout = time::optional_interval(timeout)?;
     let visit = scheduler.enter(ruby)?;
@@ -28,7 +35,7 @@ pub fn io_wait(ruby: &Ruby, scheduler: &Scheduler, io: Value, events: Value, tim
         Some(timeout) => Some(timeout),
         None => time::optional_interval(io::timeout(io)?)?,
     };
-    match wait_ready(ruby, scheduler, visit.key, io, fd, interest, timeout)? {
+    match wait_ready(ruby, &scheduler, visit.key, io, fd, interest, timeout)? {
         Some(ready) => Ok(ruby.integer_from_i64(i64::from(ready.0)).as_value()),
         // Told 'false', Ruby 3.3 raises EAGAIN out of `IO#read`; without a scheduler it raises this.
         None if in_transfer => Err(error::io_timeout(ruby)),
@@ -39,31 +46,31 @@ pub fn io_wait(ruby: &Ruby, scheduler: &Scheduler, io: Value, events: Value, tim
 /// Reads at the IO's position. Bytes, 0 at the end, or `-errno`.
 pub fn io_read(
     ruby: &Ruby,
-    scheduler: &Scheduler,
+    scheduler: Receiver<'_, Scheduler>,
     io: Value,
     buffer: Value,
     length: usize,
     offset: usize,
 ) -> Result<isize, Error> {
-    transfer(ruby, scheduler, io, Direction::Read, buffer, Extent::new(length, offset), None)
+    transfer(ruby, &scheduler, io, Direction::Read, buffer, Extent::new(length, offset), None)
 }
 
 /// Writes at the IO's position. Bytes, or `-errno`.
 pub fn io_write(
     ruby: &Ruby,
-    scheduler: &Scheduler,
+    scheduler: Receiver<'_, Scheduler>,
     io: Value,
     buffer: Value,
     length: usize,
     offset: usize,
 ) -> Result<isize, Error> {
-    transfer(ruby, scheduler, io, Direction::Write, buffer, Extent::new(length, offset), None)
+    transfer(ruby, &scheduler, io, Direction::Write, buffer, Extent::new(length, offset), None)
 }
 
 /// Reads from position `from`.
 pub fn io_pread(
     ruby: &Ruby,
-    scheduler: &Scheduler,
+    scheduler: Receiver<'_, Scheduler>,
     io: Value,
     buffer: Value,
     from: Integer,
@@ -71,7 +78,7 @@ pub fn io_pread(
     offset: usize,
 ) -> Result<isize, Error> {
     match position(from)? {
-        Some(from) => transfer(ruby, scheduler, io, Direction::Read, buffer, Extent::new(length, offset), Some(from)),
+        Some(from) => transfer(ruby, &scheduler, io, Direction::Read, buffer, Extent::new(length, offset), Some(from)),
         None => Ok(negated(Errno::EINVAL)),
     }
 }
@@ -79,7 +86,7 @@ pub fn io_pread(
 /// Writes at position `from`.
 pub fn io_pwrite(
     ruby: &Ruby,
-    scheduler: &Scheduler,
+    scheduler: Receiver<'_, Scheduler>,
     io: Value,
     buffer: Value,
     from: Integer,
@@ -87,7 +94,7 @@ pub fn io_pwrite(
     offset: usize,
 ) -> Result<isize, Error> {
     match position(from)? {
-        Some(from) => transfer(ruby, scheduler, io, Direction::Write, buffer, Extent::new(length, offset), Some(from)),
+        Some(from) => transfer(ruby, &scheduler, io, Direction::Write, buffer, Extent::new(length, offset), Some(from)),
         None => Ok(negated(Errno::EINVAL)),
     }
 }

@@ -16,18 +16,24 @@ use crate::scheduler::{Scheduler, Visit, registry, unhandled};
 /// `Fiber.schedule`: runs the block in a new fiber, at once, until it first waits. The fiber that called goes to the end
 /// of the run queue.
 pub fn fiber(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Result<Value, Error> {
-    let parsed = scan_args::<(), (), RArray, (), RHash, Option<Proc>>(arguments)?;
-    let Some(block) = parsed.block else {
+    if !ruby.block_given() {
         return Err(Error::new(ruby.exception_arg_error(), "tried to create a fiber without a block"));
-    };
-    let keywords = get_kwargs::<_, (), (Option<Value>,), ()>(parsed.keywords, &[], &["storage"])?;
+    }
+    let block = ruby.block_proc()?;
     // Fiber.new's default: the new fiber inherits a copy.
-    let storage = keywords.optional.0.unwrap_or_else(|| ruby.qtrue().as_value());
+    let mut storage = ruby.qtrue().as_value();
+    let mut splat = ruby.ary_new();
+    if !arguments.is_empty() {
+        let parsed = scan_args::<(), (), RArray, (), RHash, ()>(arguments)?;
+        let keywords = get_kwargs::<_, (), (Option<Value>,), ()>(parsed.keywords, &[], &["storage"])?;
+        storage = keywords.optional.0.unwrap_or(storage);
+        splat = parsed.splat;
+    }
 
     let visit = scheduler.enter(ruby)?;
     let child = fiber::spawn::<Scheduled>(block.as_value(), storage)?;
     let preemptible = scheduler.options.borrow().preempt == Preempt::All;
-    start(ruby, scheduler, &visit, Newcomer { fiber: child, block, preemptible }, parsed.splat)
+    start(ruby, scheduler, &visit, Newcomer { fiber: child, block, preemptible }, splat)
 }
 
 /// `YieldingFiber.schedule`: the same for a fiber that the caller has made, of its class. Its block calls
@@ -67,7 +73,7 @@ fn start(
     }
     let number = ruby.integer_from_u64(child_key.to_number()).as_value();
     let start = [scheduler.as_value(), number, arguments.as_value()];
-    let result = scheduler.park_after(ruby, visit.key, Some((child, &start)));
+    let result = scheduler.park_after(ruby, visit.key, child, &start);
     let mut turns = scheduler.turns.borrow_mut();
     if turns.fibers.get(child_key).is_some_and(|record| record.wait == Wait::Birth) {
         // It could not even be started.

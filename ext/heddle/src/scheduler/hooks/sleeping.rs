@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use magnus::scan_args::scan_args;
 use magnus::{Error, Ruby, Value};
 
 use super::closing;
+use crate::ruby::receiver::Receiver;
 use crate::ruby::value::Held;
 use crate::ruby::{error, thread, time};
 use crate::scheduler::Scheduler;
@@ -18,18 +18,18 @@ use crate::scheduler::waiting::{Outcome, deadline_after};
 ///
 /// An `unblock` that came since the fiber's last hook counts, too: Ruby puts the fiber on a list of waiters first, and
 /// whatever happens before it calls this must not lose the wake-up.
-pub fn block(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<bool, Error> {
-    let (blocker, timeout) = scan_args::<(Value,), (Option<Value>,), (), (), (), ()>(arguments)
-        .map(|arguments| (arguments.required.0, arguments.optional.0))?;
+pub fn block(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
+    ruby.check_arity(arguments.len(), 1..=2)?;
+    let blocker = arguments[0];
     let visit = scheduler.enter(ruby)?;
     let mut seen = scheduler.turns.borrow().fibers.get(visit.key).map_or(0, |record| record.unblocks_seen);
-    let deadline = match timeout {
-        Some(timeout) => deadline_after(time::lenient_interval(timeout)?),
+    let deadline = match arguments.get(1) {
+        Some(timeout) => deadline_after(time::lenient_interval(*timeout)?),
         None => None,
     };
     let wait = Wait::Block(Held::new(blocker));
     loop {
-        let woken = wait_for_unblock(ruby, scheduler, visit.key, wait, seen, deadline)?;
+        let woken = wait_for_unblock(ruby, &scheduler, visit.key, wait, seen, deadline)?;
         // Ruby 3.3 and 3.4 take any end of this wait for the thread's, so a wake-up that meant something else must not
         // end it.
         if !woken || !thread::is_running(ruby, blocker)? {
@@ -40,7 +40,7 @@ pub fn block(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<
 }
 
 /// From any thread, and from trap handlers.
-pub fn unblock(ruby: &Ruby, scheduler: &Scheduler, blocker: Value, fiber: Value) -> Result<(), Error> {
+pub fn unblock(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, blocker: Value, fiber: Value) -> Result<(), Error> {
     let woken = scheduler.turns.borrow_mut().unblock(Held::new(fiber));
     match woken {
         Some(true) => {
@@ -51,15 +51,15 @@ pub fn unblock(ruby: &Ruby, scheduler: &Scheduler, blocker: Value, fiber: Value)
         // One that has ended, or is not ours, needs no waking.
         None => error::expect_fiber(ruby, fiber)?,
     }
-    closing::let_leavers_go(ruby, scheduler)
+    closing::let_leavers_go(ruby, &scheduler)
 }
 
 /// `sleep`, and the waiting part of `Mutex#sleep` and `ConditionVariable#wait`, which `unblock` ends.
-pub fn kernel_sleep(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<bool, Error> {
-    let (duration,) = scan_args::<(), (Option<Value>,), (), (), (), ()>(arguments)?.optional;
+pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
+    ruby.check_arity(arguments.len(), ..=1)?;
     let visit = scheduler.enter(ruby)?;
-    let duration = match duration {
-        Some(duration) => time::optional_interval(duration)?,
+    let duration = match arguments.first() {
+        Some(duration) => time::optional_interval(*duration)?,
         None => None,
     };
     if duration.is_some_and(|duration| duration.is_zero()) {
@@ -74,11 +74,11 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> 
         .fibers
         .get(visit.key)
         .map_or(0, |record| if plain { record.unblocks } else { record.unblocks_seen });
-    wait_for_unblock(ruby, scheduler, visit.key, Wait::Sleep, seen, deadline_after(duration))
+    wait_for_unblock(ruby, &scheduler, visit.key, Wait::Sleep, seen, deadline_after(duration))
 }
 
 /// Lets the others have a turn.
-pub fn yield_turn(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+pub fn yield_turn(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>) -> Result<(), Error> {
     let visit = scheduler.enter(ruby)?;
     scheduler.yield_turn(ruby, visit.key)
 }
