@@ -29,7 +29,9 @@ pub enum Attempt {
 pub enum Likely {
     /// A socket.
     Socket,
-    /// A pipe, a file, a terminal, a device.
+    /// A regular file.
+    File,
+    /// A pipe, a terminal, a device.
     Other,
 }
 
@@ -72,6 +74,10 @@ pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, likely: Likely)
             Err(errno) => return refused(errno, || false),
         }
     }
+    // Most file systems refuse, which is one system call more.
+    if likely == Likely::File && has_position(fd) {
+        return Attempt::NeedsOperation;
+    }
     // SAFETY: by this function's contract.
     match unsafe { nowait::write(fd, buffer, length, None) } {
         Ok(count) => Attempt::Done(count),
@@ -101,6 +107,22 @@ pub unsafe fn write_at(fd: RawFd, buffer: *const u8, length: usize, offset: u64)
     at_offset(unsafe { nowait::write(fd, buffer, length, Some(offset)) })
 }
 
+/// Writes to a regular file, at `offset` or at the descriptor's own position, for as long as it takes; see
+/// [`crate::patience`].
+///
+/// # Safety
+/// `buffer` is valid for reads of `length` bytes.
+pub unsafe fn write_file(fd: RawFd, buffer: *const u8, length: usize, offset: Option<u64>) -> Attempt {
+    let written = match offset.map(libc::off_t::try_from) {
+        // SAFETY: by this function's contract.
+        None => retry(|| unsafe { libc::write(fd, buffer.cast(), length) }),
+        // SAFETY: as above.
+        Some(Ok(offset)) => retry(|| unsafe { libc::pwrite(fd, buffer.cast(), length, offset) }),
+        Some(Err(_)) => Err(Errno::EINVAL),
+    };
+    written.map_or_else(Attempt::Failed, Attempt::Done)
+}
+
 /// Which of `events` (poll(2)'s) the descriptor is ready for now; errors and hang-ups count as all of them.
 pub fn poll_now(fd: RawFd, events: libc::c_short) -> Result<libc::c_short, Errno> {
     let mut descriptor = libc::pollfd { fd, events, revents: 0 };
@@ -124,6 +146,12 @@ pub fn is_file(fd: RawFd) -> bool {
         stat.assume_init().st_mode & libc::S_IFMT
     };
     kind == libc::S_IFREG || kind == libc::S_IFBLK
+}
+
+/// Whether it is something that one can seek in, as pipes, sockets and terminals are not. A third of what fstat(2) costs.
+fn has_position(fd: RawFd) -> bool {
+    // SAFETY: no memory is passed, and the position stays where it is.
+    unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) >= 0 }
 }
 
 fn at_offset(result: Result<usize, Errno>) -> Attempt {

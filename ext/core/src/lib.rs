@@ -9,6 +9,7 @@
 //! * [`signals`]: what keeps signals from native threads.
 //! * [`timers`]: deadlines, with a cancel that costs nothing.
 //! * [`run_queue`]: who has a turn to come, and in which order.
+//! * [`patience`]: which files may be written to at once.
 //! * [`fairness`]: when a fiber that never has to wait must let the others have a turn.
 
 pub mod attempt;
@@ -16,6 +17,7 @@ pub mod backend;
 pub mod error;
 pub mod fairness;
 pub mod mailbox;
+pub mod patience;
 pub mod run_queue;
 pub mod signals;
 pub mod timers;

@@ -84,6 +84,24 @@ pub enum Operation {
         /// Where in the file, or None for the descriptor's own position.
         offset: Option<u64>,
     },
+    /// Read up to `length` bytes from a socket, once there are some. Completes as `Read` does.
+    Receive {
+        /// The descriptor.
+        fd: RawFd,
+        /// Belongs to the kernel until the completion is there.
+        buffer: *mut u8,
+        /// The size of `buffer`.
+        length: usize,
+    },
+    /// Write up to `length` bytes to a socket, once there is room. Completes as `Write` does.
+    Send {
+        /// The descriptor.
+        fd: RawFd,
+        /// Belongs to the kernel until the completion is there.
+        buffer: *const u8,
+        /// The size of `buffer`.
+        length: usize,
+    },
 }
 
 /// The end of an operation.
@@ -104,6 +122,10 @@ pub struct Completion {
 pub trait Backend {
     /// As users spell it: `"io_uring"` or `"poll"`.
     fn name(&self) -> &'static str;
+
+    /// Whether operations cost no system call each, as many are handed to the kernel at once. Then to try one before
+    /// it is submitted saves nothing.
+    fn is_batching(&self) -> bool;
 
     /// Starts `operation`, at the latest with the next `wait`.
     ///

@@ -215,21 +215,23 @@ impl Backend for Poll {
         "poll"
     }
 
+    fn is_batching(&self) -> bool {
+        false
+    }
+
     unsafe fn submit(&mut self, token: Token, operation: Operation) {
-        match operation {
-            Operation::Ready { fd, interest } => self.watch(token, fd, Work::Tell(interest)),
-            Operation::Read { fd, buffer, length, offset } => {
-                // SAFETY: the caller keeps the buffer until the completion is handed out, and the transfer is gone by
-                // then: it is done, or dropped by `cancel`.
-                let transfer = unsafe { Transfer::read(buffer, length, offset) };
-                self.watch(token, fd, Work::Transfer(transfer));
+        // SAFETY: the caller keeps the buffer until the completion is handed out, and the transfer is gone by then: it is
+        // done, or dropped by `cancel`.
+        let (fd, transfer) = unsafe {
+            match operation {
+                Operation::Ready { fd, interest } => return self.watch(token, fd, Work::Tell(interest)),
+                Operation::Read { fd, buffer, length, offset } => (fd, Transfer::read(buffer, length, offset)),
+                Operation::Write { fd, buffer, length, offset } => (fd, Transfer::write(buffer, length, offset)),
+                Operation::Receive { fd, buffer, length } => (fd, Transfer::read(buffer, length, None)),
+                Operation::Send { fd, buffer, length } => (fd, Transfer::write(buffer, length, None)),
             }
-            Operation::Write { fd, buffer, length, offset } => {
-                // SAFETY: as above.
-                let transfer = unsafe { Transfer::write(buffer, length, offset) };
-                self.watch(token, fd, Work::Transfer(transfer));
-            }
-        }
+        };
+        self.watch(token, fd, Work::Transfer(transfer));
     }
 
     fn cancel(&mut self, token: Token) {

@@ -25,6 +25,10 @@ const CURRENT_POSITION: u64 = u64::MAX;
 /// How long to let the kernel recover when it has no memory for what we want to submit.
 const OUT_OF_MEMORY_PAUSE: Duration = Duration::from_millis(1);
 
+/// `IORING_RECVSEND_POLL_FIRST`: a receive waits for data before it tries. Who reads from a socket has usually taken all
+/// that was there, and waits for an answer.
+const POLL_FIRST: u16 = 1;
+
 /// The operation that reads the waker's eventfd.
 const WAKE: u64 = u64::MAX;
 /// Requests to cancel: their own result is of no interest.
@@ -47,6 +51,8 @@ pub struct Uring {
     wake_counter: Box<u64>,
     /// Whether the kernel reads the eventfd at present.
     listening: bool,
+    /// [`POLL_FIRST`], if the kernel knows it.
+    receive_flags: u16,
 }
 
 /// The eventfd that ends a wait. Wakers share it with the backend, and may outlive that.
@@ -74,7 +80,7 @@ impl Uring {
     /// # Errors
     /// [`Error::BackendUnavailable`] if the kernel refuses (seccomp, sysctl, memory limit) or is too old.
     pub fn new(stays_on_thread: bool) -> Result<Self> {
-        let ring = set_up(stays_on_thread).map_err(|error| unavailable(refusal(&error)))?;
+        let (ring, setup) = set_up(stays_on_thread).map_err(|error| unavailable(refusal(&error)))?;
         check_features(&ring)?;
         let eventfd = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| unavailable(format!("eventfd answers {errno}")))?;
@@ -88,6 +94,8 @@ impl Uring {
             event,
             wake_counter: Box::new(0),
             listening: false,
+            // Linux has learned it (5.19) before deferred task work (6.1), and only the latter can be asked for.
+            receive_flags: if setup == Setup::Deferred { POLL_FIRST } else { 0 },
         })
     }
 
@@ -181,6 +189,10 @@ impl Backend for Uring {
         "io_uring"
     }
 
+    fn is_batching(&self) -> bool {
+        true
+    }
+
     unsafe fn submit(&mut self, token: Token, operation: Operation) {
         let (entry, interest) = match operation {
             Operation::Ready { fd, interest } => {
@@ -193,6 +205,13 @@ impl Backend for Uring {
             Operation::Write { fd, buffer, length, offset } => {
                 let write = opcode::Write::new(Fd(fd), buffer, clamp(length));
                 (write.offset(offset.unwrap_or(CURRENT_POSITION)).build(), Interest::default())
+            }
+            Operation::Receive { fd, buffer, length } => {
+                let receive = opcode::Recv::new(Fd(fd), buffer, clamp(length)).ioprio(self.receive_flags);
+                (receive.build(), Interest::default())
+            }
+            Operation::Send { fd, buffer, length } => {
+                (opcode::Send::new(Fd(fd), buffer, clamp(length)).build(), Interest::default())
             }
         };
         if token >= self.under_way.len() {
@@ -303,27 +322,41 @@ fn clamp(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(i32::MAX as u32)
 }
 
+/// How the kernel is to finish what was not done at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Setup {
+    /// When it is asked for completions. From Linux 6.1 on.
+    Deferred,
+    /// Whenever the thread is in the kernel. From Linux 5.19 on.
+    Cooperative,
+    /// By interrupting the thread.
+    Plain,
+}
+
 /// Tries the setups from the one that costs the kernel least to the one that every kernel has.
-fn set_up(stays_on_thread: bool) -> io::Result<IoUring> {
-    let builder = || {
+fn set_up(stays_on_thread: bool) -> io::Result<(IoUring, Setup)> {
+    let setups =
+        if stays_on_thread { &[Setup::Deferred, Setup::Cooperative, Setup::Plain][..] } else { &[Setup::Plain] };
+    let mut result = Err(io::Error::from_raw_os_error(libc::EINVAL));
+    for setup in setups {
         let mut builder = IoUring::builder();
         builder.setup_clamp().setup_cqsize(COMPLETION_ENTRIES);
-        builder
-    };
-    if stays_on_thread {
-        let mut deferred = builder();
-        deferred.setup_submit_all().setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
-        let mut cooperative = builder();
-        cooperative.setup_submit_all().setup_coop_taskrun().setup_taskrun_flag();
-        for setup in [deferred, cooperative] {
-            match setup.build(SUBMISSION_ENTRIES) {
-                // An older kernel does not know a flag.
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
-                result => return result,
+        match setup {
+            Setup::Deferred => {
+                builder.setup_submit_all().setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
             }
+            Setup::Cooperative => {
+                builder.setup_submit_all().setup_coop_taskrun().setup_taskrun_flag();
+            }
+            Setup::Plain => {}
+        }
+        result = builder.build(SUBMISSION_ENTRIES).map(|ring| (ring, *setup));
+        // An older kernel does not know a flag.
+        if !matches!(&result, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
+            break;
         }
     }
-    builder().build(SUBMISSION_ENTRIES)
+    result
 }
 
 fn check_features(ring: &IoUring) -> Result<()> {
@@ -335,8 +368,9 @@ fn check_features(ring: &IoUring) -> Result<()> {
     ring.submitter()
         .register_probe(&mut probe)
         .map_err(|error| unavailable(format!("its operations cannot be probed ({error})")))?;
-    let needed = [opcode::PollAdd::CODE, opcode::AsyncCancel::CODE, opcode::Read::CODE, opcode::Write::CODE];
-    if needed.into_iter().all(|code| probe.is_supported(code)) {
+    let transfers = [opcode::Read::CODE, opcode::Write::CODE, opcode::Recv::CODE, opcode::Send::CODE];
+    let mut needed = [opcode::PollAdd::CODE, opcode::AsyncCancel::CODE].into_iter().chain(transfers);
+    if needed.all(|code| probe.is_supported(code)) {
         Ok(())
     } else {
         Err(unavailable("the kernel lacks an operation that Heddle needs".to_owned()))

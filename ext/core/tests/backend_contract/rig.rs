@@ -104,6 +104,18 @@ impl Rig {
         unsafe { self.backend.submit(token, Operation::Write { fd: fd.as_raw_fd(), buffer, length, offset }) }
     }
 
+    pub fn receive(&mut self, token: Token, fd: &impl AsRawFd, buffer: &mut Buffer) {
+        let (buffer, length) = (buffer.0.as_mut_ptr().cast(), buffer.0.len());
+        // SAFETY: as in `read`.
+        unsafe { self.backend.submit(token, Operation::Receive { fd: fd.as_raw_fd(), buffer, length }) }
+    }
+
+    pub fn send(&mut self, token: Token, fd: &impl AsRawFd, data: &'static [u8]) {
+        let (buffer, length) = (data.as_ptr(), data.len());
+        // SAFETY: as in `write`.
+        unsafe { self.backend.submit(token, Operation::Send { fd: fd.as_raw_fd(), buffer, length }) }
+    }
+
     /// Waits for one completion.
     pub fn next(&mut self) -> Completion {
         self.wait_for(1);

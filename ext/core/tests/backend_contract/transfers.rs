@@ -14,6 +14,13 @@ use crate::rig::{Buffer, Rig, done, failed, file, is_ready, over_every_backend};
 over_every_backend!(
     a_pipe_is_read_once_there_is_data,
     a_socket_is_read_once_there_is_data,
+    a_socket_receives_once_there_is_data,
+    a_socket_receives_what_is_there_already,
+    a_socket_in_blocking_mode_receives_without_blocking_the_others,
+    a_socket_sends,
+    the_end_of_a_socket_is_received_as_nothing,
+    sending_without_a_receiver_fails,
+    what_is_no_socket_receives_or_says_so,
     a_terminal_is_read_once_there_is_a_line,
     a_device_that_is_never_waited_for_is_read,
     each_reader_of_one_descriptor_gets_its_share,
@@ -51,6 +58,72 @@ fn a_socket_is_read_once_there_is_data(mut rig: Rig) {
     there.write_all(b"hello").expect("write");
     assert_eq!(rig.next(), done(1, 5));
     assert_eq!(&**buffer.0, b"hello.....");
+}
+
+fn a_socket_receives_once_there_is_data(mut rig: Rig) {
+    let (here, mut there) = UnixStream::pair().expect("sockets");
+    here.set_nonblocking(true).expect("nonblocking");
+    let mut buffer = Buffer::new(10);
+    rig.receive(1, &here, &mut buffer);
+    rig.nothing_completes();
+    there.write_all(b"hello").expect("write");
+    assert_eq!(rig.next(), done(1, 5));
+    assert_eq!(&**buffer.0, b"hello.....");
+    assert!(rig.backend.is_idle());
+}
+
+fn a_socket_receives_what_is_there_already(mut rig: Rig) {
+    let (here, mut there) = UnixStream::pair().expect("sockets");
+    there.write_all(b"hello").expect("write");
+    let mut buffer = Buffer::new(10);
+    rig.receive(1, &here, &mut buffer);
+    assert_eq!(rig.next(), done(1, 5));
+}
+
+fn a_socket_in_blocking_mode_receives_without_blocking_the_others(mut rig: Rig) {
+    let ((silent, _peer), (here, mut there)) =
+        (UnixStream::pair().expect("sockets"), UnixStream::pair().expect("sockets"));
+    let (mut first, mut second) = (Buffer::new(10), Buffer::new(10));
+    rig.receive(1, &silent, &mut first);
+    rig.receive(2, &here, &mut second);
+    there.write_all(b"hello").expect("write");
+    assert_eq!(rig.next(), done(2, 5));
+    rig.backend.cancel(1);
+    assert_eq!(rig.next(), failed(1, Errno::ECANCELED));
+}
+
+fn a_socket_sends(mut rig: Rig) {
+    let (here, mut there) = UnixStream::pair().expect("sockets");
+    rig.send(1, &here, b"hello");
+    assert_eq!(rig.next(), done(1, 5));
+    let mut received = [0; 5];
+    there.read_exact(&mut received).expect("read");
+    assert_eq!(&received, b"hello");
+}
+
+fn the_end_of_a_socket_is_received_as_nothing(mut rig: Rig) {
+    let (here, there) = UnixStream::pair().expect("sockets");
+    let mut buffer = Buffer::new(10);
+    rig.receive(1, &here, &mut buffer);
+    drop(there);
+    assert_eq!(rig.next(), done(1, 0));
+}
+
+fn sending_without_a_receiver_fails(mut rig: Rig) {
+    let (here, there) = UnixStream::pair().expect("sockets");
+    drop(there);
+    rig.send(1, &here, b"hello");
+    assert_eq!(rig.next(), failed(1, Errno::EPIPE));
+}
+
+/// The caller may be wrong about what a descriptor is.
+fn what_is_no_socket_receives_or_says_so(mut rig: Rig) {
+    let (reader, mut writer) = pipe().expect("pipe");
+    writer.write_all(b"hello").expect("write");
+    let mut buffer = Buffer::new(10);
+    rig.receive(1, &reader, &mut buffer);
+    let completion = rig.next();
+    assert!([done(1, 5), failed(1, Errno::ENOTSOCK)].contains(&completion), "{completion:?}");
 }
 
 fn a_terminal_is_read_once_there_is_a_line(mut rig: Rig) {

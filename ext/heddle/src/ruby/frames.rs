@@ -38,7 +38,7 @@ impl Frame {
         path.is_some_and(|path| path.to_string().is_ok_and(|path| path == NATIVE))
     }
 
-    /// A number for the method. After a garbage collection it may mean another one.
+    /// A number for the method. After a garbage collection it may mean another one; see [`super::gc::collections`].
     pub fn id(self) -> u64 {
         self.0
     }

@@ -3,6 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use heddle_core::attempt::Likely;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, Value};
 use rb_sys::VALUE;
@@ -29,18 +30,33 @@ pub fn timeout(io: Value) -> Result<Value, Error> {
     protect(|| unsafe { rb_sys::rb_io_timeout(io.as_raw()) }).map(|value| unsafe { Value::from_raw(value) })
 }
 
-/// Whether the object is one of Ruby's sockets. False if the socket library is not even loaded.
-pub fn is_socket(io: Value) -> bool {
+/// What Ruby says that an IO is. It may be wrong: a File can be a pipe that was opened by its name, and whatever there is
+/// can be opened by its number.
+pub fn likely_kind(io: Value) -> Likely {
     /// `BasicSocket`, once it is there; it is never taken away again.
     static SOCKET_CLASS: AtomicU64 = AtomicU64::new(0);
 
-    let mut class = SOCKET_CLASS.load(Ordering::Relaxed) as VALUE;
-    if class == 0 {
-        class = find_socket_class();
-        SOCKET_CLASS.store(class as u64, Ordering::Relaxed);
+    // SAFETY: called with the GVL on a valid object; does not raise. The classes are Ruby's own and always there.
+    let (class, plain, file) = unsafe { (rb_sys::rb_obj_class(io.as_raw()), rb_sys::rb_cIO, rb_sys::rb_cFile) };
+    if class == plain {
+        return Likely::Other;
+    } else if class == file {
+        return Likely::File;
+    }
+    let mut socket = SOCKET_CLASS.load(Ordering::Relaxed) as VALUE;
+    if socket == 0 {
+        socket = find_socket_class();
+        SOCKET_CLASS.store(socket as u64, Ordering::Relaxed);
     }
     // SAFETY: called with the GVL on valid objects; does not raise.
-    class != 0 && unsafe { rb_sys::rb_obj_is_kind_of(io.as_raw(), class) } == rb_sys::Qtrue as VALUE
+    let is_a = |class| unsafe { rb_sys::rb_obj_is_kind_of(io.as_raw(), class) } == rb_sys::Qtrue as VALUE;
+    if socket != 0 && is_a(socket) {
+        Likely::Socket
+    } else if is_a(file) {
+        Likely::File
+    } else {
+        Likely::Other
+    }
 }
 
 fn find_socket_class() -> VALUE {

@@ -6,6 +6,7 @@ pub mod error;
 pub mod fiber;
 pub mod fork;
 pub mod frames;
+pub mod gc;
 pub mod interrupts;
 pub mod io;
 pub mod io_buffer;

@@ -1,6 +1,7 @@
 //! Threads.
 
-use magnus::{Error, Ruby, Value, prelude::*};
+use magnus::value::Lazy;
+use magnus::{Error, RClass, Ruby, Value, prelude::*};
 
 use super::value::{Held, is_hidden};
 
@@ -44,6 +45,10 @@ pub fn is_main() -> bool {
 
 /// Whether `value` is a Mutex.
 pub fn is_mutex(ruby: &Ruby, value: Value) -> Result<bool, Error> {
-    let class: magnus::RClass = ruby.class_thread().const_get("Mutex")?;
-    Ok(!is_hidden(value) && value.is_kind_of(class))
+    static MUTEX: Lazy<RClass> = Lazy::new(|ruby| {
+        let class = ruby.class_thread().const_get("Mutex").unwrap_or_else(|_| ruby.class_basic_object());
+        ruby.gc_register_mark_object(class);
+        class
+    });
+    Ok(!is_hidden(value) && value.is_kind_of(ruby.get_inner(&MUTEX)))
 }

@@ -1,9 +1,9 @@
 //! Methods that want something else of a hook than the others do. Ruby does not tell a hook what it is called for, but
 //! the method that called it can be seen on the stack.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
-use crate::ruby::frames;
+use crate::ruby::{frames, gc};
 
 /// Methods of others than `Zlib` whose work without the GVL takes long.
 const LONG: [&str; 10] = [
@@ -40,15 +40,26 @@ pub struct Traits {
 /// What is known of the methods that have called.
 #[derive(Debug, Default)]
 pub struct Callers {
-    known: HashMap<u64, Traits>,
+    known: FxHashMap<u64, Traits>,
+    /// How many garbage collections there had been when it was found out: after one more, a number may mean another
+    /// method.
+    collections: u64,
 }
 
 impl Callers {
     /// Of the method that called the hook that is running.
     pub fn traits(cell: &std::cell::RefCell<Callers>) -> Traits {
         let Some(caller) = frames::caller() else { return Traits::default() };
-        if let Some(traits) = cell.borrow().known.get(&caller.id()) {
-            return *traits;
+        {
+            let mut callers = cell.borrow_mut();
+            let collections = gc::collections();
+            if callers.collections != collections {
+                callers.collections = collections;
+                callers.known.clear();
+            }
+            if let Some(traits) = callers.known.get(&caller.id()) {
+                return *traits;
+            }
         }
         let name = caller.method_name().unwrap_or_default();
         let traits = Traits {
@@ -58,7 +69,8 @@ impl Callers {
             never_waits: name.contains("nonblock"),
         };
         let mut callers = cell.borrow_mut();
-        if callers.known.len() < MOST_METHODS {
+        // The name is a new String, so there may have been a collection.
+        if callers.known.len() < MOST_METHODS && callers.collections == gc::collections() {
             callers.known.insert(caller.id(), traits);
         }
         traits

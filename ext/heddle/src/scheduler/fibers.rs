@@ -135,7 +135,7 @@ pub struct Record {
     pub stopped: bool,
     /// Exceptions to raise, in order.
     pub deliveries: Vec<Delivery>,
-    /// It has written; see [`super::Scheduler::owe_turn`].
+    /// It has written; see [`super::sharing`].
     pub owes_turn: bool,
     /// For structured concurrency.
     pub structure: Structure,

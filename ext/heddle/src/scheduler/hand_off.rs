@@ -214,16 +214,15 @@ impl Scheduler {
         let Some(reactor) = slot.as_mut() else { return Ok(Polled::Looked) };
         let mut interrupted = false;
         if timeout == Some(Duration::ZERO) {
-            reactor.wait(timeout).map_err(|error| error::from_core(ruby, error))?;
+            reactor.look().map_err(|error| error::from_core(ruby, error))?;
         } else {
             let waker = reactor.waker();
-            // From here on `unblock` and the workers wake us. What they did before is in the books already.
-            waker.arm();
+            reactor.arm();
             let pulse = self.pulse.get();
             pulse.inspect(|pulse| pulse.rest());
             let waited = without_gvl(|| reactor.wait(timeout), &|| waker.wake());
             pulse.inspect(|pulse| pulse.rouse());
-            waker.disarm();
+            reactor.disarm();
             match waited {
                 Some(result) => result.map_err(|error| error::from_core(ruby, error))?,
                 None => interrupted = true,

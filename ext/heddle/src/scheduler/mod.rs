@@ -7,6 +7,7 @@
 //!   run queue and switches straight to it.
 //! * [`waiting`]: how a hook waits for something, and gets out of it whatever happens.
 //! * [`preempting`]: how a fiber that computes loses its turn.
+//! * [`sharing`]: how a fiber that never has to wait loses it.
 //! * [`callers`]: which methods want something else of a hook than the others do.
 //! * [`hooks`]: what Ruby calls, one file per group.
 
@@ -18,6 +19,7 @@ mod options;
 mod preempting;
 mod reactor;
 pub mod registry;
+mod sharing;
 mod shield;
 mod structure;
 mod turns;
@@ -28,6 +30,7 @@ mod waiting;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use heddle_core::patience::Patience;
 use heddle_core::workers::WorkerPool;
 use magnus::gc::Marker;
 use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData};
@@ -66,6 +69,7 @@ pub struct Scheduler {
     /// How often a fiber was preempted.
     preemptions: Cell<u64>,
     callers: RefCell<Callers>,
+    patience: RefCell<Patience>,
     /// `close` is under way.
     closing: Cell<bool>,
     /// Fibers whose wait on an IO was ended because a blocking fiber of their thread closes it.
@@ -73,6 +77,8 @@ pub struct Scheduler {
     owner: Cell<Option<Held>>,
     /// The backend that was set up last; known to other threads, too, while the owner waits in the kernel.
     backend_name: Cell<Option<&'static str>>,
+    /// See [`heddle_core::Backend::is_batching`].
+    batches: Cell<bool>,
     /// The thread that set up the backend; a ring is of use on that thread alone.
     opened_by: Cell<Option<Held>>,
     /// The process that all this belongs to; see [`fork`].
@@ -247,6 +253,7 @@ impl Scheduler {
             Arc::clone(self.workers.borrow_mut().get_or_insert_with(|| Arc::new(WorkerPool::new(options.workers))));
         let reactor = Reactor::new(options.backend, workers).map_err(|error| error::from_core(ruby, error))?;
         self.backend_name.set(Some(reactor.backend_name()));
+        self.batches.set(reactor.is_batching());
         *self.waker.borrow_mut() = Some(reactor.waker());
         *self.reactor.borrow_mut() = Some(reactor);
         self.opened_by.set(Some(thread::current()));

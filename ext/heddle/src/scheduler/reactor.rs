@@ -38,6 +38,11 @@ impl Reactor {
         self.backend.name()
     }
 
+    /// See [`Backend::is_batching`].
+    pub fn is_batching(&self) -> bool {
+        self.backend.is_batching()
+    }
+
     /// What ends a wait from another thread.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
@@ -67,9 +72,31 @@ impl Reactor {
         self.backend.cancel(token);
     }
 
-    /// See [`Backend::wait`]; also ends when a worker has finished. Touches no Ruby.
+    /// From here on `unblock` and the workers wake this thread. What they did before is in the books already.
+    pub fn arm(&self) {
+        if self.backend.is_idle() { self.waker.arm_parking() } else { self.waker.arm() }
+    }
+
+    /// The inverse of [`Reactor::arm`].
+    pub fn disarm(&self) {
+        self.waker.disarm();
+    }
+
+    /// Looks for completions without blocking.
+    pub fn look(&mut self) -> Result<(), Error> {
+        self.backend.wait(Some(Duration::ZERO))
+    }
+
+    /// See [`Backend::wait`]; also ends when a worker has finished. To be called between `arm` and `disarm`. Touches no
+    /// Ruby.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
-        let timeout = if self.mailbox.is_empty() { timeout } else { Some(Duration::ZERO) };
+        if !self.mailbox.is_empty() {
+            return self.look();
+        }
+        if self.backend.is_idle() {
+            self.waker.park(timeout);
+            return Ok(());
+        }
         self.backend.wait(timeout)
     }
 

@@ -227,6 +227,13 @@ impl Turns {
         record.structure.shield.next(&record.deliveries).map(|index| record.deliveries.remove(index))
     }
 
+    /// The fiber could not be interrupted by it: it is due in its next wait, unless it was meant for the last one.
+    pub fn put_back(&mut self, key: FiberKey, delivery: Delivery) {
+        if let Some(record) = self.fibers.get_mut(key).filter(|_| delivery.scope != Scope::Wait) {
+            record.deliveries.insert(0, delivery);
+        }
+    }
+
     /// Whether there is one.
     pub fn has_delivery(&self, key: FiberKey) -> bool {
         self.fibers.get(key).is_some_and(|record| record.structure.shield.next(&record.deliveries).is_some())

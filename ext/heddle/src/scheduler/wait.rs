@@ -27,7 +27,7 @@ pub enum Wait {
     /// Several descriptors' readiness.
     Select,
     /// A read or a write that the kernel or a worker does.
-    Transfer(RawFd),
+    Transfer(RawFd, Interest),
     /// A child process.
     Process(i32),
     /// A host name's addresses.
@@ -49,8 +49,7 @@ impl Wait {
     /// Whether it is a wait on the descriptor that ends when the sides of `interest` are closed.
     pub fn is_on(self, fd: RawFd, interest: Interest) -> bool {
         match self {
-            Wait::Ready(on, wanted) => on == fd && wanted.intersects(interest),
-            Wait::Transfer(on) => on == fd && interest == Interest::ALL,
+            Wait::Ready(on, wanted) | Wait::Transfer(on, wanted) => on == fd && wanted.intersects(interest),
             _ => false,
         }
     }
@@ -64,7 +63,7 @@ impl fmt::Display for Wait {
             Wait::Block(_) => f.write_str("block"),
             Wait::Ready(..) => f.write_str("io_wait"),
             Wait::Select => f.write_str("io_select"),
-            Wait::Transfer(_) => f.write_str("io"),
+            Wait::Transfer(..) => f.write_str("io"),
             Wait::Process(_) => f.write_str("process"),
             Wait::Address => f.write_str("address"),
             Wait::Suspended => f.write_str("suspend"),

@@ -8,12 +8,11 @@ use heddle_core::{Completion, Operation, Token};
 use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
-use super::fibers::{FiberKey, Scope};
+use super::fibers::{Delivery, FiberKey, Scope};
 use super::turns::{Alarm, Turns};
 use super::wait::Wait;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::value::Held;
-use crate::ruby::{fiber, thread};
 
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,42 +116,6 @@ impl Scheduler {
         delivery.map_or(Ok(()), |delivery| Err(delivery.to_error()))
     }
 
-    /// To be called before an operation that may succeed at once: a fiber that never has to wait gives up its turn when
-    /// it has had its share.
-    pub(super) fn be_fair(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        if self.turns.borrow_mut().fairness.may_operate() {
-            return Ok(());
-        }
-        if self.turns.borrow().queued() == 0 {
-            self.poll(ruby, false)?;
-        }
-        self.yield_turn(ruby, key)
-    }
-
-    /// To be called with each write. Ruby may have locked the IO for it, and a fiber gives up its turn within the write
-    /// alone, when those that want to write there, too, find it locked. So when it releases a lock that somebody waits for
-    /// there is to be a turn for that one.
-    pub(super) fn owe_turn(&self, key: FiberKey) {
-        if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
-            record.owes_turn = true;
-        }
-    }
-
-    /// Somebody has been unblocked that waited for `blocker`: if that is a lock which the fiber that is running released
-    /// after a write, it is time for that turn.
-    pub(super) fn be_fair_after_lock(&self, ruby: &Ruby, blocker: Value) -> Result<(), Error> {
-        let Some((fiber, key)) = self.turns.borrow().running() else { return Ok(()) };
-        let owes = |turns: &Turns| turns.fibers.get(key).is_some_and(|record| record.owes_turn);
-        if !owes(&self.turns.borrow()) || fiber != fiber::current() || !thread::is_mutex(ruby, blocker)? {
-            return Ok(());
-        }
-        if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
-            record.owes_turn = false;
-        }
-        // What has been sent to the fiber is left for its next wait: Ruby takes no exception well here.
-        self.pass_turn(ruby, key, Wait::Turn, |turns| turns.enqueue(key))
-    }
-
     /// Runs a block of the program's, with `argument`. If it is not over at `at`, `exception` is raised in the fiber,
     /// wherever it is then. Never after the block has ended.
     pub(super) fn run_until(
@@ -189,22 +152,49 @@ impl Scheduler {
         // SAFETY: by this function's contract, and as it waits for the completion.
         let token = unsafe { self.begin(key, operation) };
         let owns_memory = !matches!(operation, Operation::Ready { .. });
+        if owns_memory {
+            return self.await_transfer(ruby, key, wait, token, deadline);
+        }
         match self.wait(ruby, key, wait, deadline, |turns| turns.take_result(token)) {
             Ok(Outcome::Done(result)) => Ok(Some(result)),
-            outcome if !owns_memory => {
+            outcome => {
                 self.cancel_readiness(token);
                 outcome.map(|_| None)
             }
-            Ok(Outcome::TimedOut) => match self.end_early(ruby, key, wait, token) {
-                (result, Ok(())) if result == -libc::ECANCELED => Ok(None),
-                (result, Ok(())) => Ok(Some(result)),
-                (_, Err(error)) => Err(error),
-            },
-            Err(error) => match self.end_early(ruby, key, wait, token) {
-                (_, Ok(())) => Err(error),
-                // The later one tells that the fiber is to end, or what it is to do instead, as when an `ensure` raises.
-                (_, Err(later)) => Err(later),
-            },
+        }
+    }
+
+    /// Waits for the end of a read or a write. An exception ends it early; but bytes that have come or gone by then are
+    /// not lost: the fiber goes on with them, and the exception waits for its next wait.
+    fn await_transfer(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        token: Token,
+        deadline: Option<Instant>,
+    ) -> Result<Option<i32>, Error> {
+        enum Heard {
+            Result(i32),
+            Exception(Delivery),
+        }
+        let heard = self.wait(ruby, key, wait, deadline, |turns| {
+            turns.take_result(token).map(Heard::Result).or_else(|| turns.take_delivery(key).map(Heard::Exception))
+        });
+        if let Ok(Outcome::Done(Heard::Result(result))) = heard {
+            return Ok(Some(result));
+        }
+        let (result, ended) = self.end_early(ruby, key, wait, token);
+        // The later one tells that the fiber is to end, or what it is to do instead, as when an `ensure` raises.
+        ended?;
+        match heard? {
+            Outcome::Done(Heard::Exception(delivery)) if result <= 0 => Err(delivery.to_error()),
+            Outcome::Done(Heard::Exception(delivery)) => {
+                self.turns.borrow_mut().put_back(key, delivery);
+                Ok(Some(result))
+            }
+            _ if result == -libc::ECANCELED => Ok(None),
+            _ => Ok(Some(result)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `io_wait`, `io_read`, `io_write`, `io_pread`, `io_pwrite`.
 
 use std::os::fd::RawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heddle_core::attempt::{self, Attempt, Likely};
 use heddle_core::{Interest, Operation};
@@ -114,7 +114,7 @@ pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, 
     let mut result = unsafe { attempt(Direction::Write, fd, memory, Some(from), Likely::Other) };
     if result == Attempt::NeedsOperation {
         // SAFETY: as above, and the call does not return before the operation is over.
-        result = unsafe { operate(ruby, scheduler, visit.key, Direction::Write, fd, memory, Some(from))? };
+        result = unsafe { transfer_file(ruby, scheduler, visit.key, Direction::Write, fd, memory, Some(from))? };
     }
     // The bytes alone do not keep the string alive; seen here, it stays on the stack until now.
     std::hint::black_box(string);
@@ -166,13 +166,26 @@ fn transfer(
     from: Option<u64>,
 ) -> Result<isize, Error> {
     let visit = scheduler.enter(ruby)?;
-    scheduler.be_fair(ruby, visit.key)?;
     if direction == Direction::Write {
         scheduler.owe_turn(visit.key);
     }
+    let likely = io::likely_kind(io);
+    if likely == Likely::Socket
+        && scheduler.batches.get()
+        && extent.least == 0
+        && !(direction == Direction::Read && Callers::traits(&scheduler.callers).never_waits)
+        && io::timeout(io)?.is_nil()
+    {
+        let fd = io::descriptor(io)?;
+        let memory = part_of(ruby, direction, buffer, extent)?;
+        // SAFETY: Ruby keeps the buffer locked for as long as the hook lasts.
+        if let Some(result) = unsafe { exchange(ruby, scheduler, visit.key, direction, fd, memory)? } {
+            return Ok(result);
+        }
+    }
+    scheduler.be_fair(ruby, visit.key)?;
     let fd = io::descriptor(io)?;
     let memory = part_of(ruby, direction, buffer, extent)?;
-    let likely = if io::is_socket(io) { Likely::Socket } else { Likely::Other };
     let mut done = 0;
     loop {
         let rest = Memory { base: memory.base.wrapping_add(done), size: memory.size - done };
@@ -181,7 +194,7 @@ fn transfer(
         if result == Attempt::NeedsOperation {
             let from = from.map(|from| from + done as u64);
             // SAFETY: as above, and the call does not return before the operation is over.
-            result = unsafe { operate(ruby, scheduler, visit.key, direction, fd, rest, from)? };
+            result = unsafe { transfer_file(ruby, scheduler, visit.key, direction, fd, rest, from)? };
         }
         match result {
             Attempt::Done(count) => {
@@ -233,6 +246,67 @@ unsafe fn attempt(direction: Direction, fd: RawFd, memory: Memory, from: Option<
     }
 }
 
+/// Receives or sends, together with what other fibers do. The number of bytes or a negated errno; `None` if that is no
+/// socket after all.
+///
+/// # Safety
+/// `memory` is valid for as long as this call lasts.
+unsafe fn exchange(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    direction: Direction,
+    fd: RawFd,
+    memory: Memory,
+) -> Result<Option<isize>, Error> {
+    let (operation, interest) = match direction {
+        Direction::Read => (Operation::Receive { fd, buffer: memory.base, length: memory.size }, Interest::READABLE),
+        Direction::Write => (Operation::Send { fd, buffer: memory.base, length: memory.size }, Interest::WRITABLE),
+    };
+    if memory.size == 0 {
+        // The kernel would wait for data before it gives none of it.
+        return Ok(None);
+    }
+    loop {
+        // SAFETY: by this function's contract.
+        match unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, None)? } {
+            Some(result) if result == -libc::ENOTSOCK => return Ok(None),
+            // By a signal, or by nobody that we know.
+            Some(result) if result == -libc::EINTR || result == -libc::ECANCELED => {}
+            Some(result) => return Ok(Some(result as isize)),
+            None => {}
+        }
+    }
+}
+
+/// What is always ready, and may block all the same: done at once where that is known to be quick, else by the kernel or
+/// a worker.
+///
+/// # Safety
+/// `memory` is valid for as long as this call lasts.
+unsafe fn transfer_file(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    direction: Direction,
+    fd: RawFd,
+    memory: Memory,
+    offset: Option<u64>,
+) -> Result<Attempt, Error> {
+    if direction == Direction::Write {
+        let begin = Instant::now();
+        // With an offset it may be a device.
+        if scheduler.patience.borrow().allows(fd, memory.size, begin) && (offset.is_none() || attempt::is_file(fd)) {
+            // SAFETY: by this function's contract.
+            let result = unsafe { attempt::write_file(fd, memory.base, memory.size, offset) };
+            scheduler.patience.borrow_mut().note(fd, begin, Instant::now());
+            return Ok(result);
+        }
+    }
+    // SAFETY: by this function's contract.
+    unsafe { operate(ruby, scheduler, key, direction, fd, memory, offset) }
+}
+
 /// Has the kernel, or a worker, do what cannot be done at once.
 ///
 /// # Safety
@@ -246,12 +320,16 @@ unsafe fn operate(
     memory: Memory,
     offset: Option<u64>,
 ) -> Result<Attempt, Error> {
-    let operation = match direction {
-        Direction::Read => Operation::Read { fd, buffer: memory.base, length: memory.size, offset },
-        Direction::Write => Operation::Write { fd, buffer: memory.base, length: memory.size, offset },
+    let (operation, interest) = match direction {
+        Direction::Read => {
+            (Operation::Read { fd, buffer: memory.base, length: memory.size, offset }, Interest::READABLE)
+        }
+        Direction::Write => {
+            (Operation::Write { fd, buffer: memory.base, length: memory.size, offset }, Interest::WRITABLE)
+        }
     };
     // SAFETY: by this function's contract.
-    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd), operation, None)? };
+    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, None)? };
     Ok(match result {
         Some(count) if count >= 0 => Attempt::Done(count as usize),
         Some(error) if error == -libc::EAGAIN => Attempt::WouldBlock,

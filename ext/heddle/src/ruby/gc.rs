@@ -1,0 +1,8 @@
+//! The garbage collector.
+
+/// How many garbage collections there have been. While that stays the same, no object has been freed or moved whose
+/// address was seen.
+pub fn collections() -> rb_sys::size_t {
+    // SAFETY: called with the GVL; only reads a counter.
+    unsafe { rb_sys::rb_gc_count() }
+}
