@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+# Each in a process of its own: nobody can take a job out of Ruby's table again.
+RSpec.describe "A profiler beside fibers that compute" do
+  # Three hogs count, and a sleeper sleeps, until `enough` is called with the number of sleeps and says so. Prints how
+  # often it slept, whether the hogs have counted right, and whether any was preempted.
+  beside_hogs = <<~RUBY
+    def counts_right?
+      count = sum = 0
+      sum += (count += 1) until yield
+      sum == count * (count + 1) / 2
+    end
+
+    def beside_hogs(ticker, &enough)
+      Heddle.run(ticker:) do
+        sleeps = 0
+        over = false
+        right = []
+        3.times { YieldingFiber.schedule { right << counts_right? { over } } }
+        sleeper = Fiber.schedule do
+          sleep(0.001) && sleeps += 1 until enough.call(sleeps)
+          over = true
+        end
+        sleep(0.001) while sleeper.alive? || right.size < 3
+        p sleeps, right, Fiber.scheduler.preemptions.positive?
+      end
+    end
+  RUBY
+
+  # A job of somebody else's, triggered every half a millisecond by a native thread that Ruby knows nothing of: the C
+  # library calls `rb_postponed_job_trigger` itself when the timer runs out. The structures are those of 64-bit Linux.
+  foreign_job = <<~RUBY
+    require "fiddle"
+
+    LIBRARY = Fiddle.dlopen(nil)
+    POINTER = Fiddle::TYPE_VOIDP
+    NOTIFY_BY_THREAD = 2
+    PERIOD = 500_000 # ns
+
+    def call(name, types, *arguments)
+      Fiddle::Function.new(LIBRARY[name], types, Fiddle::TYPE_INT).call(*arguments)
+    end
+
+    SAMPLE = Fiddle::Closure::BlockCaller.new(Fiddle::TYPE_VOID, [POINTER]) { $samples += 1 }
+    HANDLE = call("rb_postponed_job_preregister", [Fiddle::TYPE_INT, POINTER, POINTER], 0, SAMPLE, nil)
+
+    def start_sampling
+      $samples = 0
+      id = [0].pack("Q")
+      event = [HANDLE, 0, NOTIFY_BY_THREAD, LIBRARY["rb_postponed_job_trigger"]].pack("QllQ").ljust(64, "\\0")
+      created = call("timer_create", [Fiddle::TYPE_INT, POINTER, POINTER], Process::CLOCK_MONOTONIC, event, id)
+      timer = id.unpack1("Q")
+      period = [0, PERIOD, 0, PERIOD].pack("q4")
+      set = call("timer_settime", [POINTER, Fiddle::TYPE_INT, POINTER, POINTER], timer, 0, period, nil)
+      abort "there is no timer" unless [created, set].all?(0)
+      at_exit { call("timer_delete", [POINTER], timer) }
+    end
+  RUBY
+
+  %i[signal timerfd].each do |ticker|
+    orders = {
+      "whose job was there first" => "#{foreign_job}\nrequire 'heddle'",
+      "whose job came later" => "require 'heddle'\n#{foreign_job}"
+    }
+    orders.each do |order, loading|
+      it "#{order} gets its turns, as all do, with the ticker #{ticker}" do
+        output, errors, status = run_ruby(<<~RUBY)
+          #{loading}
+          #{beside_hogs}
+          start_sampling
+          beside_hogs(:#{ticker}) { |sleeps| sleeps >= 20 && $samples >= 100 }
+        RUBY
+        expect([output, errors, status.success?]).to match [/\A\d+\n\[true, true, true\]\ntrue\n\z/, "", true]
+      end
+    end
+
+    %i[cpu wall].each do |mode|
+      it "finds the hogs: StackProf in its mode #{mode}, with the ticker #{ticker}" do
+        output, errors, status = run_ruby(<<~RUBY)
+          begin
+            require "stackprof"
+          rescue LoadError
+            exit 2
+          end
+          require "heddle"
+          #{beside_hogs}
+          profile = StackProf.run(mode: :#{mode}, interval: 500) do
+            beside_hogs(:#{ticker}) { |sleeps| sleeps >= 50 }
+          end
+          p profile[:samples].positive?
+          p profile[:frames].each_value.any? { |frame| frame[:name].end_with?("counts_right?") }
+        RUBY
+        skip "StackProf is not installed for this Ruby" if status.exitstatus == 2
+        expect([output, errors, status.success?])
+          .to match [/\A\d+\n\[true, true, true\]\ntrue\ntrue\ntrue\n\z/, "", true]
+      end
+    end
+  end
+end
