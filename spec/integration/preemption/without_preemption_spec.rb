@@ -52,6 +52,39 @@ RSpec.describe "Heddle.without_preemption" do
         expect(disturbed).to be false
       end
 
+      it "lets others in between two blocks, although the one begins where the other ends" do
+        turns = 0
+        beside_others(ticker:) do |events|
+          3.times do
+            events << :mine
+            Heddle.without_preemption { compute_for_a_while } until events.last == :other
+            turns += 1
+          end
+        end
+        expect(turns).to eq 3
+      end
+
+      it "lets a time limit strike between two blocks, and not where a nested one ends" do
+        events = []
+        Heddle.run(ticker:) do
+          YieldingFiber.schedule do
+            Timeout.timeout(0.002) do
+              loop do
+                Heddle.without_preemption do
+                  Heddle.without_preemption { compute_for_a_while }
+                  events << :half
+                  compute_for_a_while
+                  events << :whole
+                end
+              end
+            end
+          rescue Timeout::Error
+            events << :struck
+          end
+        end
+        expect(events.last(3)).to eq %i[half whole struck]
+      end
+
       it "lets others in after it" do
         disturbed = nil
         beside_others(ticker:) do |events|

@@ -68,6 +68,8 @@ pub struct Scheduler {
     pulse: Cell<Option<&'static Pulse>>,
     /// How often a fiber was preempted.
     preemptions: Cell<u64>,
+    /// The last tick came in a critical section.
+    missed: Cell<bool>,
     callers: RefCell<Callers>,
     patience: RefCell<Patience>,
     /// `close` is under way.

@@ -96,8 +96,34 @@ impl Scheduler {
 
     /// Runs the block of the hook's caller; the fiber counts as being in a hook meanwhile, and is not preempted.
     pub fn without_preemption(&self, ruby: &Ruby) -> Result<Value, Error> {
-        let _visit = self.enter(ruby)?;
-        ruby.yield_value(())
+        let result = {
+            let _visit = self.enter(ruby)?;
+            ruby.yield_value(())
+        };
+        if result.is_ok() && self.missed.get() {
+            self.make_up_for_missed(ruby)?;
+        }
+        result
+    }
+
+    /// A tick has come in a critical section that is over now. Who has one after the other would never be preempted
+    /// otherwise.
+    #[cold]
+    fn make_up_for_missed(&self, ruby: &Ruby) -> Result<(), Error> {
+        let current = fiber::current();
+        let Some(Some(holder)) = self.preemptible_holder(current) else { return Ok(()) };
+        self.missed.set(false);
+        let visit = self.enter(ruby)?;
+        if !self.turns.borrow().queue.has_woken() {
+            self.poll(ruby, false)?;
+        }
+        self.raise_due(holder)?;
+        if !self.turns.borrow_mut().must_make_way(Instant::now()) {
+            return Ok(());
+        }
+        self.preemptions.set(self.preemptions.get() + 1);
+        self.pass_turn(ruby, visit.key, Wait::Preempted, |turns| turns.enqueue_preempted(visit.key, Instant::now()))?;
+        self.raise_due(holder)
     }
 
     /// A tick has come. Called from Ruby's postponed job, at a safe point, in whichever fiber runs.
@@ -107,7 +133,10 @@ impl Scheduler {
         }
         let Ok(current) = fiber::ensure_current() else { return };
         let Some(holder) = self.preemptible_holder(current) else { return };
-        if !self.turns.borrow().queue.has_woken() && self.poll(ruby, false).is_err() {
+        if self.turns.borrow().queue.has_woken() {
+            // Nobody needs to be looked for who is due, but this fiber's own time may be up.
+            self.turns.borrow_mut().expire(Instant::now());
+        } else if self.poll(ruby, false).is_err() {
             // Whoever waits next polls again, and is told.
             return;
         }
@@ -150,6 +179,7 @@ impl Scheduler {
             return None;
         }
         let shielded = blocking || record.is_some_and(|record| record.is_shielded());
+        self.missed.set(shielded);
         (!shielded).then_some(holder)
     }
 
