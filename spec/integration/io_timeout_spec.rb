@@ -173,4 +173,8 @@ RSpec.describe "IO#timeout=" do
   it "ends a recv with an error" do
     expect { Heddle.run { left.recv(1) } }.to raise_error(timed_out)
   end
+
+  it "ends a recv with the same error where ticks interrupt what Heddle asks the kernel" do
+    expect { Heddle.run(preempt: :all, ticker: :signal) { left.recv(1) } }.to raise_error(timed_out)
+  end
 end

@@ -26,6 +26,20 @@ pub fn io_wait(
     events: Value,
     timeout: Value,
 ) -> Result<Value, Error> {
+    // Whoever tried before it waited tells by this why it failed, if the time is up: Ruby 3.3's `recv` does.
+    let errno = Errno::last_raw();
+    let waited = wait_for_events(ruby, &scheduler, io, events, timeout);
+    Errno::set_raw(errno);
+    waited
+}
+
+fn wait_for_events(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    io: Value,
+    events: Value,
+    timeout: Value,
+) -> Result<Value, Error> {
     let interest = parse_events(ruby, events)?;
     let timeout = time::optional_interval(timeout)?;
     let visit = scheduler.enter(ruby)?;
@@ -35,7 +49,7 @@ pub fn io_wait(
         Some(timeout) => Some(timeout),
         None => time::optional_interval(io::timeout(io)?)?,
     };
-    match wait_ready(ruby, &scheduler, visit.key, io, fd, interest, timeout)? {
+    match wait_ready(ruby, scheduler, visit.key, io, fd, interest, timeout)? {
         Some(ready) => Ok(ruby.integer_from_i64(i64::from(ready.0)).as_value()),
         // Told 'false', Ruby 3.3 raises EAGAIN out of `IO#read`; without a scheduler it raises this.
         None if in_transfer => Err(error::io_timeout(ruby)),
