@@ -296,6 +296,22 @@ RSpec.describe "A preemption" do
       expect([output, errors, status.success?]).to eq ["a text\n", "", true]
     end
 
+    # Ruby's select gives up at once if an interrupt is pending, as one always is if a collection outlasts a tick.
+    it "does not keep IO.select from its end under GC.stress, with the ticker #{ticker}" do
+      output, errors, status = run_ruby(<<~RUBY, timeout: 10)
+        require "heddle"
+        reader, writer = IO.pipe
+        Heddle.run(ticker: :#{ticker}, preempt: :all) do
+          GC.stress = true
+          Fiber.schedule { writer.write("x") }
+          ready = IO.select([reader], [], [], 10)
+          GC.stress = false
+          p ready == [[reader], [], []]
+        end
+      RUBY
+      expect([output, errors, status.success?]).to eq ["true\n", "", true]
+    end
+
     it "does no harm while objects are moved, with the ticker #{ticker}", gc: :compact do
       value = preempted(lambda { |work|
         Array.new(20) do |number|

@@ -1,9 +1,10 @@
-//! When a tick would be of no use: while the job of the last one is at work, and shortly after.
+//! When a tick would be of no use, or do harm: while the job of the last one is at work and shortly after, and in calls
+//! that give up if one is pending.
 //!
 //! Ruby looks for interrupts again when a job is over, before the program goes on. If a job takes longer than a tick, as
 //! under `GC.stress`, there would always be one, and the program would stand still.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// In nanoseconds; enough for the program to get on by some thousand instructions.
 const REST: u64 = 50_000;
@@ -13,8 +14,32 @@ const FOR_NOW: u64 = u64::MAX;
 /// On the monotonic clock, in nanoseconds. One for all threads, since no two of them run Ruby at a time.
 static QUIET_UNTIL: AtomicU64 = AtomicU64::new(0);
 
+/// How many [`Silence`]s there are.
+static SILENCES: AtomicU32 = AtomicU32::new(0);
+
+/// No tick is passed on as long as it lives, on any thread: for short calls in which Ruby takes a pending interrupt for
+/// the end of the time.
+pub struct Silence(());
+
+impl Silence {
+    /// From now on.
+    pub fn keep() -> Self {
+        SILENCES.fetch_add(1, Ordering::Relaxed);
+        Silence(())
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        SILENCES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Whether a tick is to pass. Callable from signal handlers.
 pub fn is_quiet() -> bool {
+    if SILENCES.load(Ordering::Relaxed) > 0 {
+        return true;
+    }
     let until = QUIET_UNTIL.load(Ordering::Relaxed);
     until == FOR_NOW || now() < until
 }

@@ -6,6 +6,7 @@ use heddle_core::{Interest, Operation, Token};
 use magnus::scan_args::scan_args;
 use magnus::{Error, RArray, RModule, Ruby, Value, prelude::*};
 
+use crate::preempt::pace::Silence;
 use crate::ruby::{io, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
@@ -28,7 +29,7 @@ pub fn io_select(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Res
     scheduler.be_fair(ruby, visit.key)?;
     let select_now: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("SelectNow")?;
     loop {
-        let ready: Value = select_now.funcall("call", (readers, writers, exceptions))?;
+        let ready = ask_now(select_now, readers, writers, exceptions)?;
         if !ready.is_nil() || timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Ok(ready);
         }
@@ -38,9 +39,16 @@ pub fn io_select(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Res
         collect(exceptions, Interest::PRIORITY, &mut interests)?;
         if wait_for_any(ruby, scheduler, visit.key, &interests, deadline)? == Outcome::TimedOut {
             // What came in the last moment still counts.
-            return select_now.funcall("call", (readers, writers, exceptions));
+            return ask_now(select_now, readers, writers, exceptions);
         }
     }
+}
+
+/// What is ready at this moment. If a tick were pending, Ruby would not even look, and answer that nothing is: again and
+/// again, where a garbage collection takes longer than a tick.
+fn ask_now(select_now: RModule, readers: Value, writers: Value, exceptions: Value) -> Result<Value, Error> {
+    let _silence = Silence::keep();
+    select_now.funcall("call", (readers, writers, exceptions))
 }
 
 fn collect(list: Value, interest: Interest, into: &mut Vec<(RawFd, Interest)>) -> Result<(), Error> {
