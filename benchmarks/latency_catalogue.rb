@@ -40,8 +40,12 @@ module LatencyCatalogue
     BenchCase.new(name: "echo_4", title: "4 hogs, echo", workload: "echo_beside_hogs",
                   parameters: { hogs: 4, units: nil },
                   contestants: Contestants::LATENCY, figure: :p99_ms, unit: "ms, p99",
-                  more_is_better: false, extras: %i[p50_ms p90_ms max_ms],
+                  more_is_better: false, extras: %i[p50_ms p90_ms max_ms least_share],
                   marks: { heddle: [Mark.at_most(3, :p99_ms)] }),
+    BenchCase.new(name: "shares_4", title: "4 hogs' shares, echoes", workload: "shares_beside_echoes",
+                  parameters: { hogs: 4, unit_ms: nil }, contestants: Contestants::LATENCY,
+                  figure: :least_share, unit: "of a fair share", extras: %i[greatest_share hogs_share rate],
+                  marks: { heddle: [Mark.at_least(0.9, :least_share), Mark.at_most(1.1, :greatest_share)] }),
     nobody("io_uring"),
     nobody("poll")
   ].freeze

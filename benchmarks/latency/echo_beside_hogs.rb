@@ -23,7 +23,8 @@ class EchoBesideHogs
       Fiber.schedule { serve(listener.accept, contestant) }
     end
     report = load.report_of(clients.read) or raise "the client broke"
-    report.merge(operations: @hogs.done, expected: @hogs.all, **percentiles(report[:round_trips].sort))
+    report.merge(operations: @hogs.done, expected: @hogs.all, least_share: @hogs.least_share,
+                 **percentiles(report[:round_trips].sort))
   end
 
   private

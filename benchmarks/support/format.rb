@@ -3,7 +3,7 @@
 # Figures as people read them: three significant digits, thousands apart, nothing where nothing was measured.
 module Format
   SIGNIFICANT = 3
-  SHARES = %i[cpu_overhead share_of_ideal least_share].freeze
+  SHARES = %i[cpu_overhead share_of_ideal least_share greatest_share hogs_share].freeze
 
   module_function
 
