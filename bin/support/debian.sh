@@ -14,7 +14,7 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # libclang: bindgen can't read Ruby 3.4's headers with Debian 12's LLVM 14.
 forky_packages=(ruby3.3 ruby3.3-dev ruby-rspec rake ruby-rb-sys ruby-benchmark-ips bundler rubocop
-  ruby-async ruby-io-event ruby-stackprof libclang-dev make)
+  ruby-async ruby-io-event libclang-dev make)
 experimental_packages=(ruby3.4 ruby3.4-dev)
 
 # --force-overwrite: a file moved between Debian's OpenSSL packages.

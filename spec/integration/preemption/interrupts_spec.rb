@@ -26,6 +26,31 @@ RSpec.describe "A thread whose fibers compute" do
         expect(struck).to match [/\A#{__FILE__}/]
       end
 
+      it "is struck by each of two exceptions that come at once: #{count} hogs, with the ticker #{ticker}" do
+        begun = Queue.new
+        struck = []
+        thread = Thread.new do
+          Heddle.run(ticker:) do
+            count.times do
+              YieldingFiber.schedule do
+                begun.push(true)
+                begin
+                  Integer.sqrt(2) until struck.size == 2
+                rescue KeyError, IndexError => e
+                  struck << e.class
+                  retry
+                end
+              end
+            end
+          end
+        end
+        count.times { begun.pop }
+        thread.raise(KeyError)
+        thread.raise(IndexError)
+        thread.join
+        expect(struck).to contain_exactly(KeyError, IndexError)
+      end
+
       it "is ended by Thread#kill, and its fibers' ensure is run: #{count} hogs, with the ticker #{ticker}" do
         events = Queue.new
         thread = Thread.new do

@@ -31,8 +31,15 @@ impl Silence {
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        SILENCES.fetch_sub(1, Ordering::Relaxed);
+        // Not below zero, if it was forgotten meanwhile.
+        let _ = SILENCES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
     }
+}
+
+/// In a forked child: what other threads were doing then will never end here.
+pub fn forget() {
+    SILENCES.store(0, Ordering::Relaxed);
+    QUIET_UNTIL.store(0, Ordering::Relaxed);
 }
 
 /// Whether a tick is to pass. Callable from signal handlers.

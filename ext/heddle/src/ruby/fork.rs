@@ -3,6 +3,8 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::preempt::pace;
+
 /// How many forks lie between the process that loaded Heddle and this one.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
@@ -17,10 +19,11 @@ pub fn watch() {
 
     extern "C" fn in_child() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
+        pace::forget();
     }
 
     ONCE.call_once(|| {
-        // SAFETY: the handler touches an atomic alone, which is all that a child of a threaded process may do. Ruby
+        // SAFETY: the handler touches atomics alone, which is all that a child of a threaded process may do. Ruby
         // never unloads an extension, so the handler stays where it is.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });

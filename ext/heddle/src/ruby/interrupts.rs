@@ -24,7 +24,18 @@ unsafe extern "C" {
 pub fn pending_beside_job(ruby: &Ruby) -> bool {
     // SAFETY: called with the GVL; only reads a counter.
     let trap = thread::is_main() && unsafe { rb_thread_check_trap_pending() } != 0;
-    trap || ruby.class_thread().funcall("pending_interrupt?", ()).unwrap_or(false)
+    trap || is_exception_pending(ruby)
+}
+
+/// Whether something waits to be raised at the current thread.
+pub fn is_exception_pending(ruby: &Ruby) -> bool {
+    ruby.class_thread().funcall("pending_interrupt?", ()).unwrap_or(false)
+}
+
+/// Has Ruby look for what is to be raised at the current thread.
+pub fn look_again() {
+    // SAFETY: called with the GVL on the thread that runs; it is marked as interrupted, nothing is switched or raised.
+    unsafe { rb_sys::rb_thread_wakeup_alive(thread::current().raw()) };
 }
 
 /// Handles the pending interrupts: runs traps, raises what was raised at this thread.

@@ -24,6 +24,21 @@ pub fn descriptor(io: Value) -> Result<RawFd, Error> {
     Ok(fd)
 }
 
+/// What [`descriptor`] and [`timeout`] say, at the price of one.
+pub fn descriptor_and_timeout(io: Value) -> Result<(RawFd, Value), Error> {
+    let mut fd = -1;
+    let timeout = protect(|| {
+        // SAFETY: as in `descriptor`.
+        unsafe {
+            let io = rb_sys::rb_io_get_io(io.as_raw());
+            fd = rb_sys::rb_io_descriptor(io);
+            rb_sys::rb_io_timeout(io)
+        }
+    })?;
+    // SAFETY: a number or nil.
+    Ok((fd, unsafe { Value::from_raw(timeout) }))
+}
+
 /// `IO#timeout`: seconds, or nil.
 pub fn timeout(io: Value) -> Result<Value, Error> {
     // SAFETY: called with the GVL on an IO (`descriptor` has been asked before); what it raises stops at `protect`.

@@ -70,6 +70,8 @@ pub struct Scheduler {
     preemptions: Cell<u64>,
     /// The last tick came in a critical section.
     missed: Cell<bool>,
+    /// The last tick found an exception that was to be raised at the thread.
+    was_pending: Cell<bool>,
     callers: RefCell<Callers>,
     patience: RefCell<Patience>,
     /// `close` is under way.

@@ -133,6 +133,10 @@ impl Scheduler {
         }
         let Ok(current) = fiber::ensure_current() else { return };
         let Some(holder) = self.preemptible_holder(current) else { return };
+        if self.is_left_over(ruby) {
+            interrupts::look_again();
+            return;
+        }
         if self.turns.borrow().queue.has_woken() {
             // Nobody needs to be looked for who is due, but this fiber's own time may be up.
             self.turns.borrow_mut().expire(Instant::now());
@@ -153,6 +157,14 @@ impl Scheduler {
         {
             self.make_way(ruby, current);
         }
+    }
+
+    /// Whether an exception for this thread has been waiting since the last tick. Of several that come before Ruby looks it
+    /// raises one, and forgets the others until the thread waits; who computes might never do that, and nobody is preempted
+    /// before it has been raised.
+    fn is_left_over(&self, ruby: &Ruby) -> bool {
+        let pending = interrupts::is_exception_pending(ruby);
+        self.was_pending.replace(pending) && pending
     }
 
     /// Who has the turn, if `current`, which is that one or was resumed by it, may be preempted now; `Some(None)` if it

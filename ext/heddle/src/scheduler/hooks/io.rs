@@ -184,22 +184,21 @@ fn transfer(
         scheduler.owe_turn(visit.key);
     }
     let likely = io::likely_kind(io);
-    if likely == Likely::Socket
-        && scheduler.batches.get()
-        && extent.least == 0
-        && !(direction == Direction::Read && Callers::traits(&scheduler.callers).never_waits)
-        && io::timeout(io)?.is_nil()
-    {
-        let fd = io::descriptor(io)?;
-        let memory = part_of(ruby, direction, buffer, extent)?;
+    let (fd, timeout) = io::descriptor_and_timeout(io)?;
+    let memory = part_of(ruby, direction, buffer, extent)?;
+    let exchanges = || {
+        let plain = likely == Likely::Socket && extent.least == 0 && timeout.is_nil();
+        plain && !is_never_to_wait(scheduler, direction)
+    };
+    if scheduler.batches.get() && exchanges() {
         // SAFETY: Ruby keeps the buffer locked for as long as the hook lasts.
         if let Some(result) = unsafe { exchange(ruby, scheduler, visit.key, direction, fd, memory)? } {
             return Ok(result);
         }
     }
     scheduler.be_fair(ruby, visit.key)?;
+    // It may have been closed while the others had their turns.
     let fd = io::descriptor(io)?;
-    let memory = part_of(ruby, direction, buffer, extent)?;
     let mut done = 0;
     loop {
         let rest = Memory { base: memory.base.wrapping_add(done), size: memory.size - done };
@@ -219,6 +218,15 @@ fn transfer(
             }
             Attempt::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
             Attempt::WouldBlock | Attempt::NeedsOperation => {
+                let exchanged = if exchanges() {
+                    // SAFETY: as above.
+                    unsafe { exchange(ruby, scheduler, visit.key, direction, fd, memory)? }
+                } else {
+                    None
+                };
+                if let Some(result) = exchanged {
+                    return Ok(result);
+                }
                 let caller = Callers::traits(&scheduler.callers);
                 if extent.least == 0 && !caller.expects_to_wait {
                     scheduler.set_would_block(visit.key, (!caller.never_waits).then_some(fd));
@@ -232,6 +240,11 @@ fn transfer(
             }
         }
     }
+}
+
+/// Whether the method that called wants EAGAIN rather than wait. Those that write so never come here.
+fn is_never_to_wait(scheduler: &Scheduler, direction: Direction) -> bool {
+    direction == Direction::Read && Callers::traits(&scheduler.callers).never_waits
 }
 
 impl Scheduler {
@@ -260,7 +273,7 @@ unsafe fn attempt(direction: Direction, fd: RawFd, memory: Memory, from: Option<
     }
 }
 
-/// Receives or sends, together with what other fibers do. The number of bytes or a negated errno; `None` if that is no
+/// Receives or sends, together with what other fibers do, and waits for it if need be. The number of bytes or a negated errno; `None` if that is no
 /// socket after all.
 ///
 /// # Safety
