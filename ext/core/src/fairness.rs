@@ -15,16 +15,22 @@ const LONGEST_WITHOUT_POLL: Duration = Duration::from_micros(200);
 /// The run queue gets at least so many switches between two looks, so that looking never becomes the main work.
 const SWITCHES_PER_POLL: u32 = 256;
 
+/// The same while an operation has not been handed to the kernel yet.
+const SWITCHES_PER_SUBMISSION: u32 = 16;
+
 /// Counts what would be unfair without a bound.
 pub struct Fairness {
     operations_left: u32,
     switches_since_poll: u32,
     last_poll: Instant,
+    /// An operation waits to be handed to the kernel.
+    submitted: bool,
 }
 
 impl Default for Fairness {
     fn default() -> Self {
-        Fairness { operations_left: OPERATIONS_PER_TURN, switches_since_poll: 0, last_poll: Instant::now() }
+        let (operations_left, last_poll) = (OPERATIONS_PER_TURN, Instant::now());
+        Fairness { operations_left, switches_since_poll: 0, last_poll, submitted: false }
     }
 }
 
@@ -44,12 +50,19 @@ impl Fairness {
         if !self.switches_since_poll.is_multiple_of(SWITCHES_PER_CLOCK_CHECK) {
             return false;
         }
-        let whole_round = u32::try_from(queued).unwrap_or(u32::MAX).max(SWITCHES_PER_POLL);
+        let least = if self.submitted { SWITCHES_PER_SUBMISSION } else { SWITCHES_PER_POLL };
+        let whole_round = u32::try_from(queued).unwrap_or(u32::MAX).max(least);
         self.switches_since_poll >= whole_round || self.last_poll.elapsed() >= LONGEST_WITHOUT_POLL
+    }
+
+    /// An operation was given to the backend, which hands it on with the next look.
+    pub fn submitted(&mut self) {
+        self.submitted = true;
     }
 
     /// Timers and I/O have been looked at.
     pub fn polled(&mut self, now: Instant) {
+        self.submitted = false;
         self.switches_since_poll = 0;
         self.last_poll = now;
     }
@@ -79,6 +92,17 @@ mod tests {
         let mut fairness = Fairness::default();
         let turns = (1..).find(|_| fairness.start_turn(2)).unwrap();
         assert!(turns <= SWITCHES_PER_POLL);
+    }
+
+    #[test]
+    fn an_operation_that_was_submitted_waits_for_one_round_only() {
+        let mut fairness = Fairness::default();
+        fairness.submitted();
+        let turns = (1..).find(|_| fairness.start_turn(2)).unwrap();
+        assert_eq!(turns, SWITCHES_PER_SUBMISSION);
+        fairness.polled(Instant::now() + Duration::from_secs(1));
+        let turns = (1..).find(|_| fairness.start_turn(2)).unwrap();
+        assert_eq!(turns, SWITCHES_PER_POLL);
     }
 
     #[test]

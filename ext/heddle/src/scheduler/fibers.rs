@@ -272,6 +272,12 @@ impl Fibers {
         self.by_fiber.get(&fiber).copied()
     }
 
+    /// Whether the fiber has begun and is one whose record goes when it ends: then it need not be asked whether it is
+    /// alive, which means to fetch it into the cache.
+    pub fn is_under_way(&self, key: FiberKey) -> bool {
+        self.get(key).is_some_and(|record| record.ours && record.wait != Wait::Birth)
+    }
+
     /// All records.
     pub fn iter(&self) -> impl Iterator<Item = (FiberKey, &Record)> {
         self.records.iter().map(|(index, record)| (FiberKey { index: index as u32, serial: record.serial }, record))

@@ -152,7 +152,9 @@ impl Scheduler {
             };
             match next {
                 Some((_, next)) if next == key => return Ok(Next::Own),
-                Some((fiber, _)) if fiber::is_alive(fiber) => return Ok(Next::Switch(fiber)),
+                Some((fiber, next)) if self.turns.borrow().fibers.is_under_way(next) || fiber::is_alive(fiber) => {
+                    return Ok(Next::Switch(fiber));
+                }
                 Some((_, next)) => self.turns.borrow_mut().fibers.remove(next),
                 None if self.wake_drainers() => {}
                 None => {

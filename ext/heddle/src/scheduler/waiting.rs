@@ -1,16 +1,18 @@
 //! How a hook waits for something, and gets out of it whatever happens meanwhile.
 
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heddle_core::mailbox::Mailbox;
-use heddle_core::{Completion, Operation, Token};
+use heddle_core::{Completion, Interest, Operation, Token};
 use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
 use super::fibers::{Delivery, FiberKey, Scope};
 use super::turns::{Alarm, Turns};
 use super::wait::Wait;
+use crate::ruby::error;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::value::Held;
 
@@ -135,26 +137,18 @@ impl Scheduler {
         result
     }
 
-    /// Has the backend do an operation and waits for its end. `None` says that the time was up before.
-    ///
-    /// Does not return before the kernel has given the operation's memory back, whatever is raised into the fiber.
-    ///
-    /// # Safety
-    /// The operation's memory is valid for as long as this call lasts.
-    pub(super) unsafe fn operate(
+    /// Waits until a descriptor is ready. The [`Interest`](heddle_core::Interest) bits, or a negated errno; `None` says
+    /// that the time was up before.
+    pub(super) fn await_readiness(
         &self,
         ruby: &Ruby,
         key: FiberKey,
         wait: Wait,
-        operation: Operation,
+        (fd, interest): (RawFd, Interest),
         deadline: Option<Instant>,
     ) -> Result<Option<i32>, Error> {
-        // SAFETY: by this function's contract, and as it waits for the completion.
-        let token = unsafe { self.begin(key, operation) };
-        let owns_memory = !matches!(operation, Operation::Ready { .. });
-        if owns_memory {
-            return self.await_transfer(ruby, key, wait, token, deadline);
-        }
+        // SAFETY: waiting for readiness needs no memory.
+        let token = unsafe { self.begin(key, Operation::Ready { fd, interest }) };
         match self.wait(ruby, key, wait, deadline, |turns| turns.take_result(token)) {
             Ok(Outcome::Done(result)) => Ok(Some(result)),
             outcome => {
@@ -164,38 +158,55 @@ impl Scheduler {
         }
     }
 
-    /// Waits for the end of a read or a write. An exception ends it early; but bytes that have come or gone by then are
-    /// not lost: the fiber goes on with them, and the exception waits for its next wait.
-    fn await_transfer(
+    /// Has the backend read or write and waits for the end of it: the number of bytes, or a negated errno.
+    ///
+    /// An exception ends it early, but never before the kernel has given the memory back. Bytes that have come or gone by
+    /// then are not lost: the fiber goes on with them, and the exception is due when it waits next. What could be had at
+    /// once goes before the exception, too: if the operation has been cancelled, `at_once` says whether there is such.
+    ///
+    /// # Safety
+    /// The operation's memory is valid for as long as this call lasts.
+    pub(super) unsafe fn operate(
         &self,
         ruby: &Ruby,
         key: FiberKey,
         wait: Wait,
-        token: Token,
-        deadline: Option<Instant>,
-    ) -> Result<Option<i32>, Error> {
+        operation: Operation,
+        at_once: impl FnOnce() -> Option<i32>,
+    ) -> Result<i32, Error> {
         enum Heard {
             Result(i32),
             Exception(Delivery),
         }
-        let heard = self.wait(ruby, key, wait, deadline, |turns| {
+        // Put off once is enough, or it would never strike who reads what never ends.
+        self.raise_due(key)?;
+        // SAFETY: by this function's contract, and as it waits for the completion.
+        let token = unsafe { self.begin(key, operation) };
+        let heard = self.wait(ruby, key, wait, None, |turns| {
             turns.take_result(token).map(Heard::Result).or_else(|| turns.take_delivery(key).map(Heard::Exception))
         });
         if let Ok(Outcome::Done(Heard::Result(result))) = heard {
-            return Ok(Some(result));
+            return Ok(result);
         }
-        let (result, ended) = self.end_early(ruby, key, wait, token);
-        // The later one tells that the fiber is to end, or what it is to do instead, as when an `ensure` raises.
-        ended?;
-        match heard? {
-            Outcome::Done(Heard::Exception(delivery)) if result <= 0 => Err(delivery.to_error()),
-            Outcome::Done(Heard::Exception(delivery)) => {
-                self.turns.borrow_mut().put_back(key, delivery);
-                Ok(Some(result))
-            }
-            _ if result == -libc::ECANCELED => Ok(None),
-            _ => Ok(Some(result)),
+        let (mut result, ended) = self.end_early(ruby, key, wait, token);
+        let delivery = match (ended, heard) {
+            (Ok(()), Ok(Outcome::Done(Heard::Exception(delivery)))) => delivery,
+            // The later one tells that the fiber is to end, or what it is to do instead, as when an `ensure` raises.
+            (Err(error), _) | (Ok(()), Err(error)) => match error::exception_of(ruby, &error) {
+                Some(exception) => Delivery { exception: Held::new(exception), message: None, scope: Scope::Fiber },
+                None => return Err(error),
+            },
+            _ => return Ok(result),
+        };
+        // Of a descriptor that is being closed the number may mean another file by now.
+        if result == -libc::ECANCELED && delivery.scope != Scope::Wait {
+            result = at_once().unwrap_or(result);
         }
+        if result < 0 {
+            return Err(delivery.to_error());
+        }
+        self.turns.borrow_mut().put_back(key, delivery);
+        Ok(result)
     }
 
     /// Submits an operation.
@@ -203,7 +214,11 @@ impl Scheduler {
     /// # Safety
     /// The operation's memory is valid until [`Turns::take_result`] has given its result.
     pub(super) unsafe fn begin(&self, key: FiberKey, operation: Operation) -> Token {
-        let token = self.turns.borrow_mut().begin_operation(key);
+        let token = {
+            let mut turns = self.turns.borrow_mut();
+            turns.fairness.submitted();
+            turns.begin_operation(key)
+        };
         if let Some(reactor) = self.reactor.borrow_mut().as_mut() {
             // SAFETY: by this function's contract.
             unsafe { reactor.submit(token, operation) };
@@ -223,6 +238,7 @@ impl Scheduler {
     /// Cancels an operation and waits for its end, which comes soon. Returns its result, and what was raised into the
     /// fiber meanwhile: nothing may go on before the kernel is done.
     pub(super) fn end_early(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> (i32, Result<(), Error>) {
+        self.turns.borrow_mut().fairness.submitted();
         if let Some(reactor) = self.reactor.borrow_mut().as_mut() {
             reactor.cancel(token);
         }

@@ -294,14 +294,18 @@ unsafe fn exchange(
         // The kernel would wait for data before it gives none of it.
         return Ok(None);
     }
+    // SAFETY: by this function's contract.
+    let at_once = || match unsafe { attempt(direction, fd, memory, None, Likely::Socket) } {
+        Attempt::Done(count) => i32::try_from(count).ok(),
+        _ => None,
+    };
     loop {
         // SAFETY: by this function's contract.
-        match unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, None)? } {
-            Some(result) if result == -libc::ENOTSOCK => return Ok(None),
+        match unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, at_once)? } {
+            result if result == -libc::ENOTSOCK => return Ok(None),
             // By a signal, or by nobody that we know.
-            Some(result) if result == -libc::EINTR || result == -libc::ECANCELED => {}
-            Some(result) => return Ok(Some(result as isize)),
-            None => {}
+            result if result == -libc::EINTR || result == -libc::ECANCELED => {}
+            result => return Ok(Some(result as isize)),
         }
     }
 }
@@ -356,12 +360,12 @@ unsafe fn operate(
         }
     };
     // SAFETY: by this function's contract.
-    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, None)? };
+    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, || None)? };
     Ok(match result {
-        Some(count) if count >= 0 => Attempt::Done(count as usize),
-        Some(error) if error == -libc::EAGAIN => Attempt::WouldBlock,
-        Some(error) => Attempt::Failed(Errno::from_raw(-error)),
-        None => Attempt::WouldBlock,
+        count if count >= 0 => Attempt::Done(count as usize),
+        // Cancelled by nobody that we know: Ruby waits, and tries again.
+        error if error == -libc::EAGAIN || error == -libc::ECANCELED => Attempt::WouldBlock,
+        error => Attempt::Failed(Errno::from_raw(-error)),
     })
 }
 
@@ -381,9 +385,8 @@ pub fn wait_ready(
     }
     let deadline = deadline_after(timeout);
     loop {
-        let ready = Operation::Ready { fd, interest };
-        // SAFETY: waiting for readiness needs no memory.
-        let result = unsafe { scheduler.operate(ruby, key, Wait::Ready(fd, interest), ready, deadline)? };
+        let wait = Wait::Ready(fd, interest);
+        let result = scheduler.await_readiness(ruby, key, wait, (fd, interest), deadline)?;
         // It may have been closed meanwhile, and its number may mean another file by now.
         io::descriptor(io)?;
         match result {

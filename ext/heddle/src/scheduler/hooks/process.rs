@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use heddle_core::{Interest, Operation};
+use heddle_core::Interest;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
 use crate::ruby::process;
@@ -39,9 +39,8 @@ fn wait_for_descriptor(
         if !status.is_nil() {
             return Ok(status);
         }
-        let readable = Operation::Ready { fd: process.as_raw_fd(), interest: Interest::READABLE };
-        // SAFETY: waiting for readiness needs no memory.
-        let result = unsafe { scheduler.operate(ruby, key, Wait::Process(pid), readable, None)? };
+        let readable = (process.as_raw_fd(), Interest::READABLE);
+        let result = scheduler.await_readiness(ruby, key, Wait::Process(pid), readable, None)?;
         if result.is_some_and(|result| result < 0) {
             return wait_in_thread(ruby, pid, flags);
         }

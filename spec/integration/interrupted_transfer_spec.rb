@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+require "socket"
+require "timeout"
+require "tmpdir"
+
+# A kernel that reads for a fiber may be done at the moment that the fiber is told to give up.
+RSpec.describe "A read that is given up" do
+  bytes = 20_000
+
+  def sockets
+    pair = UNIXSocket.pair
+    yield(*pair)
+  ensure
+    pair.each { |socket| socket.close unless socket.closed? }
+  end
+
+  # One by one, so that most reads have to wait, and each can meet its end there.
+  def dribble(socket, bytes)
+    bytes.times do |number|
+      socket.write((number % 256).chr)
+      sleep(0) if (number % 3).zero?
+      sleep(0.0001) if (number % 1000).zero?
+    end
+    socket.close_write
+  end
+
+  def expected(bytes) = Array.new(bytes) { |number| number % 256 }
+
+  it "by a time limit loses no byte" do
+    received = "".b
+    limits = 0
+    sockets do |reader, writer|
+      Heddle.run do
+        Fiber.schedule { dribble(writer, bytes) }
+        loop do
+          received << Timeout.timeout(0.00001, IOError) { reader.readpartial(64) }
+        rescue EOFError
+          break
+        rescue IOError
+          limits += 1
+        end
+      end
+    end
+    expect(received.bytes).to eq expected(bytes)
+    expect(limits).to be_positive
+  end
+
+  it "by Fiber#raise loses no byte" do
+    poke = Class.new(StandardError)
+    received = "".b
+    sockets do |reader, writer|
+      Heddle.run do
+        over = false
+        victim = Fiber.schedule do
+          loop do
+            received << reader.readpartial(64)
+          rescue poke
+            next
+          rescue EOFError
+            break
+          end
+          over = true
+        end
+        Fiber.schedule { dribble(writer, bytes) }
+        until over
+          victim.raise(poke)
+          sleep(0)
+        end
+      rescue FiberError
+        raise unless over
+      end
+    end
+    expect(received.bytes).to eq expected(bytes)
+  end
+
+  it "by a time limit is given up although there is always more to read" do
+    sockets do |reader, writer|
+      Heddle.run do
+        feeding = Heddle.spin { loop { writer.write("x" * 1000) } }
+        expect { Timeout.timeout(0.01, IOError) { loop { reader.readpartial(1000) } } }.to raise_error(IOError)
+        Heddle.terminate(feeding)
+      end
+    end
+  end
+
+  it "leaves the socket to the next one" do
+    sockets do |reader, writer|
+      received = Heddle.run do
+        Heddle.move_on_after(0.001) { reader.readpartial(1) }
+        writer.write("x")
+        reader.readpartial(1)
+      end
+      expect(received).to eq "x"
+    end
+  end
+end
+
+RSpec.describe "A pipe that was opened by its name" do
+  it "holds up nobody but its writer when it is full" do
+    Dir.mktmpdir do |directory|
+      path = File.join(directory, "pipe")
+      File.mkfifo(path)
+      File.open(path, File::RDWR) do |pipe|
+        pipe.sync = true
+        events = []
+        Heddle.run do
+          writing = Heddle.spin { pipe.write("x" * 200_000) }
+          Heddle.snooze
+          events << :others
+          Heddle.terminate(writing)
+        end
+        expect(events).to eq [:others]
+      end
+    end
+  end
+end
