@@ -25,6 +25,14 @@ pub enum Outcome<T> {
     TimedOut,
 }
 
+/// How to do at once what an operation was to do.
+pub struct AtHand<'a> {
+    /// Whether that would succeed now.
+    pub is_ready: &'a dyn Fn() -> bool,
+    /// The number of bytes, if there still are any.
+    pub transfer: &'a dyn Fn() -> Option<i32>,
+}
+
 /// A point in time that is further away than any clock goes.
 pub const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 100);
 
@@ -161,8 +169,8 @@ impl Scheduler {
     /// Has the backend read or write and waits for the end of it: the number of bytes, or a negated errno.
     ///
     /// An exception ends it early, but never before the kernel has given the memory back. Bytes that have come or gone by
-    /// then are not lost: the fiber goes on with them, and the exception is due when it waits next. What could be had at
-    /// once goes before the exception, too: if the operation has been cancelled, `at_once` says whether there is such.
+    /// then are not lost: the fiber goes on with them, and the exception is due when it waits next. What is at hand when the
+    /// exception comes goes before it, too, and not what comes later: that is the next one's.
     ///
     /// # Safety
     /// The operation's memory is valid for as long as this call lasts.
@@ -172,7 +180,7 @@ impl Scheduler {
         key: FiberKey,
         wait: Wait,
         operation: Operation,
-        at_once: impl FnOnce() -> Option<i32>,
+        at_hand: Option<&AtHand<'_>>,
     ) -> Result<i32, Error> {
         enum Heard {
             Result(i32),
@@ -188,6 +196,7 @@ impl Scheduler {
         if let Ok(Outcome::Done(Heard::Result(result))) = heard {
             return Ok(result);
         }
+        let at_hand = at_hand.filter(|at_hand| (at_hand.is_ready)());
         let (mut result, ended) = self.end_early(ruby, key, wait, token);
         let delivery = match (ended, heard) {
             (Ok(()), Ok(Outcome::Done(Heard::Exception(delivery)))) => delivery,
@@ -200,7 +209,7 @@ impl Scheduler {
         };
         // Of a descriptor that is being closed the number may mean another file by now.
         if result == -libc::ECANCELED && delivery.scope != Scope::Wait {
-            result = at_once().unwrap_or(result);
+            result = at_hand.and_then(|at_hand| (at_hand.transfer)()).unwrap_or(result);
         }
         if result < 0 {
             return Err(delivery.to_error());

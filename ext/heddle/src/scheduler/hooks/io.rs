@@ -15,7 +15,7 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::callers::Callers;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
-use crate::scheduler::waiting::deadline_after;
+use crate::scheduler::waiting::{AtHand, deadline_after};
 
 /// Waits until the IO is ready for one of `events`. The events that it is ready for, or false when the time is up.
 /// Without a timeout of its own, the IO's counts.
@@ -295,13 +295,15 @@ unsafe fn exchange(
         return Ok(None);
     }
     // SAFETY: by this function's contract.
-    let at_once = || match unsafe { attempt(direction, fd, memory, None, Likely::Socket) } {
+    let transfer = || match unsafe { attempt(direction, fd, memory, None, Likely::Socket) } {
         Attempt::Done(count) => i32::try_from(count).ok(),
         _ => None,
     };
+    let is_ready = || attempt::poll_now(fd, interest.0.into()).is_ok_and(|ready| ready != 0);
+    let at_hand = AtHand { is_ready: &is_ready, transfer: &transfer };
     loop {
         // SAFETY: by this function's contract.
-        match unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, at_once)? } {
+        match unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, Some(&at_hand))? } {
             result if result == -libc::ENOTSOCK => return Ok(None),
             // By a signal, or by nobody that we know.
             result if result == -libc::EINTR || result == -libc::ECANCELED => {}
@@ -360,7 +362,7 @@ unsafe fn operate(
         }
     };
     // SAFETY: by this function's contract.
-    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, || None)? };
+    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, None)? };
     Ok(match result {
         count if count >= 0 => Attempt::Done(count as usize),
         // Cancelled by nobody that we know: Ruby waits, and tries again.
