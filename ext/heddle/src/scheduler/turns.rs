@@ -315,6 +315,12 @@ impl Turns {
         Some(std::mem::replace(&mut record.wait, wait))
     }
 
+    /// Like [`Turns::prepare_wait`] for one whose wait has been ended early and is not over: who waits for it to leave
+    /// goes on waiting.
+    pub fn prolong_wait(&mut self, key: FiberKey, wait: Wait) -> Option<Wait> {
+        self.fibers.get_mut(key).map(|record| std::mem::replace(&mut record.wait, wait))
+    }
+
     /// An exception for a fiber that is suspended, but not by us.
     pub fn add_stray(&mut self, fiber: Held, delivery: Delivery) {
         self.strays.push((fiber, delivery));

@@ -266,7 +266,7 @@ impl Scheduler {
         token: Token,
     ) -> Result<(), Error> {
         let mut raised = Ok(());
-        let outer = self.turns.borrow_mut().prepare_wait(key, wait);
+        let outer = self.turns.borrow_mut().prolong_wait(key, wait);
         loop {
             {
                 let mut turns = self.turns.borrow_mut();
