@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../support/back_and_forth"
 require_relative "../support/repeating"
 require_relative "../support/turns"
 
@@ -9,6 +10,7 @@ require_relative "../support/turns"
 #
 # An operation is a round trip. The bare limit is two fibers that transfer a value back and forth.
 class QueuePingpong
+  include BackAndForth
   include Repeating
 
   def initialize(round_trips: 50_000)
@@ -21,7 +23,10 @@ class QueuePingpong
     turns = Turns.new(2)
     contestant.run do
       Fiber.schedule { ping(there, back, turns) }
-      Fiber.schedule { pong(there, back, turns) }
+      Fiber.schedule do
+        pong(there, back) { turns.first }
+        turns.last(0)
+      end
     end
     turns.result(@round_trips)
   end
@@ -32,29 +37,5 @@ class QueuePingpong
     turns.first
     turns.last(@round_trips.times.count { |number| echo.resume(number) == number })
     turns.result(@round_trips)
-  end
-
-  private
-
-  def ping(there, back, turns)
-    right = 0
-    number = 0
-    while number < @round_trips
-      there.push(number)
-      right += 1 if back.pop == number
-      turns.first if number.zero?
-      number += 1
-    end
-    turns.last(right)
-  end
-
-  def pong(there, back, turns)
-    left = @round_trips
-    while left.positive?
-      back.push(there.pop)
-      turns.first if left == @round_trips
-      left -= 1
-    end
-    turns.last(0)
   end
 end

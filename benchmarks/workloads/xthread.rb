@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../support/back_and_forth"
 require_relative "../support/repeating"
 require_relative "../support/turns"
 
@@ -9,6 +10,7 @@ require_relative "../support/turns"
 #
 # An operation is a round trip. Pinned to one CPU, where the kernel has no choice of whom to place where.
 class Xthread
+  include BackAndForth
   include Repeating
 
   def initialize(round_trips: 10_000)
@@ -19,33 +21,11 @@ class Xthread
     there = Queue.new
     back = Queue.new
     turns = Turns.new(1)
-    thread = Thread.new { push(there, back, turns) }
+    thread = Thread.new { ping(there, back, turns) }
     contestant.run do
-      Fiber.schedule { pop(there, back) }
+      Fiber.schedule { pong(there, back) }
     end
     thread.join
     turns.result(@round_trips)
-  end
-
-  private
-
-  def push(there, back, turns)
-    right = 0
-    number = 0
-    while number < @round_trips
-      there.push(number)
-      right += 1 if back.pop == number
-      turns.first if number.zero?
-      number += 1
-    end
-    turns.last(right)
-  end
-
-  def pop(there, back)
-    left = @round_trips
-    while left.positive?
-      back.push(there.pop)
-      left -= 1
-    end
   end
 end
