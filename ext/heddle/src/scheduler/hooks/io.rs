@@ -170,6 +170,16 @@ enum Direction {
     Write,
 }
 
+impl Direction {
+    /// What the descriptor has to be ready for.
+    fn interest(self) -> Interest {
+        match self {
+            Direction::Read => Interest::READABLE,
+            Direction::Write => Interest::WRITABLE,
+        }
+    }
+}
+
 fn transfer(
     ruby: &Ruby,
     scheduler: &Scheduler,
@@ -184,21 +194,24 @@ fn transfer(
         scheduler.owe_turn(visit.key);
     }
     let likely = io::likely_kind(io);
-    let (fd, timeout) = io::descriptor_and_timeout(io)?;
-    let memory = part_of(ruby, direction, buffer, extent)?;
-    let exchanges = || {
+    let exchanges = |timeout: Value| {
         let plain = likely == Likely::Socket && extent.least == 0 && timeout.is_nil();
         plain && !is_never_to_wait(scheduler, direction)
     };
-    if scheduler.batches.get() && exchanges() {
-        // SAFETY: Ruby keeps the buffer locked for as long as the hook lasts.
-        if let Some(result) = unsafe { exchange(ruby, scheduler, visit.key, direction, fd, memory)? } {
+    if likely == Likely::Socket && scheduler.batches.get() {
+        let (fd, timeout) = io::descriptor_and_timeout(io)?;
+        let memory = part_of(ruby, direction, buffer, extent)?;
+        if exchanges(timeout)
+            // SAFETY: Ruby keeps the buffer locked for as long as the hook lasts.
+            && let Some(result) = unsafe { exchange(ruby, scheduler, visit.key, direction, fd, memory)? }
+        {
             return Ok(result);
         }
     }
     scheduler.be_fair(ruby, visit.key)?;
-    // It may have been closed while the others had their turns.
-    let fd = io::descriptor(io)?;
+    // Looked up only now, as the others may have had their turns: it may have been closed.
+    let (fd, timeout) = io::descriptor_and_timeout(io)?;
+    let memory = part_of(ruby, direction, buffer, extent)?;
     let mut done = 0;
     loop {
         let rest = Memory { base: memory.base.wrapping_add(done), size: memory.size - done };
@@ -218,13 +231,10 @@ fn transfer(
             }
             Attempt::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
             Attempt::WouldBlock | Attempt::NeedsOperation => {
-                let exchanged = if exchanges() {
+                if exchanges(timeout)
                     // SAFETY: as above.
-                    unsafe { exchange(ruby, scheduler, visit.key, direction, fd, memory)? }
-                } else {
-                    None
-                };
-                if let Some(result) = exchanged {
+                    && let Some(result) = unsafe { exchange(ruby, scheduler, visit.key, direction, fd, memory)? }
+                {
                     return Ok(result);
                 }
                 let caller = Callers::traits(&scheduler.callers);
@@ -232,9 +242,8 @@ fn transfer(
                     scheduler.set_would_block(visit.key, (!caller.never_waits).then_some(fd));
                     return Ok(negated(Errno::EAGAIN));
                 }
-                let interest = if direction == Direction::Read { Interest::READABLE } else { Interest::WRITABLE };
                 let timeout = time::optional_interval(io::timeout(io)?)?;
-                if wait_ready(ruby, scheduler, visit.key, io, fd, interest, timeout)?.is_none() {
+                if wait_ready(ruby, scheduler, visit.key, io, fd, direction.interest(), timeout)?.is_none() {
                     return Ok(if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) });
                 }
             }
@@ -273,8 +282,8 @@ unsafe fn attempt(direction: Direction, fd: RawFd, memory: Memory, from: Option<
     }
 }
 
-/// Receives or sends, together with what other fibers do, and waits for it if need be. The number of bytes or a negated errno; `None` if that is no
-/// socket after all.
+/// Receives or sends, together with what other fibers do, and waits for it if need be. The number of bytes or a negated
+/// errno; `None` if that is no socket after all.
 ///
 /// # Safety
 /// `memory` is valid for as long as this call lasts.
@@ -286,9 +295,10 @@ unsafe fn exchange(
     fd: RawFd,
     memory: Memory,
 ) -> Result<Option<isize>, Error> {
-    let (operation, interest) = match direction {
-        Direction::Read => (Operation::Receive { fd, buffer: memory.base, length: memory.size }, Interest::READABLE),
-        Direction::Write => (Operation::Send { fd, buffer: memory.base, length: memory.size }, Interest::WRITABLE),
+    let interest = direction.interest();
+    let operation = match direction {
+        Direction::Read => Operation::Receive { fd, buffer: memory.base, length: memory.size },
+        Direction::Write => Operation::Send { fd, buffer: memory.base, length: memory.size },
     };
     if memory.size == 0 {
         // The kernel would wait for data before it gives none of it.
@@ -353,16 +363,12 @@ unsafe fn operate(
     memory: Memory,
     offset: Option<u64>,
 ) -> Result<Attempt, Error> {
-    let (operation, interest) = match direction {
-        Direction::Read => {
-            (Operation::Read { fd, buffer: memory.base, length: memory.size, offset }, Interest::READABLE)
-        }
-        Direction::Write => {
-            (Operation::Write { fd, buffer: memory.base, length: memory.size, offset }, Interest::WRITABLE)
-        }
+    let operation = match direction {
+        Direction::Read => Operation::Read { fd, buffer: memory.base, length: memory.size, offset },
+        Direction::Write => Operation::Write { fd, buffer: memory.base, length: memory.size, offset },
     };
     // SAFETY: by this function's contract.
-    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, None)? };
+    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, direction.interest()), operation, None)? };
     Ok(match result {
         count if count >= 0 => Attempt::Done(count as usize),
         // Cancelled by nobody that we know: Ruby waits, and tries again.
