@@ -121,9 +121,14 @@ impl Scheduler {
         if !self.turns.borrow_mut().must_make_way(Instant::now()) {
             return Ok(());
         }
-        self.preemptions.set(self.preemptions.get() + 1);
-        self.pass_turn(ruby, visit.key, Wait::Preempted, |turns| turns.enqueue_preempted(visit.key, Instant::now()))?;
+        self.lose_turn(ruby, visit.key)?;
         self.raise_due(holder)
+    }
+
+    /// Gives up the turn of a fiber that computes until it comes again.
+    fn lose_turn(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        self.preemptions.set(self.preemptions.get() + 1);
+        self.pass_turn(ruby, key, Wait::Preempted, |turns| turns.enqueue_preempted(key, Instant::now()))
     }
 
     /// A tick has come. Called from Ruby's postponed job, at a safe point, in whichever fiber runs.
@@ -199,11 +204,8 @@ impl Scheduler {
     fn make_way(&self, ruby: &Ruby, current: Held) {
         let Ok(visit) = self.enter(ruby) else { return };
         let key = visit.key;
-        self.preemptions.set(self.preemptions.get() + 1);
         pace::end();
-        let raised = self
-            .pass_turn(ruby, key, Wait::Preempted, |turns| turns.enqueue_preempted(key, Instant::now()))
-            .and_then(|()| self.raise_due(key));
+        let raised = self.lose_turn(ruby, key).and_then(|()| self.raise_due(key));
         // A fiber that is not ours is in the books until here.
         drop(visit);
         if let Err(raised) = raised {
