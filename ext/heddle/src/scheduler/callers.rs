@@ -35,6 +35,8 @@ pub struct Traits {
     pub just_sleeps: bool,
     /// It hands EAGAIN to its caller instead of waiting for the IO next.
     pub never_waits: bool,
+    /// It reads into, or writes from, an `IO::Buffer` of the program's.
+    pub lends_own_buffer: bool,
 }
 
 /// What is known of the methods that have called.
@@ -67,6 +69,7 @@ impl Callers {
             expects_to_wait: WAITING.contains(&name.as_str()),
             just_sleeps: matches!(name.as_str(), "Kernel#sleep" | "Kernel.sleep"),
             never_waits: name.contains("nonblock"),
+            lends_own_buffer: name.starts_with("IO::Buffer#"),
         };
         let mut callers = cell.borrow_mut();
         // The name is a new String, so there may have been a collection.

@@ -8,15 +8,16 @@ mod address;
 mod blocking_operation;
 mod closing;
 mod delivering;
-mod io;
 mod lifecycle;
 mod preempting;
 mod process;
 mod raising;
+mod readiness;
 mod select;
 mod sleeping;
 mod spinning;
 mod timeout;
+mod transfer;
 
 use magnus::typed_data::Obj;
 use magnus::{Error, Module, Object, RModule, RString, Ruby, Symbol, Value, function, method, prelude::*};
@@ -53,12 +54,12 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("kernel_sleep", method!(sleeping::kernel_sleep, -1))?;
     class.define_method("yield", method!(sleeping::yield_turn, 0))?;
 
-    class.define_method("io_wait", method!(io::io_wait, 3))?;
-    class.define_method("io_read", method!(io::io_read, 4))?;
-    class.define_method("io_write", method!(io::io_write, 4))?;
-    class.define_method("io_pread", method!(io::io_pread, 5))?;
-    class.define_method("io_pwrite", method!(io::io_pwrite, 5))?;
-    class.define_private_method("write_at", method!(io::write_at, 3))?;
+    class.define_method("io_wait", method!(readiness::io_wait, 3))?;
+    class.define_method("io_read", method!(transfer::io_read, 4))?;
+    class.define_method("io_write", method!(transfer::io_write, 4))?;
+    class.define_method("io_pread", method!(transfer::io_pread, 5))?;
+    class.define_method("io_pwrite", method!(transfer::io_pwrite, 5))?;
+    class.define_private_method("write_at", method!(transfer::write_at, 3))?;
     class.define_method("io_select", method!(select::io_select, -1))?;
     class.define_method("io_close", method!(closing::io_close, 1))?;
 

@@ -1,0 +1,133 @@
+//! The ways to read and to write: at once, by the kernel together with what other fibers do, or by a worker.
+
+use std::os::fd::RawFd;
+use std::time::Instant;
+
+use heddle_core::Operation;
+use heddle_core::attempt::{self, Attempt, Likely};
+use magnus::{Error, Ruby};
+use nix::errno::Errno;
+
+use super::piece::{Direction, Piece};
+use crate::ruby::io_buffer::Memory;
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::wait::Wait;
+use crate::scheduler::waiting::AtHand;
+
+/// Reads or writes at once, or not at all.
+///
+/// # Safety
+/// `memory` is valid.
+pub unsafe fn attempt(direction: Direction, fd: RawFd, memory: Memory, from: Option<u64>, likely: Likely) -> Attempt {
+    // SAFETY: by this function's contract.
+    unsafe {
+        match (direction, from) {
+            (Direction::Read, None) => attempt::read(fd, memory.base, memory.size, likely),
+            (Direction::Read, Some(from)) => attempt::read_at(fd, memory.base, memory.size, from),
+            (Direction::Write, None) => attempt::write(fd, memory.base, memory.size, likely),
+            (Direction::Write, Some(from)) => attempt::write_at(fd, memory.base, memory.size, from),
+        }
+    }
+}
+
+/// Receives or sends, together with what other fibers do, and waits for it if need be. The number of bytes or a negated
+/// errno; `None` if that is no socket after all.
+pub fn exchange(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    direction: Direction,
+    fd: RawFd,
+    piece: Piece,
+) -> Result<Option<isize>, Error> {
+    if piece.size() == 0 {
+        // The kernel would wait for data before it gives none of it.
+        return Ok(None);
+    }
+    let exchange_pinned = |memory: Memory| {
+        let interest = direction.interest();
+        let operation = match direction {
+            Direction::Read => Operation::Receive { fd, buffer: memory.base, length: memory.size },
+            Direction::Write => Operation::Send { fd, buffer: memory.base, length: memory.size },
+        };
+        // SAFETY: the memory is valid until this returns.
+        let transfer = || match unsafe { attempt(direction, fd, memory, None, Likely::Socket) } {
+            Attempt::Done(count) => i32::try_from(count).ok(),
+            _ => None,
+        };
+        let is_ready = || attempt::poll_now(fd, interest.0.into()).is_ok_and(|ready| ready != 0);
+        let at_hand = AtHand { is_ready: &is_ready, transfer: &transfer };
+        loop {
+            // SAFETY: the memory is valid until this returns.
+            match unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, Some(&at_hand))? } {
+                result if result == -libc::ENOTSOCK => return Ok(None),
+                // By a signal, or by nobody that we know.
+                result if result == -libc::EINTR || result == -libc::ECANCELED => {}
+                result => return Ok(Some(result as isize)),
+            }
+        }
+    };
+    piece.while_pinned(ruby, scheduler, direction, exchange_pinned, |result| {
+        result.map_or(0, |count| count.max(0) as usize)
+    })
+}
+
+/// What is always ready, and may block all the same: done at once where that is known to be quick, else by the kernel or
+/// a worker.
+pub fn transfer_file(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    direction: Direction,
+    fd: RawFd,
+    piece: Piece,
+    offset: Option<u64>,
+) -> Result<Attempt, Error> {
+    if direction == Direction::Write {
+        let memory = piece.memory();
+        let begin = Instant::now();
+        // With an offset it may be a device.
+        if scheduler.patience.borrow().allows(fd, memory.size, begin) && (offset.is_none() || attempt::is_file(fd)) {
+            // SAFETY: no other fiber has run since the piece was made.
+            let result = unsafe { attempt::write_file(fd, memory.base, memory.size, offset) };
+            scheduler.patience.borrow_mut().note(fd, begin, Instant::now());
+            return Ok(result);
+        }
+    }
+    piece.while_pinned(
+        ruby,
+        scheduler,
+        direction,
+        // SAFETY: the memory is valid until this returns.
+        |memory| unsafe { operate(ruby, scheduler, key, direction, fd, memory, offset) },
+        |result| if let Attempt::Done(count) = result { *count } else { 0 },
+    )
+}
+
+/// Has the kernel, or a worker, do what cannot be done at once.
+///
+/// # Safety
+/// `memory` is valid for as long as this call lasts.
+unsafe fn operate(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    direction: Direction,
+    fd: RawFd,
+    memory: Memory,
+    offset: Option<u64>,
+) -> Result<Attempt, Error> {
+    let operation = match direction {
+        Direction::Read => Operation::Read { fd, buffer: memory.base, length: memory.size, offset },
+        Direction::Write => Operation::Write { fd, buffer: memory.base, length: memory.size, offset },
+    };
+    // SAFETY: by this function's contract.
+    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, direction.interest()), operation, None)? };
+    Ok(match result {
+        count if count >= 0 => Attempt::Done(count as usize),
+        // Cancelled by nobody that we know: Ruby waits, and tries again.
+        error if error == -libc::EAGAIN || error == -libc::ECANCELED => Attempt::WouldBlock,
+        error => Attempt::Failed(Errno::from_raw(-error)),
+    })
+}
