@@ -59,7 +59,7 @@ module Heddle # :nodoc:
       def start(scheduler, arguments, storage, block)
         fiber = allocate
         INITIALIZE.bind_call(fiber, storage:) do |started_by, number, given|
-          Scheduler.run_scheduled(started_by, block, number, given)
+          Scheduler.run_scheduled(started_by, number, given)
         end
         scheduler.__send__(:start_yielding, fiber, arguments, block)
       end

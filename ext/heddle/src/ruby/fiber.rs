@@ -7,7 +7,7 @@ use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
 
-use super::error::raise;
+use super::error::{expect_fiber, raise};
 use super::value::Held;
 
 /// The fiber that is running.
@@ -102,6 +102,12 @@ pub fn is_blocking(fiber: Held) -> Result<bool, Error> {
     fiber.get().funcall("blocking?", ())
 }
 
+/// The same of the fiber that is running.
+pub fn is_current_blocking() -> Result<bool, Error> {
+    // Without a method call: a thread's scheduler does not apply while a blocking fiber runs.
+    if scheduler().is_nil() { is_blocking(current()) } else { Ok(current_scheduler().is_none()) }
+}
+
 /// Raises into a fiber that is suspended outside of the scheduler (`Fiber#raise`).
 pub fn raise_into(fiber: Held, arguments: &[Held]) -> Result<(), Error> {
     let arguments: Vec<Value> = arguments.iter().map(|argument| argument.get()).collect();
@@ -117,6 +123,51 @@ pub fn spawn<B: FiberBody>(callback: Value, storage: Value) -> Result<Held, Erro
         .map(|raw| unsafe { Held::from_raw(raw) })
 }
 
+/// The code of many fibers. To make it takes longer than to make a fiber of it.
+#[derive(Debug)]
+pub struct Code(OnceLock<(Held, Held)>);
+
+impl Code {
+    /// To be a static.
+    pub const fn new() -> Self {
+        Code(OnceLock::new())
+    }
+
+    /// Like [`spawn`], for fibers that inherit a copy of the current one's storage, and learn from [`start`] alone what
+    /// they are to do: their `callback` is nil.
+    pub fn spawn<B: FiberBody>(&self, ruby: &Ruby) -> Result<Held, Error> {
+        let (class, code) = match self.0.get() {
+            Some(made) => *made,
+            None => {
+                let class: magnus::RClass = ruby.class_object().const_get("Fiber")?;
+                // SAFETY: as in `spawn`.
+                let code = protect(|| unsafe { rb_sys::rb_proc_new(Some(main::<B>), rb_sys::Qnil as VALUE) })?;
+                // SAFETY: a Proc, just made.
+                let code = unsafe { Held::from_raw(code) };
+                ruby.gc_register_mark_object(code.get());
+                *self.0.get_or_init(|| (Held::new(class.as_value()), code))
+            }
+        };
+        // SAFETY: called with the GVL on a class and a Proc that are never collected; an exception stops at `protect`.
+        let made = protect(|| unsafe {
+            rb_sys::rb_funcall_with_block(class.raw(), new_name(), 0, std::ptr::null(), code.raw())
+        })?;
+        // SAFETY: what a method has returned is a valid object.
+        let made = unsafe { Held::from_raw(made) };
+        // The program may have put a method of its own in the place of Ruby's.
+        expect_fiber(ruby, made.get()).map(|()| made)
+    }
+}
+
+fn new_name() -> rb_sys::ID {
+    static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
+    // SAFETY: called with the GVL; the pointer and the length are those of a string that is not kept.
+    *NAME.get_or_init(|| unsafe { rb_sys::rb_intern2(c"new".as_ptr(), 3) })
+}
+
+/// So many arguments of [`start`] reach the fiber.
+pub const MOST_ARGUMENTS: usize = 3;
+
 /// The code of a fiber.
 pub trait FiberBody {
     /// Runs in the new fiber. `callback` is what [`spawn`] was given, `arguments` those of the first transfer. An error
@@ -128,12 +179,16 @@ unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, 
     let result = std::panic::catch_unwind(|| {
         // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
         let ruby = unsafe { Ruby::get_unchecked() };
-        // SAFETY: Ruby passes `argc` valid objects, and the one that `spawn` was given.
-        let arguments: Vec<Value> =
-            (0..argc as usize).map(|index| unsafe { Value::from_raw(*argv.add(index)) }).collect();
-        // SAFETY: as above.
+        let mut arguments = [ruby.qnil().as_value(); MOST_ARGUMENTS];
+        let count = (argc as usize).min(MOST_ARGUMENTS);
+        for (index, argument) in arguments[..count].iter_mut().enumerate() {
+            // SAFETY: Ruby passes `argc` valid objects. They are copied here, where the collector sees them, as the Array
+            // that they come from may be gone soon.
+            *argument = unsafe { Value::from_raw(*argv.add(index)) };
+        }
+        // SAFETY: the object that `spawn` was given.
         let callback = unsafe { Value::from_raw(callback) };
-        B::run(&ruby, callback, &arguments)
+        B::run(&ruby, callback, &arguments[..count])
     });
     match result {
         Ok(Ok(value)) => value.as_raw(),

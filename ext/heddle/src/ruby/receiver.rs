@@ -7,13 +7,30 @@ use magnus::{Error, TryConvert, TypedData, Value};
 
 /// The Rust side of a method's `self`. As an argument it is what `&T` is, but to find it takes no `rb_protect`, which
 /// is a quarter of what a whole switch costs.
-pub struct Receiver<'a, T>(&'a T);
+pub struct Receiver<'a, T> {
+    data: &'a T,
+    object: Value,
+}
+
+impl<T> Receiver<'_, T> {
+    /// The object itself.
+    pub fn as_value(&self) -> Value {
+        self.object
+    }
+}
 
 impl<T> Deref for Receiver<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        self.0
+        self.data
+    }
+}
+
+impl<T: TypedData> Receiver<'_, T> {
+    #[cold]
+    fn looked_up(object: Value) -> Result<Self, Error> {
+        <&T>::try_convert(object).map(|data| Receiver { data, object })
     }
 }
 
@@ -24,11 +41,11 @@ impl<T: TypedData> TryConvert for Receiver<'_, T> {
         // SAFETY: called with the GVL on a valid object; `DataType` is a transparent `rb_data_type_t`. Does not raise.
         if unsafe { rb_sys::rb_typeddata_is_kind_of(value.as_raw(), data_type) } == 0 {
             // Says what is wrong.
-            return <&T>::try_convert(value).map(Receiver);
+            return Receiver::looked_up(value);
         }
         // SAFETY: it is of that type, so this does not raise and gives what `T`'s allocator has put there. Ruby keeps the
         // receiver of a method alive while the method runs.
         let data = unsafe { rb_sys::rb_check_typeddata(value.as_raw(), data_type).cast::<T>().as_ref() };
-        data.map_or_else(|| <&T>::try_convert(value).map(Receiver), |data| Ok(Receiver(data)))
+        data.map_or_else(|| Receiver::looked_up(value), |data| Ok(Receiver { data, object: value }))
     }
 }

@@ -213,7 +213,7 @@ impl Scheduler {
         let key = match found {
             Some(key) => key,
             None => {
-                let blocking = fiber::is_blocking(current)?;
+                let blocking = fiber::is_current_blocking()?;
                 let yielding = self.options.borrow().preempt.takes_yielding() && guests::presence_of(current).is_some();
                 self.take_in(current, blocking, yielding)
             }

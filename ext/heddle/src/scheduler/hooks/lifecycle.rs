@@ -5,6 +5,7 @@ use magnus::typed_data::Obj;
 use magnus::{Error, RArray, RHash, Ruby, Value, block::Proc, prelude::*};
 
 use super::spinning;
+use crate::ruby::receiver::Receiver;
 use crate::ruby::value::{Held, same};
 use crate::ruby::{error, fiber, thread};
 use crate::scheduler::fibers::FiberKey;
@@ -15,39 +16,40 @@ use crate::scheduler::{Scheduler, Visit, registry, unhandled};
 
 /// `Fiber.schedule`: runs the block in a new fiber, at once, until it first waits. The fiber that called goes to the end
 /// of the run queue.
-pub fn fiber(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Result<Value, Error> {
+pub fn fiber(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<Value, Error> {
     if !ruby.block_given() {
         return Err(Error::new(ruby.exception_arg_error(), "tried to create a fiber without a block"));
     }
     let block = ruby.block_proc()?;
-    // Fiber.new's default: the new fiber inherits a copy.
-    let mut storage = ruby.qtrue().as_value();
-    let mut splat = ruby.ary_new();
+    let (mut storage, mut splat) = (None, None);
     if !arguments.is_empty() {
         let parsed = scan_args::<(), (), RArray, (), RHash, ()>(arguments)?;
         let keywords = get_kwargs::<_, (), (Option<Value>,), ()>(parsed.keywords, &[], &["storage"])?;
-        storage = keywords.optional.0.unwrap_or(storage);
-        splat = parsed.splat;
+        storage = keywords.optional.0;
+        splat = Some(parsed.splat);
     }
 
     let visit = scheduler.enter(ruby)?;
-    let child = fiber::spawn::<Scheduled>(block.as_value(), storage)?;
+    let child = match storage {
+        Some(storage) => fiber::spawn::<Scheduled>(ruby.qnil().as_value(), storage)?,
+        None => SCHEDULED.spawn::<Scheduled>(ruby)?,
+    };
     let preemptible = scheduler.options.borrow().preempt == Preempt::All;
-    start(ruby, scheduler, &visit, Newcomer { fiber: child, block, preemptible }, splat)
+    start(ruby, &scheduler, &visit, Newcomer { fiber: child, block, preemptible }, splat)
 }
 
 /// `YieldingFiber.schedule`: the same for a fiber that the caller has made, of its class. Its block calls
 /// [`run_scheduled`] with what it is given.
 pub fn start_yielding(
     ruby: &Ruby,
-    scheduler: Obj<Scheduler>,
+    scheduler: Receiver<'_, Scheduler>,
     child: Value,
     arguments: RArray,
     block: Proc,
 ) -> Result<Value, Error> {
     let visit = scheduler.enter(ruby)?;
     let preemptible = scheduler.options.borrow().preempt.takes_yielding();
-    start(ruby, scheduler, &visit, Newcomer { fiber: Held::new(child), block, preemptible }, arguments)
+    start(ruby, &scheduler, &visit, Newcomer { fiber: Held::new(child), block, preemptible }, Some(arguments))
 }
 
 /// A fiber that has not begun.
@@ -59,10 +61,10 @@ struct Newcomer {
 
 fn start(
     ruby: &Ruby,
-    scheduler: Obj<Scheduler>,
+    scheduler: &Receiver<'_, Scheduler>,
     visit: &Visit<'_>,
     newcomer: Newcomer,
-    arguments: RArray,
+    arguments: Option<RArray>,
 ) -> Result<Value, Error> {
     let Newcomer { fiber: child, block, preemptible } = newcomer;
     let child_key = scheduler.take_in_newborn(ruby, child, block, preemptible)?;
@@ -72,7 +74,8 @@ fn start(
         turns.give_first_turn(child_key);
     }
     let number = ruby.integer_from_u64(child_key.to_number()).as_value();
-    let start = [scheduler.as_value(), number, arguments.as_value()];
+    let arguments = arguments.map_or(ruby.qnil().as_value(), |arguments| arguments.as_value());
+    let start: [Value; fiber::MOST_ARGUMENTS] = [scheduler.as_value(), number, arguments];
     let result = scheduler.park_after(ruby, visit.key, child, &start);
     let mut turns = scheduler.turns.borrow_mut();
     if turns.fibers.get(child_key).is_some_and(|record| record.wait == Wait::Birth) {
@@ -112,29 +115,38 @@ pub fn scheduler_close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Err
 /// The code of every fiber that `fiber` makes.
 struct Scheduled;
 
+static SCHEDULED: fiber::Code = fiber::Code::new();
+
 impl fiber::FiberBody for Scheduled {
-    fn run(ruby: &Ruby, block: Value, start: &[Value]) -> Result<Value, Error> {
+    fn run(ruby: &Ruby, _: Value, start: &[Value]) -> Result<Value, Error> {
         let [scheduler, number, arguments] = start else {
             return Err(error::fiber_error(ruby, "this fiber is started by its scheduler alone"));
         };
-        let scheduler = Obj::<Scheduler>::try_convert(*scheduler)?;
+        let scheduler = Receiver::<Scheduler>::try_convert(*scheduler)?;
         let key = FiberKey::from_number(u64::try_convert(*number)?);
-        run_to_end(ruby, &scheduler, key, Proc::try_convert(block)?, RArray::try_convert(*arguments)?)
+        let block = scheduler.turns.borrow().fibers.get(key).and_then(|record| record.block);
+        let Some(block) = block.and_then(|block| Proc::from_value(block.get())) else {
+            return Err(error::fiber_error(ruby, "this fiber has been started already"));
+        };
+        run_to_end(ruby, &scheduler, key, block, Option::<RArray>::try_convert(*arguments)?)
     }
 }
 
-/// What every fiber of ours does: its block, and then it leaves the books.
+/// What every fiber of ours does: its block, which is given `arguments` if there are any, and then it leaves the books.
 pub fn run_to_end(
     ruby: &Ruby,
     scheduler: &Scheduler,
     key: FiberKey,
     block: Proc,
-    arguments: RArray,
+    arguments: Option<RArray>,
 ) -> Result<Value, Error> {
     if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
         record.wait = Wait::Nothing;
     }
-    let result = block.call::<_, Value>(arguments);
+    let result = match arguments {
+        Some(arguments) => block.call::<_, Value>(arguments),
+        None => block.call(()),
+    };
     let result = spinning::tell_watcher(ruby, scheduler, key, result);
     let result = result.or_else(|error| unhandled::settle(ruby, block, error));
     let mut turns = scheduler.turns.borrow_mut();
@@ -145,14 +157,8 @@ pub fn run_to_end(
 }
 
 /// What a fiber of [`start_yielding`] runs.
-pub fn run_scheduled(
-    ruby: &Ruby,
-    scheduler: Value,
-    block: Value,
-    number: Value,
-    arguments: Value,
-) -> Result<Value, Error> {
-    <Scheduled as fiber::FiberBody>::run(ruby, block, &[scheduler, number, arguments])
+pub fn run_scheduled(ruby: &Ruby, scheduler: Value, number: Value, arguments: Value) -> Result<Value, Error> {
+    <Scheduled as fiber::FiberBody>::run(ruby, ruby.qnil().as_value(), &[scheduler, number, arguments])
 }
 
 /// Waits for the end of all other fibers, or has them end.

@@ -53,7 +53,7 @@ impl fiber::FiberBody for Spun {
             let [scheduler, block, number] = parts;
             Ok((Obj::<Scheduler>::try_convert(scheduler)?, Proc::try_convert(block)?, u64::try_convert(number)?))
         })?;
-        run_to_end(ruby, &scheduler, FiberKey::from_number(number), block, ruby.ary_new())
+        run_to_end(ruby, &scheduler, FiberKey::from_number(number), block, None)
     }
 }
 
