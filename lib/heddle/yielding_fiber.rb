@@ -58,8 +58,8 @@ module Heddle # :nodoc:
 
       def start(scheduler, arguments, storage, block)
         fiber = allocate
-        INITIALIZE.bind_call(fiber, storage:) do |started_by, number, given|
-          Scheduler.run_scheduled(started_by, number, given)
+        INITIALIZE.bind_call(fiber, storage:) do |started_by, given|
+          Scheduler.run_scheduled(started_by, given)
         end
         scheduler.__send__(:start_yielding, fiber, arguments, block)
       end

@@ -32,7 +32,7 @@ pub fn transfer(fiber: Held) -> Result<(), Error> {
     protect(|| unsafe { rb_sys::rb_fiber_transfer(fiber.raw(), 0, std::ptr::null()) }).map(|_| ())
 }
 
-/// Like [`transfer`] for one that has not begun: its code is given `arguments`.
+/// Like [`transfer`] for one that has not begun: its code is given `arguments`, three at most. More than one cost an Array.
 pub fn start(fiber: Held, arguments: &[Value]) -> Result<(), Error> {
     // SAFETY: as in `transfer`. A `Value` is a VALUE and nothing else. They lie on this stack, which stays as it is while
     // another fiber runs, and is scanned by the collector.
@@ -165,9 +165,6 @@ fn new_name() -> rb_sys::ID {
     *NAME.get_or_init(|| unsafe { rb_sys::rb_intern2(c"new".as_ptr(), 3) })
 }
 
-/// So many arguments of [`start`] reach the fiber.
-pub const MOST_ARGUMENTS: usize = 3;
-
 /// The code of a fiber.
 pub trait FiberBody {
     /// Runs in the new fiber. `callback` is what [`spawn`] was given, `arguments` those of the first transfer. An error
@@ -179,8 +176,10 @@ unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, 
     let result = std::panic::catch_unwind(|| {
         // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
         let ruby = unsafe { Ruby::get_unchecked() };
-        let mut arguments = [ruby.qnil().as_value(); MOST_ARGUMENTS];
-        let count = (argc as usize).min(MOST_ARGUMENTS);
+        /// Nobody starts a fiber with more.
+        const MOST: usize = 3;
+        let mut arguments = [ruby.qnil().as_value(); MOST];
+        let count = (argc as usize).min(MOST);
         for (index, argument) in arguments[..count].iter_mut().enumerate() {
             // SAFETY: Ruby passes `argc` valid objects. They are copied here, where the collector sees them, as the Array
             // that they come from may be gone soon.

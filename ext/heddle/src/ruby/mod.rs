@@ -2,6 +2,7 @@
 //! stays alive) is provided here, so that the rest of the extension is safe Rust.
 
 pub mod aside;
+pub mod block;
 pub mod error;
 pub mod fiber;
 pub mod fork;

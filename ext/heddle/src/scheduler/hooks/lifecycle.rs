@@ -7,7 +7,7 @@ use magnus::{Error, RArray, RHash, Ruby, Value, block::Proc, prelude::*};
 use super::spinning;
 use crate::ruby::receiver::Receiver;
 use crate::ruby::value::{Held, same};
-use crate::ruby::{error, fiber, thread};
+use crate::ruby::{block, error, fiber, thread};
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::options::Preempt;
 use crate::scheduler::wait::Wait;
@@ -73,10 +73,9 @@ fn start(
         turns.enqueue(visit.key);
         turns.give_first_turn(child_key);
     }
-    let number = ruby.integer_from_u64(child_key.to_number()).as_value();
-    let arguments = arguments.map_or(ruby.qnil().as_value(), |arguments| arguments.as_value());
-    let start: [Value; fiber::MOST_ARGUMENTS] = [scheduler.as_value(), number, arguments];
-    let result = scheduler.park_after(ruby, visit.key, child, &start);
+    let start = [scheduler.as_value(), arguments.map_or(ruby.qnil().as_value(), |arguments| arguments.as_value())];
+    let start = if arguments.is_some() { &start[..] } else { &start[..1] };
+    let result = scheduler.park_after(ruby, visit.key, child, start);
     let mut turns = scheduler.turns.borrow_mut();
     if turns.fibers.get(child_key).is_some_and(|record| record.wait == Wait::Birth) {
         // It could not even be started.
@@ -119,16 +118,21 @@ static SCHEDULED: fiber::Code = fiber::Code::new();
 
 impl fiber::FiberBody for Scheduled {
     fn run(ruby: &Ruby, _: Value, start: &[Value]) -> Result<Value, Error> {
-        let [scheduler, number, arguments] = start else {
+        let Some((scheduler, arguments)) = start.split_first() else {
             return Err(error::fiber_error(ruby, "this fiber is started by its scheduler alone"));
         };
         let scheduler = Receiver::<Scheduler>::try_convert(*scheduler)?;
-        let key = FiberKey::from_number(u64::try_convert(*number)?);
-        let block = scheduler.turns.borrow().fibers.get(key).and_then(|record| record.block);
-        let Some(block) = block.and_then(|block| Proc::from_value(block.get())) else {
+        let newborn = {
+            let turns = scheduler.turns.borrow();
+            let running = turns.running().filter(|(fiber, _)| *fiber == fiber::current());
+            let record = running.and_then(|(_, key)| Some((key, turns.fibers.get(key)?)));
+            record.filter(|(_, record)| record.wait == Wait::Birth).map(|(key, record)| (key, record.block))
+        };
+        let Some((key, Some(block))) = newborn else {
             return Err(error::fiber_error(ruby, "this fiber has been started already"));
         };
-        run_to_end(ruby, &scheduler, key, block, Option::<RArray>::try_convert(*arguments)?)
+        let arguments = arguments.first().map(|arguments| RArray::try_convert(*arguments)).transpose()?;
+        run_to_end(ruby, &scheduler, key, Proc::try_convert(block.get())?, arguments)
     }
 }
 
@@ -145,7 +149,7 @@ pub fn run_to_end(
     }
     let result = match arguments {
         Some(arguments) => block.call::<_, Value>(arguments),
-        None => block.call(()),
+        None => block::call(block),
     };
     let result = spinning::tell_watcher(ruby, scheduler, key, result);
     let result = result.or_else(|error| unhandled::settle(ruby, block, error));
@@ -157,8 +161,8 @@ pub fn run_to_end(
 }
 
 /// What a fiber of [`start_yielding`] runs.
-pub fn run_scheduled(ruby: &Ruby, scheduler: Value, number: Value, arguments: Value) -> Result<Value, Error> {
-    <Scheduled as fiber::FiberBody>::run(ruby, ruby.qnil().as_value(), &[scheduler, number, arguments])
+pub fn run_scheduled(ruby: &Ruby, scheduler: Value, arguments: Value) -> Result<Value, Error> {
+    <Scheduled as fiber::FiberBody>::run(ruby, ruby.qnil().as_value(), &[scheduler, arguments])
 }
 
 /// Waits for the end of all other fibers, or has them end.

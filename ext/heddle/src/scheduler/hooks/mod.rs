@@ -44,7 +44,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 
     class.define_method("fiber", method!(lifecycle::fiber, -1))?;
     class.define_private_method("start_yielding", method!(lifecycle::start_yielding, 3))?;
-    class.define_singleton_method("run_scheduled", function!(lifecycle::run_scheduled, 3))?;
+    class.define_singleton_method("run_scheduled", function!(lifecycle::run_scheduled, 2))?;
     class.define_method("run", method!(lifecycle::run, 0))?;
     class.define_method("close", method!(lifecycle::close, 0))?;
     class.define_method("scheduler_close", method!(lifecycle::scheduler_close, 0))?;
