@@ -10,6 +10,7 @@
 //! * [`timers`]: deadlines, with a cancel that costs nothing.
 //! * [`run_queue`]: who has a turn to come, and in which order.
 //! * [`patience`]: which files may be written to at once.
+//! * [`prefetch`]: fetching memory into the cache before it is needed.
 //! * [`fairness`]: when a fiber that never has to wait must let the others have a turn.
 
 pub mod attempt;
@@ -18,6 +19,7 @@ pub mod error;
 pub mod fairness;
 pub mod mailbox;
 pub mod patience;
+pub mod prefetch;
 pub mod run_queue;
 pub mod signals;
 pub mod timers;

@@ -90,6 +90,11 @@ impl<T> RunQueue<T> {
         !self.woken.is_empty()
     }
 
+    /// The entry that goes after `index` others, of those who were woken.
+    pub fn upcoming(&self, index: usize) -> Option<&T> {
+        self.woken.get(index)
+    }
+
     /// Whether anybody who was preempted waits.
     pub fn has_preempted(&self) -> bool {
         !self.preempted.is_empty()

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
+use rb_sys::stable_api::StableApiDefinition;
 
 use super::error::{expect_fiber, raise};
 use super::value::Held;
@@ -83,6 +84,13 @@ fn note_name() -> rb_sys::ID {
 pub fn unset_scheduler(ruby: &Ruby) -> Result<(), Error> {
     let class: magnus::RClass = ruby.class_object().const_get("Fiber")?;
     class.funcall::<_, _, Value>("set_scheduler", (ruby.qnil(),)).map(|_| ())
+}
+
+/// The addresses of the object and of Ruby's record of the fiber. Not to be read from.
+pub fn addresses(fiber: Held) -> (usize, usize) {
+    // SAFETY: a fiber is an object with data of Ruby's.
+    let record = unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.raw()) };
+    (fiber.raw() as usize, record.addr())
 }
 
 /// Whether the object is a fiber.

@@ -2,6 +2,7 @@
 
 use std::os::fd::RawFd;
 
+use heddle_core::prefetch::prefetch;
 use magnus::Error;
 use magnus::gc::Marker;
 use rustc_hash::FxHashMap;
@@ -9,6 +10,7 @@ use slab::Slab;
 
 use super::structure::Structure;
 use super::wait::Wait;
+use super::whereabouts::Whereabouts;
 use crate::ruby::error::make_exception;
 use crate::ruby::value::Held;
 
@@ -139,6 +141,8 @@ pub struct Record {
     pub owes_turn: bool,
     /// For structured concurrency.
     pub structure: Structure,
+    /// What to fetch before its turn comes.
+    pub whereabouts: Whereabouts,
     /// The number of its valid entry in the run queue; entries with other numbers are void.
     ticket: u32,
     /// How many hooks (nested by traps and timeouts) are under way in it.
@@ -182,6 +186,9 @@ impl Record {
         matches!(self.state, State::Waiting | State::Runnable)
     }
 }
+
+/// A record takes so many cache lines, wherever it begins.
+const LINES_OF_RECORD: usize = size_of::<Record>() / 64 + 1;
 
 /// All fibers that the scheduler knows.
 #[derive(Default)]
@@ -235,6 +242,7 @@ impl Fibers {
             deliveries: Vec::new(),
             owes_turn: false,
             structure: Structure::default(),
+            whereabouts: Whereabouts::of(fiber),
             ticket: 0,
             visits: 0,
             exposures: 0,
@@ -276,6 +284,18 @@ impl Fibers {
     /// alive, which means to fetch it into the cache.
     pub fn is_under_way(&self, key: FiberKey) -> bool {
         self.get(key).is_some_and(|record| record.ours && record.wait != Wait::Birth)
+    }
+
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Has the record itself fetched into the cache.
+    pub fn prefetch(&self, key: FiberKey) {
+        if let Some(record) = self.records.get(key.index as usize) {
+            prefetch(std::ptr::from_ref(record).addr(), LINES_OF_RECORD);
+        }
     }
 
     /// All records.

@@ -26,6 +26,7 @@ mod turns;
 mod unhandled;
 mod wait;
 mod waiting;
+mod whereabouts;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

@@ -11,6 +11,7 @@ use slab::Slab;
 
 use super::fibers::{Delivery, FiberKey, Fibers, Scope, State};
 use super::wait::Wait;
+use super::whereabouts;
 use crate::ruby::value::Held;
 
 /// What happens when a timer runs out.
@@ -144,9 +145,29 @@ impl Turns {
     pub fn dequeue(&mut self) -> Option<(Held, FiberKey)> {
         let fibers = &mut self.fibers;
         let ((key, _), slice) = self.queue.pop(|(key, ticket)| fibers.redeem(*key, *ticket))?;
+        if whereabouts::are_many(self.fibers.len()) {
+            self.look_ahead(key);
+        }
         self.take_turn(key);
         self.slice = slice;
         self.running
+    }
+
+    /// Has fetched what those need who come after `next`.
+    fn look_ahead(&mut self, next: FiberKey) {
+        let leaving = self.running.map(|(_, leaving)| leaving);
+        if let Some(record) = self.fibers.get(next).map(|record| record.whereabouts.record())
+            && let Some(leaving) = leaving.and_then(|leaving| self.fibers.get_mut(leaving))
+        {
+            leaving.whereabouts.leave(record);
+        }
+        if let Some(record) = self.queue.upcoming(0).and_then(|(key, _)| self.fibers.get(*key)) {
+            record.whereabouts.prefetch();
+        }
+        // For the line above to find in the cache, when its turn comes.
+        if let Some((key, _)) = self.queue.upcoming(2) {
+            self.fibers.prefetch(*key);
+        }
     }
 
     /// How many entries the run queue has. Some may be void.

@@ -146,6 +146,7 @@ pub fn run_to_end(
 ) -> Result<Value, Error> {
     if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
         record.wait = Wait::Nothing;
+        record.whereabouts.begin();
     }
     let result = match arguments {
         Some(arguments) => block.call::<_, Value>(arguments),

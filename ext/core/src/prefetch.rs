@@ -1,0 +1,34 @@
+//! Fetching memory into the cache before it is needed.
+
+/// The bytes that come together.
+const LINE: usize = 64;
+
+/// Asks for `lines` cache lines from `address` on, which need not be a valid one. Does nothing on processors that it
+/// does not know.
+#[inline(always)]
+pub fn prefetch(address: usize, lines: usize) {
+    for line in 0..lines {
+        prefetch_line(address.wrapping_add(line * LINE));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn prefetch_line(address: usize) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a prefetch does nothing for an address that must not be read.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) }
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+fn prefetch_line(address: usize) {
+    // SAFETY: a prefetch does nothing for an address that must not be read, and changes no register.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) address, options(nostack, preserves_flags, readonly));
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[inline(always)]
+fn prefetch_line(_: usize) {}
