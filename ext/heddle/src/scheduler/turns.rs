@@ -49,6 +49,8 @@ pub struct Turns {
     /// How much of its quantum the running fiber has had. Known from the first tick on that finds it computing.
     slice: Option<Slice>,
     next_deadline: u64,
+    /// Timers that have expired, for as long as it takes to deal with them; kept to be used again.
+    due: Vec<Alarm>,
     /// Exceptions for fibers that are suspended, but not by us.
     strays: Vec<(Held, Delivery)>,
     /// Raised in every fiber, once, while the scheduler is being stopped.
@@ -70,6 +72,7 @@ impl Default for Turns {
             operations: Slab::new(),
             running: None,
             next_deadline: 0,
+            due: Vec::new(),
             strays: Vec::new(),
             stop: None,
             closers: Vec::new(),
@@ -372,12 +375,21 @@ impl Turns {
 
     /// Lets the timers that have run out do what they are for.
     pub fn expire(&mut self, now: Instant) {
+        // First taken, then dealt with: meanwhile the records come into the cache, all at the same time.
+        let mut due = std::mem::take(&mut self.due);
         while let Some(alarm) = self.timers.pop_expired(now) {
+            if let Alarm::Wake(key) = &alarm {
+                self.fibers.prefetch(*key);
+            }
+            due.push(alarm);
+        }
+        for alarm in due.drain(..) {
             match alarm {
                 Alarm::Wake(key) => self.wake(key),
                 Alarm::Deadline { fiber, delivery } => self.deliver(fiber, delivery),
             }
         }
+        self.due = due;
     }
 
     // --- deadlines
