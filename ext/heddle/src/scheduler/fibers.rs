@@ -181,6 +181,24 @@ impl Record {
         self.ticket
     }
 
+    /// It is about to wait. Returns what it waited for until then: a trap handler may wait within a wait.
+    #[inline]
+    pub fn begin_wait(&mut self, wait: Wait) -> Wait {
+        self.waits = self.waits.wrapping_add(1);
+        std::mem::replace(&mut self.wait, wait)
+    }
+
+    /// It has the turn, unless it is lost.
+    #[inline]
+    fn run(&mut self, parked: &mut Parked) {
+        if self.state != State::Lost {
+            self.move_to(State::Running, parked);
+        }
+        if self.wait == Wait::Raiser {
+            self.wait = Wait::Nothing;
+        }
+    }
+
     /// Whether it has given its turn away within a hook.
     pub fn is_parked(&self) -> bool {
         matches!(self.state, State::Waiting | State::Runnable)
@@ -197,6 +215,18 @@ pub struct Fibers {
     by_fiber: FxHashMap<Held, FiberKey>,
     next_serial: u32,
     parked: Parked,
+}
+
+/// A fiber whose turn has come.
+#[derive(Debug, Clone, Copy)]
+pub struct Redeemed {
+    /// The fiber.
+    pub fiber: Held,
+    /// Its key.
+    pub key: FiberKey,
+    /// It has begun, and its record goes when it ends: then it need not be asked whether it is alive, which means to
+    /// fetch it into the cache.
+    pub is_under_way: bool,
 }
 
 /// How many fibers are parked.
@@ -280,12 +310,6 @@ impl Fibers {
         self.by_fiber.get(&fiber).copied()
     }
 
-    /// Whether the fiber has begun and is one whose record goes when it ends: then it need not be asked whether it is
-    /// alive, which means to fetch it into the cache.
-    pub fn is_under_way(&self, key: FiberKey) -> bool {
-        self.get(key).is_some_and(|record| record.ours && record.wait != Wait::Birth)
-    }
-
     /// How many records there are.
     pub fn len(&self) -> usize {
         self.records.len()
@@ -309,21 +333,30 @@ impl Fibers {
         record.map_or(0, |record| record.move_to(state, &mut self.parked))
     }
 
+    /// The fiber gives up its turn by itself. Returns what it waited for until then, and the ticket for its entry in the
+    /// run queue.
+    pub fn give_up_turn(&mut self, key: FiberKey, wait: Wait) -> Option<(Wait, u32)> {
+        let record = self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial)?;
+        let outer = record.begin_wait(wait);
+        Some((outer, record.move_to(State::Runnable, &mut self.parked)))
+    }
+
     /// The fiber has the turn, unless it is lost. Returns it if it is in the books.
     pub fn run(&mut self, key: FiberKey) -> Option<Held> {
         let record = self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial)?;
-        if record.state != State::Lost {
-            record.move_to(State::Running, &mut self.parked);
-        }
-        if record.wait == Wait::Raiser {
-            record.wait = Wait::Nothing;
-        }
+        record.run(&mut self.parked);
         Some(record.fiber)
     }
 
-    /// The fiber may go on if its entry with this ticket is still valid.
-    pub fn redeem(&self, key: FiberKey, ticket: u32) -> bool {
-        self.get(key).is_some_and(|record| record.ticket == ticket && record.state == State::Runnable)
+    /// The fiber has the turn, if its entry with this ticket is still valid.
+    pub fn redeem(&mut self, key: FiberKey, ticket: u32) -> Option<Redeemed> {
+        let record = self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial)?;
+        if record.ticket != ticket || record.state != State::Runnable {
+            return None;
+        }
+        let is_under_way = record.ours && record.wait != Wait::Birth;
+        record.run(&mut self.parked);
+        Some(Redeemed { fiber: record.fiber, key, is_under_way })
     }
 
     /// How many fibers must come to their end before this one, which waits for that, may go on. A blocking fiber, as the

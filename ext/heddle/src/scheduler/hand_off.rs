@@ -151,11 +151,9 @@ impl Scheduler {
                 turns.dequeue()
             };
             match next {
-                Some((_, next)) if next == key => return Ok(Next::Own),
-                Some((fiber, next)) if self.turns.borrow().fibers.is_under_way(next) || fiber::is_alive(fiber) => {
-                    return Ok(Next::Switch(fiber));
-                }
-                Some((_, next)) => self.turns.borrow_mut().fibers.remove(next),
+                Some(next) if next.key == key => return Ok(Next::Own),
+                Some(next) if next.is_under_way || fiber::is_alive(next.fiber) => return Ok(Next::Switch(next.fiber)),
+                Some(next) => self.turns.borrow_mut().fibers.remove(next.key),
                 None if self.wake_drainers() => {}
                 None => {
                     let fall_back = self.prepare_fall_back(key)?;

@@ -11,7 +11,6 @@ use magnus::{Error, Ruby, Value, prelude::*};
 use super::Scheduler;
 use super::fibers::{Delivery, FiberKey, Scope};
 use super::options::Preempt;
-use super::wait::Wait;
 use crate::preempt::guests;
 use crate::preempt::pace;
 use crate::preempt::safe_points;
@@ -128,7 +127,7 @@ impl Scheduler {
     /// Gives up the turn of a fiber that computes until it comes again.
     fn lose_turn(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         self.preemptions.set(self.preemptions.get() + 1);
-        self.pass_turn(ruby, key, Wait::Preempted, |turns| turns.enqueue_preempted(key, Instant::now()))
+        self.pass_turn(ruby, key, |turns| turns.preempt(key, Instant::now())).map(|_| ())
     }
 
     /// A tick has come. Called from Ruby's postponed job, at a safe point, in whichever fiber runs.

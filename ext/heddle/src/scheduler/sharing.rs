@@ -10,7 +10,6 @@ use magnus::{Error, Ruby, Value};
 use super::Scheduler;
 use super::fibers::FiberKey;
 use super::turns::Turns;
-use super::wait::Wait;
 use crate::ruby::{fiber, thread};
 
 impl Scheduler {
@@ -45,6 +44,6 @@ impl Scheduler {
             record.owes_turn = false;
         }
         // What has been sent to the fiber is left for its next wait: Ruby takes no exception well here.
-        self.pass_turn(ruby, key, Wait::Turn, |turns| turns.enqueue(key))
+        self.pass_turn(ruby, key, |turns| turns.give_up_turn(key)).map(|_| ())
     }
 }

@@ -9,7 +9,7 @@ use heddle_core::timers::{TimerKey, Timers};
 use heddle_core::{Completion, Interest, Token};
 use slab::Slab;
 
-use super::fibers::{Delivery, FiberKey, Fibers, Scope, State};
+use super::fibers::{Delivery, FiberKey, Fibers, Redeemed, Scope, State};
 use super::wait::Wait;
 use super::whereabouts;
 use crate::ruby::value::Held;
@@ -49,6 +49,8 @@ pub struct Turns {
     /// How much of its quantum the running fiber has had. Known from the first tick on that finds it computing.
     slice: Option<Slice>,
     next_deadline: u64,
+    /// Fibers have been forgotten, and some that are not gone might find out.
+    forgotten: bool,
     /// Timers that have expired, for as long as it takes to deal with them; kept to be used again.
     due: Vec<Alarm>,
     /// Exceptions for fibers that are suspended, but not by us.
@@ -72,6 +74,7 @@ impl Default for Turns {
             operations: Slab::new(),
             running: None,
             next_deadline: 0,
+            forgotten: false,
             due: Vec::new(),
             strays: Vec::new(),
             stop: None,
@@ -131,11 +134,20 @@ impl Turns {
         self.queue.push_woken((key, ticket));
     }
 
-    /// Puts a fiber on the run queue that computes and was preempted.
-    pub fn enqueue_preempted(&mut self, key: FiberKey, now: Instant) {
-        let ticket = self.fibers.set_state(key, State::Runnable);
+    /// The fiber that has the turn goes to the end of the run queue. Returns what it waited for until then.
+    #[inline]
+    pub fn give_up_turn(&mut self, key: FiberKey) -> Option<Wait> {
+        let (outer, ticket) = self.fibers.give_up_turn(key, Wait::Turn)?;
+        self.queue.push_woken((key, ticket));
+        Some(outer)
+    }
+
+    /// The same for one that computes and is preempted.
+    pub fn preempt(&mut self, key: FiberKey, now: Instant) -> Option<Wait> {
+        let (outer, ticket) = self.fibers.give_up_turn(key, Wait::Preempted)?;
         let slice = self.slice.take().unwrap_or_else(|| Slice::begin(now));
         self.queue.push_preempted((key, ticket), slice, now);
+        Some(outer)
     }
 
     /// Whether the fiber that computes has to make way for another.
@@ -145,15 +157,19 @@ impl Turns {
     }
 
     /// Takes the first fiber off the run queue and gives it the turn.
-    pub fn dequeue(&mut self) -> Option<(Held, FiberKey)> {
-        let fibers = &mut self.fibers;
-        let ((key, _), slice) = self.queue.pop(|(key, ticket)| fibers.redeem(*key, *ticket))?;
+    pub fn dequeue(&mut self) -> Option<Redeemed> {
+        let (fibers, mut redeemed) = (&mut self.fibers, None);
+        let (_, slice) = self.queue.pop(|(key, ticket)| {
+            redeemed = fibers.redeem(*key, *ticket);
+            redeemed.is_some()
+        })?;
+        let next = redeemed?;
         if whereabouts::are_many(self.fibers.len()) {
-            self.look_ahead(key);
+            self.look_ahead(next.key);
         }
-        self.take_turn(key);
+        self.running = Some((next.fiber, next.key));
         self.slice = slice;
-        self.running
+        redeemed
     }
 
     /// Has fetched what those need who come after `next`.
@@ -321,22 +337,23 @@ impl Turns {
         self.closers.retain(|closer| *closer != key);
     }
 
-    /// A fiber's wait has ended, in whichever way.
+    /// A fiber's wait has ended, in whichever way. Returns whether an exception may be due in it.
     #[inline]
-    pub fn end_wait(&mut self, key: FiberKey, outer: Option<Wait>) {
+    pub fn end_wait(&mut self, key: FiberKey, outer: Option<Wait>) -> bool {
+        let mut may_be_due = self.stop.is_some();
         if let (Some(outer), Some(record)) = (outer, self.fibers.get_mut(key)) {
             record.wait = outer;
+            may_be_due |= !record.deliveries.is_empty();
         }
         for index in 0..self.closers.len() {
             self.wake(self.closers[index]);
         }
+        may_be_due
     }
 
-    /// A fiber is about to wait. Returns what it waited for until then: a trap handler may wait within a wait.
+    /// A fiber is about to wait. Returns what it waited for until then.
     pub fn prepare_wait(&mut self, key: FiberKey, wait: Wait) -> Option<Wait> {
-        let record = self.fibers.get_mut(key)?;
-        record.waits = record.waits.wrapping_add(1);
-        Some(std::mem::replace(&mut record.wait, wait))
+        self.fibers.get_mut(key).map(|record| record.begin_wait(wait))
     }
 
     /// Like [`Turns::prepare_wait`] for one whose wait has been ended early and is not over: who waits for it to leave
@@ -474,12 +491,13 @@ impl Turns {
 
     /// Whether the fiber waits for something that will never come: its process forked, and it stayed behind.
     pub fn is_lost(&self, key: FiberKey) -> bool {
-        self.fibers.get(key).is_none_or(|record| record.state() == State::Lost)
+        self.forgotten && self.fibers.get(key).is_none_or(|record| record.state() == State::Lost)
     }
 
     /// In a forked child: `survivor` is the fiber that forked. Blocking fibers stay as they are, since the root will
     /// get the control when the survivor ends. All others are lost, and their timers and operations with them.
     pub fn forget_siblings(&mut self, survivor: Option<FiberKey>) {
+        self.forgotten = true;
         let siblings: Vec<FiberKey> = self
             .fibers
             .iter()

@@ -95,28 +95,22 @@ impl Scheduler {
     /// Gives the turn to the others, once round.
     #[inline]
     pub(super) fn yield_turn(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        self.pass_turn(ruby, key, Wait::Turn, |turns| turns.enqueue(key))?;
-        self.raise_due(key)
+        if self.pass_turn(ruby, key, |turns| turns.give_up_turn(key))? { self.raise_due(key) } else { Ok(()) }
     }
 
-    /// Gives the turn away until it comes again. `enqueue` puts the fiber on the run queue.
+    /// Gives the turn away until it comes again. `enqueue` puts the fiber on the run queue, and returns what it waited
+    /// for until then. Returns whether an exception may be due in it.
     #[inline]
     pub(super) fn pass_turn(
         &self,
         ruby: &Ruby,
         key: FiberKey,
-        wait: Wait,
-        enqueue: impl FnOnce(&mut Turns),
-    ) -> Result<(), Error> {
-        let outer = {
-            let mut turns = self.turns.borrow_mut();
-            let outer = turns.prepare_wait(key, wait);
-            enqueue(&mut turns);
-            outer
-        };
+        enqueue: impl FnOnce(&mut Turns) -> Option<Wait>,
+    ) -> Result<bool, Error> {
+        let outer = enqueue(&mut self.turns.borrow_mut());
         let result = self.park(ruby, key);
-        self.turns.borrow_mut().end_wait(key, outer);
-        result
+        let may_be_due = self.turns.borrow_mut().end_wait(key, outer);
+        result.map(|()| may_be_due)
     }
 
     /// Raises what has been sent to the fiber, if anything has.
