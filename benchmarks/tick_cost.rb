@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# What ticks cost a fiber that computes: beside a bare timer of the kernel's, which does nothing at all.
+# What ticks cost a fiber that computes, beside a bare timer of the kernel's, which does nothing at all; and what it
+# costs that there might be somebody to preempt, where there is nobody.
 #
 #   ruby -Ilib benchmarks/tick_cost.rb [milliseconds of a tick]      half a minute
 #
@@ -18,8 +19,8 @@ require "heddle"
 # rubocop:disable Style/OneClassPerFile -- it is read from top to bottom
 
 TICK = Float(ARGV.fetch(0, 1)) / 1000
-ROUNDS = 60
-WORK = 27
+ROUNDS = 250
+WORK = 25
 
 def fibonacci(number) = number < 2 ? number : fibonacci(number - 1) + fibonacci(number - 2)
 
@@ -77,6 +78,38 @@ class Preempted
   end
 end
 
+# Two fibers that give each other their turns.
+class Switching
+  SWITCHES = 40_000
+
+  def initialize(preempt) = @preempt = preempt
+
+  def work
+    before = cpu
+    Fiber.set_scheduler(Heddle::Scheduler.new(preempt: @preempt))
+    2.times { Fiber.schedule { (SWITCHES / 2).times { sleep(0) } } }
+    Fiber.scheduler.run
+    cpu - before
+  end
+end
+
+# What each contestant takes when the machine does little else: the tenth percentile, by name.
+def undisturbed(contestants)
+  took = contestants.transform_values { [] }
+  ROUNDS.times do |round|
+    contestants.to_a.rotate(round).each { |name, measure| took[name] << measure.call }
+  end
+  took.transform_values { |times| times.sort[times.size / 10] }
+end
+
+def report(took)
+  reference = took.values.first
+  took.each do |name, seconds|
+    puts format("  %<name>-38s %<time>7.2f ms  %<overhead>+6.2f %%",
+                name:, time: seconds * 1000, overhead: ((seconds / reference) - 1) * 100)
+  end
+end
+
 timer = BareTimer.new
 contestants = {
   "undisturbed" => -> { work },
@@ -87,14 +120,12 @@ contestants = {
   contestants[name] = -> { Thread.new { Preempted.new(ticker, sleepers).work }.value }
 end
 
-took = contestants.transform_values { [] }
-ROUNDS.times do |round|
-  contestants.to_a.rotate(round).each { |name, measure| took[name] << measure.call }
+puts "CPU time of the same work, tenth percentile of #{ROUNDS}, ticks of #{TICK * 1000} ms:"
+report undisturbed(contestants)
+
+puts "CPU time of #{Switching::SWITCHES} switches where nobody is preemptible:"
+switching = %i[none yielding].to_h do |preempt|
+  ["preempt: :#{preempt}", -> { Thread.new { Switching.new(preempt).work }.value }]
 end
-quartile = took.transform_values { |times| times.sort[times.size / 4] }
-puts "CPU time of the same work, lower quartile of #{ROUNDS}, ticks of #{TICK * 1000} ms:"
-quartile.each do |name, seconds|
-  overhead = ((seconds / quartile["undisturbed"]) - 1) * 100
-  puts format("  %<name>-38s %<time>7.2f ms  %<overhead>+6.2f %%", name:, time: seconds * 1000, overhead:)
-end
+report undisturbed(switching)
 # rubocop:enable Style/OneClassPerFile
