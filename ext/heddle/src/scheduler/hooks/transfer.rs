@@ -151,10 +151,11 @@ fn transfer(
             }
             Attempt::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
             Attempt::WouldBlock | Attempt::NeedsOperation => {
-                if exchanges(timeout)
-                    && let Some(result) = exchange(ruby, scheduler, visit.key, direction, fd, piece)?
-                {
-                    return Ok(result);
+                if exchanges(timeout) {
+                    piece = piece.renewed(ruby, scheduler, direction)?;
+                    if let Some(result) = exchange(ruby, scheduler, visit.key, direction, fd, piece)? {
+                        return Ok(result);
+                    }
                 }
                 let caller = Callers::traits(&scheduler.callers);
                 if extent.least == 0 && !caller.expects_to_wait {

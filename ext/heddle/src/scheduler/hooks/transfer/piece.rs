@@ -54,8 +54,8 @@ impl Extent {
     }
 }
 
-/// A piece of memory to read into, or to write from. It is valid until another fiber runs, and afterwards only if it is
-/// pinned: an `IO::Buffer` of the program's own can be freed or resized while a fiber waits.
+/// A piece of memory to read into, or to write from. It is valid until another fiber or thread runs, and afterwards only
+/// if it is pinned: an `IO::Buffer` of the program's own can be freed or resized while a fiber waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece {
     memory: Memory,
