@@ -27,7 +27,7 @@ impl Default for Policy {
 
 /// The part of a quantum that one has had, and the time from which it goes on.
 #[derive(Debug, Clone, Copy)]
-pub struct Slice {
+struct Slice {
     since: Instant,
     used: Duration,
     /// It got its turn although others went before it; they leave it alone until then.
@@ -36,7 +36,7 @@ pub struct Slice {
 
 impl Slice {
     /// The first part of a quantum begins.
-    pub fn begin(now: Instant) -> Self {
+    fn begin(now: Instant) -> Self {
         Slice { since: now, used: Duration::ZERO, protected_until: None }
     }
 
@@ -54,6 +54,8 @@ struct Preempted<T> {
 pub struct RunQueue<T> {
     woken: VecDeque<T>,
     preempted: VecDeque<Preempted<T>>,
+    /// Of who has the turn. Known from the first tick on that finds it computing.
+    slice: Option<Slice>,
     /// Since when the first class has had the CPU while somebody of the second wanted it.
     overtaking_since: Option<Instant>,
     policy: Policy,
@@ -62,7 +64,7 @@ pub struct RunQueue<T> {
 impl<T> RunQueue<T> {
     /// An empty one.
     pub fn new(policy: Policy) -> Self {
-        RunQueue { woken: VecDeque::new(), preempted: VecDeque::new(), overtaking_since: None, policy }
+        RunQueue { woken: VecDeque::new(), preempted: VecDeque::new(), slice: None, overtaking_since: None, policy }
     }
 
     /// Changes the policy from now on.
@@ -105,9 +107,9 @@ impl<T> RunQueue<T> {
         self.woken.push_back(entry);
     }
 
-    /// Somebody was preempted whose slice is `slice`. It keeps its place, unless its quantum is used up.
-    pub fn push_preempted(&mut self, entry: T, slice: Slice, now: Instant) {
-        let used = slice.used_at(now);
+    /// Who had the turn was preempted. It keeps its place, unless its quantum is used up.
+    pub fn push_preempted(&mut self, entry: T, now: Instant) {
+        let used = self.slice.take().map_or(Duration::ZERO, |slice| slice.used_at(now));
         if used < self.policy.quantum {
             self.preempted.push_front(Preempted { entry, used });
         } else {
@@ -115,16 +117,23 @@ impl<T> RunQueue<T> {
         }
     }
 
-    /// Whether who computes now, with `slice`, has to make way for somebody in the queue.
-    pub fn must_make_way(&self, slice: Slice, now: Instant) -> bool {
+    /// Somebody has the turn who was not in the queue.
+    pub fn begin_turn(&mut self) {
+        self.slice = None;
+    }
+
+    /// Whether who has the turn, and computes, has to make way for somebody in the queue.
+    pub fn must_make_way(&mut self, now: Instant) -> bool {
+        let slice = self.slice.get_or_insert_with(|| Slice::begin(now));
         if !self.woken.is_empty() {
             return slice.protected_until.is_none_or(|end| now >= end);
         }
         !self.preempted.is_empty() && slice.used_at(now) >= self.policy.quantum
     }
 
-    /// The next entry that is `valid`; with a slice, if it had been preempted. Looks at the clock only if anybody was.
-    pub fn pop(&mut self, mut valid: impl FnMut(&T) -> bool) -> Option<(T, Option<Slice>)> {
+    /// The next entry that is `valid`, which has the turn from now on. Looks at the clock only if anybody was preempted.
+    #[inline]
+    pub fn pop(&mut self, mut valid: impl FnMut(&T) -> bool) -> Option<T> {
         if self.has_preempted() {
             let now = Instant::now();
             if self.woken.is_empty() || self.is_overdue(now) {
@@ -136,11 +145,15 @@ impl<T> RunQueue<T> {
         }
         while let Some(entry) = self.woken.pop_front() {
             if valid(&entry) {
-                return Some((entry, None));
+                self.slice = None;
+                return Some(entry);
             }
         }
-        // Only void entries were before it.
-        self.pop_preempted(Instant::now(), &mut valid)
+        if self.has_preempted() {
+            // Only void entries were before it.
+            return self.pop_preempted(Instant::now(), &mut valid);
+        }
+        None
     }
 
     /// Whether the first class has had its share. Begins to count if it has not been counted yet.
@@ -149,12 +162,13 @@ impl<T> RunQueue<T> {
         now.saturating_duration_since(since) >= self.policy.quantum
     }
 
-    fn pop_preempted(&mut self, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<(T, Option<Slice>)> {
+    fn pop_preempted(&mut self, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
         self.overtaking_since = None;
         while let Some(Preempted { entry, used }) = self.preempted.pop_front() {
             if valid(&entry) {
                 let protected_until = (!self.woken.is_empty()).then(|| now + self.policy.tick);
-                return Some((entry, Some(Slice { since: now, used, protected_until })));
+                self.slice = Some(Slice { since: now, used, protected_until });
+                return Some(entry);
             }
         }
         None
@@ -173,7 +187,19 @@ mod tests {
     }
 
     fn pop(queue: &mut RunQueue<&'static str>) -> Option<&'static str> {
-        queue.pop(|_| true).map(|(entry, _)| entry)
+        queue.pop(|_| true)
+    }
+
+    /// One that has computed since `began` is preempted.
+    fn preempt(queue: &mut RunQueue<&'static str>, entry: &'static str, began: Instant, now: Instant) {
+        queue.slice = Some(Slice::begin(began));
+        queue.push_preempted(entry, now);
+    }
+
+    /// Whether one that has computed since `began` has to make way.
+    fn must_make_way(queue: &mut RunQueue<&'static str>, began: Instant, now: Instant) -> bool {
+        queue.slice = Some(Slice::begin(began));
+        queue.must_make_way(now)
     }
 
     #[test]
@@ -187,7 +213,7 @@ mod tests {
     #[test]
     fn who_was_woken_goes_before_who_was_preempted() {
         let (mut queue, now) = (queue(), Instant::now());
-        queue.push_preempted("preempted", Slice::begin(now), now);
+        preempt(&mut queue, "preempted", now, now);
         queue.push_woken("woken");
         assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("woken"), Some("preempted")));
     }
@@ -195,72 +221,70 @@ mod tests {
     #[test]
     fn who_was_interrupted_within_its_quantum_keeps_its_place() {
         let (mut queue, now) = (queue(), Instant::now());
-        queue.push_preempted("other", Slice::begin(now), now + QUANTUM);
-        queue.push_preempted("interrupted", Slice::begin(now), now + QUANTUM / 2);
+        preempt(&mut queue, "other", now, now + QUANTUM);
+        preempt(&mut queue, "interrupted", now, now + QUANTUM / 2);
         assert_eq!(pop(&mut queue), Some("interrupted"));
     }
 
     #[test]
     fn who_has_used_its_quantum_goes_behind_the_others() {
         let (mut queue, now) = (queue(), Instant::now());
-        queue.push_preempted("other", Slice::begin(now), now + QUANTUM);
-        queue.push_preempted("done", Slice::begin(now), now + QUANTUM);
+        preempt(&mut queue, "other", now, now + QUANTUM);
+        preempt(&mut queue, "done", now, now + QUANTUM);
         assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("other"), Some("done")));
     }
 
     #[test]
     fn the_parts_of_a_quantum_add_up() {
         let (mut queue, now) = (queue(), Instant::now());
-        queue.push_preempted("one", Slice::begin(now), now + QUANTUM * 3 / 4);
-        let (_, slice) = queue.pop(|_| true).unwrap();
-        let later = Instant::now() + QUANTUM / 2;
-        queue.push_preempted("other", Slice::begin(now), now + QUANTUM);
-        assert!(queue.must_make_way(slice.unwrap(), later));
+        preempt(&mut queue, "one", now, now + QUANTUM * 3 / 4);
+        preempt(&mut queue, "other", now, now + QUANTUM);
+        assert_eq!(pop(&mut queue), Some("one"));
+        assert!(queue.must_make_way(Instant::now() + QUANTUM / 2));
     }
 
     #[test]
     fn whoever_computes_makes_way_at_once_for_who_was_woken() {
         let (mut queue, now) = (queue(), Instant::now());
-        assert!(!queue.must_make_way(Slice::begin(now), now));
+        assert!(!must_make_way(&mut queue, now, now));
         queue.push_woken("woken");
-        assert!(queue.must_make_way(Slice::begin(now), now));
+        assert!(must_make_way(&mut queue, now, now));
     }
 
     #[test]
     fn whoever_computes_makes_way_for_another_that_does_when_its_quantum_is_over() {
         let (mut queue, now) = (queue(), Instant::now());
-        queue.push_preempted("other", Slice::begin(now), now);
-        assert!(!queue.must_make_way(Slice::begin(now), now + QUANTUM - TICK));
-        assert!(queue.must_make_way(Slice::begin(now), now + QUANTUM));
+        preempt(&mut queue, "other", now, now);
+        assert!(!must_make_way(&mut queue, now, now + QUANTUM - TICK));
+        assert!(must_make_way(&mut queue, now, now + QUANTUM));
     }
 
     #[test]
     fn whoever_computes_alone_goes_on() {
         let now = Instant::now();
-        assert!(!queue().must_make_way(Slice::begin(now), now + QUANTUM * 100));
+        assert!(!must_make_way(&mut queue(), now, now + QUANTUM * 100));
     }
 
     #[test]
     fn those_that_were_woken_without_end_do_not_starve_who_was_preempted() {
         let (mut queue, now) = (queue(), Instant::now());
-        queue.push_preempted("preempted", Slice::begin(now), now);
+        preempt(&mut queue, "preempted", now, now);
         queue.push_woken("woken");
         assert_eq!(pop(&mut queue), Some("woken"));
         queue.overtaking_since = Some(now.checked_sub(QUANTUM).unwrap());
         queue.push_woken("woken");
-        let (entry, slice) = queue.pop(|_| true).unwrap();
-        assert_eq!(entry, "preempted");
-        assert!(!queue.must_make_way(slice.unwrap(), Instant::now()));
-        assert!(queue.must_make_way(slice.unwrap(), Instant::now() + TICK));
+        assert_eq!(pop(&mut queue), Some("preempted"));
+        assert!(!queue.must_make_way(Instant::now()));
+        assert!(queue.must_make_way(Instant::now() + TICK));
     }
 
     #[test]
     fn void_entries_are_left_out() {
         let (mut queue, now) = (queue(), Instant::now());
-        queue.push_preempted("void", Slice::begin(now), now + QUANTUM);
-        queue.push_preempted("valid", Slice::begin(now), now + QUANTUM);
+        preempt(&mut queue, "void", now, now + QUANTUM);
+        preempt(&mut queue, "valid", now, now + QUANTUM);
         queue.push_woken("void");
-        assert_eq!(queue.pop(|entry| *entry == "valid").map(|(entry, _)| entry), Some("valid"));
+        assert_eq!(queue.pop(|entry| *entry == "valid"), Some("valid"));
         assert!(queue.is_empty());
     }
 }

@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 use std::time::Instant;
 
 use heddle_core::fairness::Fairness;
-use heddle_core::run_queue::{Policy, RunQueue, Slice};
+use heddle_core::run_queue::{Policy, RunQueue};
 use heddle_core::timers::{TimerKey, Timers};
 use heddle_core::{Completion, Interest, Token};
 use slab::Slab;
@@ -46,8 +46,6 @@ pub struct Turns {
     operations: Slab<Pending>,
     /// The fiber that has the turn, as far as we know: Ruby switches fibers on its own, too.
     running: Option<(Held, FiberKey)>,
-    /// How much of its quantum the running fiber has had. Known from the first tick on that finds it computing.
-    slice: Option<Slice>,
     next_deadline: u64,
     /// Fibers have been forgotten, and some that are not gone might find out.
     forgotten: bool,
@@ -70,7 +68,6 @@ impl Default for Turns {
             timers: Timers::default(),
             fairness: Fairness::default(),
             queue: RunQueue::new(Policy::default()),
-            slice: None,
             operations: Slab::new(),
             running: None,
             next_deadline: 0,
@@ -106,7 +103,7 @@ impl Turns {
     /// A new fiber gets its first turn.
     pub fn give_first_turn(&mut self, key: FiberKey) {
         self.take_turn(key);
-        self.slice = None;
+        self.queue.begin_turn();
     }
 
     /// A fiber that has a record only while it is in a hook, or has mail, leaves the last one. Who has resumed it has the turn again.
@@ -145,21 +142,19 @@ impl Turns {
     /// The same for one that computes and is preempted.
     pub fn preempt(&mut self, key: FiberKey, now: Instant) -> Option<Wait> {
         let (outer, ticket) = self.fibers.give_up_turn(key, Wait::Preempted)?;
-        let slice = self.slice.take().unwrap_or_else(|| Slice::begin(now));
-        self.queue.push_preempted((key, ticket), slice, now);
+        self.queue.push_preempted((key, ticket), now);
         Some(outer)
     }
 
     /// Whether the fiber that computes has to make way for another.
     pub fn must_make_way(&mut self, now: Instant) -> bool {
-        let slice = *self.slice.get_or_insert_with(|| Slice::begin(now));
-        self.has_strays() || self.queue.must_make_way(slice, now)
+        self.queue.must_make_way(now) || self.has_strays()
     }
 
     /// Takes the first fiber off the run queue and gives it the turn.
     pub fn dequeue(&mut self) -> Option<Redeemed> {
         let (fibers, mut redeemed) = (&mut self.fibers, None);
-        let (_, slice) = self.queue.pop(|(key, ticket)| {
+        self.queue.pop(|(key, ticket)| {
             redeemed = fibers.redeem(*key, *ticket);
             redeemed.is_some()
         })?;
@@ -168,7 +163,6 @@ impl Turns {
             self.look_ahead(next.key);
         }
         self.running = Some((next.fiber, next.key));
-        self.slice = slice;
         redeemed
     }
 

@@ -8,6 +8,8 @@ use heddle_core::Interest;
 use crate::ruby::value::Held;
 
 /// What a fiber waits for. For `inspect`, and to know what may wake it.
+// With a tag of that size it is copied as two words; else in parts that overlap, for which the processor has to wait.
+#[repr(u64)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// It does not wait.
