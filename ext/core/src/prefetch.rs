@@ -1,7 +1,7 @@
 //! Fetching memory into the cache before it is needed.
 
-/// The bytes that come together.
-const LINE: usize = 64;
+/// A cache line: so many bytes come together.
+pub const LINE: usize = 64;
 
 /// Asks for `lines` cache lines from `address` on, which need not be a valid one. Does nothing on processors that it
 /// does not know.

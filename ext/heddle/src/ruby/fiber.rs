@@ -74,10 +74,14 @@ pub fn note(fiber: Held) -> Value {
 
 fn note_name() -> rb_sys::ID {
     static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
-    /// Without an @, so that no Ruby code can name it.
-    const SPELLED: &str = "heddle_note";
+    // Without an @, so that no Ruby code can name it.
+    interned(&NAME, "heddle_note")
+}
+
+/// Ruby's number for a name, which is looked up once.
+fn interned(number: &OnceLock<rb_sys::ID>, name: &str) -> rb_sys::ID {
     // SAFETY: called with the GVL; the pointer and the length are those of a string that is not kept.
-    *NAME.get_or_init(|| unsafe { rb_sys::rb_intern2(SPELLED.as_ptr().cast(), SPELLED.len() as std::os::raw::c_long) })
+    *number.get_or_init(|| unsafe { rb_sys::rb_intern2(name.as_ptr().cast(), name.len() as std::os::raw::c_long) })
 }
 
 /// `Fiber.set_scheduler(nil)`
@@ -169,8 +173,7 @@ impl Code {
 
 fn new_name() -> rb_sys::ID {
     static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
-    // SAFETY: called with the GVL; the pointer and the length are those of a string that is not kept.
-    *NAME.get_or_init(|| unsafe { rb_sys::rb_intern2(c"new".as_ptr(), 3) })
+    interned(&NAME, "new")
 }
 
 /// The code of a fiber.

@@ -2,7 +2,7 @@
 
 use std::os::fd::RawFd;
 
-use heddle_core::prefetch::prefetch;
+use heddle_core::prefetch::{LINE, prefetch};
 use magnus::Error;
 use magnus::gc::Marker;
 use rustc_hash::FxHashMap;
@@ -206,7 +206,7 @@ impl Record {
 }
 
 /// A record takes so many cache lines, wherever it begins.
-const LINES_OF_RECORD: usize = size_of::<Record>() / 64 + 1;
+const LINES_OF_RECORD: usize = size_of::<Record>() / LINE + 1;
 
 /// All fibers that the scheduler knows.
 #[derive(Default)]

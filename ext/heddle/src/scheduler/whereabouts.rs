@@ -7,7 +7,7 @@
 //! The addresses are guesses from how Ruby lays out its fibers today. Nothing is read from them, and a wrong one costs
 //! some nanoseconds; nothing else depends on them.
 
-use heddle_core::prefetch::prefetch;
+use heddle_core::prefetch::{LINE, prefetch};
 
 use crate::ruby::fiber;
 use crate::ruby::value::Held;
@@ -28,7 +28,6 @@ const VALUES: usize = 4;
 const VM_STACK: usize = 128 * 1024;
 const METHOD_FRAMES: usize = 320;
 const PAGE: usize = 4096;
-const LINE: usize = 64;
 
 /// Where in memory the things are that belong to a fiber.
 #[derive(Debug)]

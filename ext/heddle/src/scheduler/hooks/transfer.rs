@@ -122,11 +122,11 @@ fn transfer(
     };
     if likely == Likely::Socket && scheduler.batches.get() {
         let (fd, timeout) = io::descriptor_and_timeout(io)?;
-        let piece = Piece::of(ruby, direction, buffer, extent)?;
-        if exchanges(timeout)
-            && let Some(result) = exchange(ruby, scheduler, visit.key, direction, fd, piece)?
-        {
-            return Ok(result);
+        if exchanges(timeout) {
+            let piece = Piece::of(ruby, direction, buffer, extent)?;
+            if let Some(result) = exchange(ruby, scheduler, visit.key, direction, fd, piece)? {
+                return Ok(result);
+            }
         }
     }
     scheduler.be_fair(ruby, visit.key)?;
