@@ -1,14 +1,18 @@
 //! Whose turn it is: the run queue, and all events that put a fiber on it.
 
+mod closing;
+mod operations;
+
 use std::os::fd::RawFd;
 use std::time::Instant;
 
+use heddle_core::Interest;
 use heddle_core::fairness::Fairness;
 use heddle_core::run_queue::{Policy, RunQueue};
 use heddle_core::timers::{TimerKey, Timers};
-use heddle_core::{Completion, Interest, Token};
 use slab::Slab;
 
+use self::operations::Pending;
 use super::fibers::{Delivery, FiberKey, Fibers, Redeemed, Scope, State};
 use super::wait::Wait;
 use super::whereabouts;
@@ -26,14 +30,6 @@ pub enum Alarm {
         /// What to raise in it.
         delivery: Delivery,
     },
-}
-
-/// An operation that the backend, or a worker, does for a fiber.
-struct Pending {
-    fiber: FiberKey,
-    result: Option<i32>,
-    /// Nobody waits for it any more.
-    abandoned: bool,
 }
 
 /// The scheduler's books. No method calls Ruby, so a borrow of this never lives across a switch.
@@ -290,46 +286,7 @@ impl Turns {
         self.stop = None;
     }
 
-    // --- closing
-
-    /// The fibers that wait on a descriptor, for one of `interest`.
-    pub fn waiters_on(&self, fd: RawFd, interest: Interest) -> Vec<FiberKey> {
-        self.fibers
-            .iter()
-            .filter(|(_, record)| record.is_parked() && record.wait.is_on(fd, interest))
-            .map(|(key, _)| key)
-            .chain(self.selecting_on(fd, interest))
-            .collect()
-    }
-
-    fn selecting_on(&self, fd: RawFd, interest: Interest) -> impl Iterator<Item = FiberKey> {
-        self.selecting
-            .iter()
-            .filter(move |(_, watched, wanted)| *watched == fd && wanted.intersects(interest))
-            .map(|(key, ..)| *key)
-    }
-
-    /// The fiber waits on several descriptors, this one among them.
-    pub fn begin_select(&mut self, key: FiberKey, fd: RawFd, interest: Interest) {
-        self.selecting.push((key, fd, interest));
-    }
-
-    /// The inverse of [`Turns::begin_select`].
-    pub fn end_select(&mut self, key: FiberKey, fd: RawFd) {
-        if let Some(index) = self.selecting.iter().rposition(|(selecting, on, _)| (*selecting, *on) == (key, fd)) {
-            self.selecting.swap_remove(index);
-        }
-    }
-
-    /// The fiber is to be woken whenever some wait ends.
-    pub fn add_closer(&mut self, key: FiberKey) {
-        self.closers.push(key);
-    }
-
-    /// The inverse of [`Turns::add_closer`].
-    pub fn remove_closer(&mut self, key: FiberKey) {
-        self.closers.retain(|closer| *closer != key);
-    }
+    // --- waits
 
     /// A fiber's wait has ended, in whichever way. Returns whether an exception may be due in it.
     #[inline]
@@ -427,58 +384,6 @@ impl Turns {
     /// The last of these.
     pub fn last_number(&self) -> u64 {
         self.next_deadline
-    }
-
-    // --- operations
-
-    /// How many are under way, or have results that nobody has taken.
-    pub fn operations_under_way(&self) -> usize {
-        self.operations.len()
-    }
-
-    /// A new operation of a fiber. It is to be submitted with the token.
-    pub fn begin_operation(&mut self, fiber: FiberKey) -> Token {
-        self.operations.insert(Pending { fiber, result: None, abandoned: false })
-    }
-
-    /// The result of an operation, once it is there. The token is then free.
-    pub fn take_result(&mut self, token: Token) -> Option<i32> {
-        let result = self.operations.get(token)?.result?;
-        self.operations.remove(token);
-        Some(result)
-    }
-
-    /// Whether the operation has come to its end.
-    pub fn is_finished(&self, token: Token) -> bool {
-        self.operations.get(token).is_none_or(|pending| pending.result.is_some())
-    }
-
-    /// Nobody waits for the operation any more. It must own what it works on. Returns whether it is still under way.
-    pub fn abandon_operation(&mut self, token: Token) -> bool {
-        if self.take_result(token).is_some() {
-            return false;
-        }
-        match self.operations.get_mut(token) {
-            Some(pending) => {
-                pending.abandoned = true;
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Operations have ended.
-    pub fn complete(&mut self, completions: impl Iterator<Item = Completion>) {
-        for Completion { token, result } in completions {
-            let Some(pending) = self.operations.get_mut(token) else { continue };
-            if pending.abandoned {
-                self.operations.remove(token);
-            } else {
-                pending.result = Some(result);
-                let fiber = pending.fiber;
-                self.wake(fiber);
-            }
-        }
     }
 
     // --- fork
