@@ -1,7 +1,12 @@
 # frozen_string_literal: true
 
+require "fileutils"
+
 # Runs RSpec once per backend.
 module Specs
+  # What RSpec printed, for the runs that failed: bin/test repeats it at its end, where it isn't scrolled away.
+  LOGS = "tmp/specs"
+
   BACKENDS = %w[io_uring poll].freeze
 
   # The specs watch over themselves (spec/support/watchdog.rb). This is for the case that they can't: native code that
@@ -46,11 +51,33 @@ module Specs
   def pass?(backend)
     puts "RSpec on Ruby #{RUBY_VERSION}, backend #{backend}"
     $stdout.flush
+    log = File.join(LOGS, "#{RUBY_VERSION}-#{backend}.log")
+    passed = keeping_output(log) { |output| run(backend, output).success? }
+    FileUtils.rm(log) if passed
+    passed
+  end
+
+  def run(backend, output)
     arguments = %w[SPEC_OPTS SPEC].flat_map { |name| ENV.fetch(name, "").split }
-    pid = spawn({ "HEDDLE_BACKEND" => backend }, RbConfig.ruby, Gem.bin_path("rspec-core", "rspec"), *arguments)
+    arguments << "--tty" if $stdout.tty?
+    pid = spawn({ "HEDDLE_BACKEND" => backend }, RbConfig.ruby, Gem.bin_path("rspec-core", "rspec"), *arguments,
+                %i[out err] => output)
     process = Process.detach(pid)
     stop(process) unless process.join(LIMIT)
-    process.value.success?
+    process.value
+  end
+
+  # A process of its own, as what a crash prints is to be kept, too.
+  def keeping_output(log)
+    FileUtils.mkdir_p(File.dirname(log))
+    output, input = IO.pipe
+    tee = Process.detach(spawn("tee", log, in: output))
+    output.close
+    yield input
+  ensure
+    input.close
+    # Not for ever: a process that an example left behind has the pipe, too.
+    tee.join(LAST_WORDS)
   end
 
   # On SIGSEGV Ruby prints where it is, in Ruby and in C.
