@@ -15,6 +15,7 @@ pub mod nogvl;
 pub mod postponed_job;
 pub mod process;
 pub mod receiver;
+pub mod stack_colour;
 pub mod thread;
 pub mod time;
 pub mod value;
