@@ -131,6 +131,16 @@ impl<T> RunQueue<T> {
         !self.preempted.is_empty() && slice.used_at(now) >= self.policy.quantum
     }
 
+    /// When the quantum of who has the turn, and computes, is used up. That does not count as long as nobody was
+    /// preempted.
+    pub fn turn_ends_at(&self, now: Instant) -> Instant {
+        let used = match &self.slice {
+            Some(slice) if !self.preempted.is_empty() => slice.used_at(now),
+            _ => Duration::ZERO,
+        };
+        now + self.policy.quantum.saturating_sub(used)
+    }
+
     /// The next entry that is `valid`, which has the turn from now on. Looks at the clock only if anybody was preempted.
     #[inline]
     pub fn pop(&mut self, mut valid: impl FnMut(&T) -> bool) -> Option<T> {

@@ -56,13 +56,18 @@ impl SignalTicker {
 
     /// Begins to tick.
     pub fn begin(&self) -> Result<(), Error> {
-        if self.pulse.begin() { set_timer(self.pulse, self.period) } else { Ok(()) }
+        if self.pulse.begin() { self.set_next(self.period) } else { Ok(()) }
+    }
+
+    /// The next tick comes after this time, and the others every period from then on. Does not begin to tick.
+    pub fn set_next(&self, time: Duration) -> Result<(), Error> {
+        set_timer(self.pulse, time, self.period)
     }
 
     /// Stops ticking.
     pub fn end(&self) {
         self.pulse.end();
-        let _ = set_timer(self.pulse, Duration::ZERO);
+        let _ = stop_timer(self.pulse);
     }
 
     /// In a forked child, which has inherited no timer, but the handler. That hands on whatever is no tick.
@@ -96,13 +101,18 @@ fn create_timer(signal: c_int, pulse: &'static Pulse) -> Result<(), Error> {
     Ok(())
 }
 
-/// Lets the timer run out every `period`, or never if that is zero. Callable from the signal handler.
-fn set_timer(pulse: &Pulse, period: Duration) -> Result<(), Error> {
-    let time = libc::timespec {
-        tv_sec: period.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        tv_nsec: period.subsec_nanos().into(),
+/// Lets the timer run out no more. Callable from the signal handler.
+fn stop_timer(pulse: &Pulse) -> Result<(), Error> {
+    set_timer(pulse, Duration::ZERO, Duration::ZERO)
+}
+
+/// Lets the timer run out after `first`, or never if that is zero, and every `period` from then on.
+fn set_timer(pulse: &Pulse, first: Duration, period: Duration) -> Result<(), Error> {
+    let timespec = |time: Duration| libc::timespec {
+        tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: time.subsec_nanos().into(),
     };
-    let setting = libc::itimerspec { it_interval: time, it_value: time };
+    let setting = libc::itimerspec { it_interval: timespec(period), it_value: timespec(first) };
     // SAFETY: the timer exists as long as its ticker does; `timer_settime` is safe in signal handlers.
     let result = unsafe {
         libc::timer_settime(pulse.timer.load(Ordering::Acquire), 0, &raw const setting, std::ptr::null_mut())
@@ -209,7 +219,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
             }
         }
         Some(pulse) => {
-            let _ = set_timer(pulse, Duration::ZERO);
+            let _ = stop_timer(pulse);
         }
         None => hand_on(signal, info, context),
     }

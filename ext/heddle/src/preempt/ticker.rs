@@ -26,6 +26,7 @@ pub enum TickerChoice {
 /// A ticker, as one scheduler has it.
 pub struct Ticker {
     means: Means,
+    period: Duration,
     /// Whether it ticks.
     pub pulse: &'static Pulse,
 }
@@ -55,7 +56,7 @@ impl Ticker {
             TimerfdTicker::start(period, pulse).map(Means::Timerfd)
         };
         match means {
-            Ok(means) => Ok(Ticker { means, pulse }),
+            Ok(means) => Ok(Ticker { means, period, pulse }),
             Err(error) => {
                 pulse.give_back();
                 Err(error::from_core(ruby, error))
@@ -81,6 +82,25 @@ impl Ticker {
         match &self.means {
             Means::Signal(ticker) => ticker.begin(),
             Means::Timerfd(ticker) => ticker.begin(),
+        }
+    }
+
+    /// The next tick comes only after this time; false if it would come later otherwise. Not to be called before there
+    /// was a tick.
+    pub fn put_off(&self, time: Duration) -> Result<bool, CoreError> {
+        let later = time > self.period;
+        if later { self.set_next(time).map(|()| true) } else { Ok(false) }
+    }
+
+    /// The next tick comes in its usual time again. From any thread.
+    pub fn hurry(&self) -> Result<(), CoreError> {
+        self.set_next(self.period)
+    }
+
+    fn set_next(&self, time: Duration) -> Result<(), CoreError> {
+        match &self.means {
+            Means::Signal(ticker) => ticker.set_next(time),
+            Means::Timerfd(ticker) => ticker.set_next(time),
         }
     }
 

@@ -50,10 +50,11 @@ impl Shared {
 
     fn tick(&self) {
         if !self.stopped.load(Ordering::Acquire) && self.pulse.tick() {
+            // First, as the job may put off the next tick.
+            let _ = self.set(self.period);
             if !pace::is_quiet() {
                 postponed_job::trigger();
             }
-            let _ = self.set(self.period);
         }
     }
 }
@@ -79,7 +80,12 @@ impl TimerfdTicker {
 
     /// Begins to tick.
     pub fn begin(&self) -> Result<(), Error> {
-        if self.shared.pulse.begin() { self.shared.set(self.shared.period) } else { Ok(()) }
+        if self.shared.pulse.begin() { self.set_next(self.shared.period) } else { Ok(()) }
+    }
+
+    /// The next tick comes after this time, and the others every period from then on. Does not begin to tick.
+    pub fn set_next(&self, time: Duration) -> Result<(), Error> {
+        self.shared.set(time)
     }
 
     /// Stops ticking.

@@ -39,6 +39,7 @@ use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData};
 use self::callers::Callers;
 use self::fibers::FiberKey;
 use self::options::{Options, Preempt};
+use self::preempting::Lull;
 use self::reactor::Reactor;
 use self::turns::{Alarm, Turns};
 use self::wait::Wait;
@@ -51,7 +52,7 @@ use crate::ruby::{error, fiber, fork, thread};
 /// A scheduler. It belongs to the thread that calls its first hook.
 ///
 /// Other threads may come in at any time that the owner is without the GVL: `unblock`, `fiber_interrupt`, `inspect` and
-/// the garbage collector. They touch `turns` and `waker` only. All cells are guarded by the GVL, and no borrow of
+/// the garbage collector. They touch `turns`, `waker` and `ticker` only. All cells are guarded by the GVL, and no borrow of
 /// `turns` lives across a call into Ruby.
 #[derive(TypedData, Default)]
 #[magnus(class = "Heddle::Scheduler", mark, free_immediately)]
@@ -67,6 +68,7 @@ pub struct Scheduler {
     ticker: RefCell<Option<Ticker>>,
     /// The ticker's, where it costs nothing to look at.
     pulse: Cell<Option<&'static Pulse>>,
+    lull: Cell<Lull>,
     /// How often a fiber was preempted.
     preemptions: Cell<u64>,
     /// The last tick came in a critical section.
@@ -174,6 +176,7 @@ impl Scheduler {
         if self.is_inherited() {
             self.after_fork();
         }
+        self.end_lull();
         let current = fiber::current();
         let known = match self.turns.borrow().running() {
             Some((running, key)) if running == current => Some(key),
@@ -297,8 +300,9 @@ impl Scheduler {
         self.owner.set(Some(thread::current()));
     }
 
-    /// Ends the owner's wait in the kernel, if it is in one. Called by any thread.
+    /// Ends the owner's wait in the kernel, if it is in one, or has it look soon who is due. Called by any thread.
     fn wake_owner(&self) {
+        self.end_lull();
         if let Some(waker) = self.waker.borrow().as_ref() {
             waker.wake();
         }

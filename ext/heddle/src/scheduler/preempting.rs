@@ -18,6 +18,28 @@ use crate::preempt::ticker::{Ticker, TickerChoice};
 use crate::ruby::value::Held;
 use crate::ruby::{aside, error, fiber, interrupts, thread};
 
+/// Whether ticks are put off: while a fiber computes, and it is known when somebody else can be due at the earliest.
+///
+/// ```text
+///             a tick finds nobody           the next one, too
+///     None ───────────────────────▶ Expected ───────────────▶ Begun ◀─┐ it ends, and
+///      ▲                                │                      │ └────┘ there is nobody
+///      └────────────────────────────────┴──────────────────────┘
+///                anything happens that might make somebody due
+/// ```
+///
+/// The first step sets no timer, so a fiber that computes and calls hooks all the time costs no system calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Lull {
+    /// The last tick came before what has happened since, or there was none.
+    #[default]
+    None,
+    /// Since the last tick nothing has happened. Ticks come in their usual time.
+    Expected,
+    /// The next tick is put off.
+    Begun,
+}
+
 impl Scheduler {
     /// A fiber that may be preempted is about to run on this thread: makes a ticker if there is none, and lets it tick.
     pub fn expect_ticks(&self, ruby: &Ruby) -> Result<(), Error> {
@@ -40,6 +62,7 @@ impl Scheduler {
     /// The fiber goes on. If it may be preempted it needs ticks.
     #[inline]
     pub(super) fn tick_for(&self, key: FiberKey) {
+        self.end_lull();
         if let Some(pulse) = self.pulse.get()
             && !pulse.is_ticking()
             && self.turns.borrow().fibers.get(key).is_some_and(|record| record.preemptible)
@@ -49,9 +72,37 @@ impl Scheduler {
         }
     }
 
+    /// A tick has found nobody who is due. If that is sure to stay so for a while, the next ones would find nobody either.
+    fn begin_lull(&self, now: Instant) {
+        let due = self.turns.borrow_mut().due_at(now).filter(|_| !self.was_pending.get());
+        let Some(due) = due else { return self.end_lull() };
+        let length = due.saturating_duration_since(now);
+        let began = self.lull.get() != Lull::None
+            && self.ticker.borrow().as_ref().is_some_and(|ticker| ticker.put_off(length).unwrap_or(false));
+        self.lull.set(if began { Lull::Begun } else { Lull::Expected });
+    }
+
+    /// Somebody might be due sooner than the last tick has found. To be called by whoever comes into the scheduler, on
+    /// any thread.
+    #[inline]
+    pub(super) fn end_lull(&self) {
+        if self.lull.get() != Lull::None {
+            self.break_lull();
+        }
+    }
+
+    #[cold]
+    fn break_lull(&self) {
+        if self.lull.replace(Lull::None) == Lull::Begun {
+            // It fails for timers that do not exist alone.
+            let _ = self.ticker.borrow().as_ref().map(Ticker::hurry);
+        }
+    }
+
     /// Gives back the ticker. `inherited` says that it belongs to the parent of this process.
     pub(super) fn release_ticker(&self, inherited: bool) {
         self.pulse.set(None);
+        self.lull.set(Lull::None);
         match self.ticker.borrow_mut().take() {
             Some(ticker) if inherited => ticker.abandon(),
             ticker => drop(ticker),
@@ -155,10 +206,12 @@ impl Scheduler {
             {
                 self.turns.borrow_mut().deliver(holder, delivery);
             }
-        } else if self.turns.borrow_mut().must_make_way(Instant::now())
-            && safe_points::is_here()
-            && !interrupts::pending_beside_job(ruby)
-        {
+            return;
+        }
+        let now = Instant::now();
+        if !self.turns.borrow_mut().must_make_way(now) {
+            self.begin_lull(now);
+        } else if safe_points::is_here() && !interrupts::pending_beside_job(ruby) {
             self.make_way(ruby, current);
         }
     }

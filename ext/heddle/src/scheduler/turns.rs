@@ -147,6 +147,16 @@ impl Turns {
         self.queue.must_make_way(now) || self.has_strays()
     }
 
+    /// The fiber that has the turn computes, and need not make way now. If nothing happens: until when is that so? In a
+    /// quantum it should be asked again in any case. `None` if the kernel or a worker might tell of somebody at any time.
+    pub fn due_at(&mut self, now: Instant) -> Option<Instant> {
+        if self.operations_under_way() > 0 || self.queue.has_woken() {
+            return None;
+        }
+        let turn_ends = self.queue.turn_ends_at(now);
+        Some(self.timers.next_deadline().map_or(turn_ends, |deadline| deadline.min(turn_ends)))
+    }
+
     /// Takes the first fiber off the run queue and gives it the turn.
     pub fn dequeue(&mut self) -> Option<Redeemed> {
         let (fibers, mut redeemed) = (&mut self.fibers, None);

@@ -1,0 +1,175 @@
+# frozen_string_literal: true
+
+RSpec.describe "A fiber that computes while nobody else is due" do
+  # So long a quantum that whoever waits for its end fails by the time limit.
+  quantum = 60
+  # Seconds. By then the ticks are put off.
+  a_while = 0.02
+  tick = 0.001
+
+  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  # Computes, in a fiber, until the block is true.
+  def compute_until
+    YieldingFiber.schedule { nil until yield }
+  end
+
+  def compute_for(seconds)
+    done = clock + seconds
+    nil until clock > done
+  end
+
+  # How often the ticker's thread was woken up to now.
+  def wakings
+    task = Dir.children("/proc/self/task").find do |each|
+      File.read("/proc/self/task/#{each}/comm").chomp == "heddle ticker"
+    end
+    Integer(File.read("/proc/self/task/#{task}/status")[/^voluntary_ctxt_switches:\s*(\d+)/, 1])
+  end
+
+  it "is left alone for most of the ticks", if: File.directory?("/proc/self/task") do
+    woken, ticks = Heddle.run(ticker: :timerfd, tick:) do
+      result = Queue.new
+      YieldingFiber.schedule do
+        compute_for(a_while)
+        before = wakings
+        began = clock
+        compute_for(0.1)
+        result.push([wakings - before, (clock - began) / tick])
+      end
+      result.pop
+    end
+    expect(woken).to be < ticks / 2
+  end
+
+  %i[signal timerfd].each do |ticker|
+    it "makes way for whoever another thread wakes: #{ticker}" do
+      woken = nil
+      Heddle.run(ticker:, quantum:) do
+        computing = nil
+        queue = Queue.new
+        thread = Thread.new do
+          Thread.pass until computing && clock > computing + a_while
+          queue.push(:an_item)
+        end
+        Fiber.schedule { woken = queue.pop }
+        compute_until { (computing ||= clock) && woken }
+        thread.join
+      end
+      expect(woken).to eq :an_item
+    end
+
+    it "makes way for whomever it wakes itself: #{ticker}" do
+      woken = nil
+      Heddle.run(ticker:, quantum:) do
+        queue = Queue.new
+        Fiber.schedule { woken = queue.pop }
+        YieldingFiber.schedule do
+          compute_for(a_while)
+          queue.push(:an_item)
+          nil until woken
+        end
+      end
+      expect(woken).to eq :an_item
+    end
+
+    it "makes way for a sleeper when its time has come: #{ticker}" do
+      slept = false
+      Heddle.run(ticker:, quantum:) do
+        Fiber.schedule { slept = sleep(2 * a_while) }
+        compute_until { slept }
+      end
+      expect(slept).to be_truthy
+    end
+
+    it "makes way for a sleeper that it starts itself: #{ticker}" do
+      slept = false
+      Heddle.run(ticker:, quantum:) do
+        YieldingFiber.schedule do
+          compute_for(a_while)
+          Fiber.schedule { slept = sleep(0.001) }
+          nil until slept
+        end
+      end
+      expect(slept).to be_truthy
+    end
+
+    it "makes way for a reader when there is something to read: #{ticker}" do
+      read = nil
+      IO.pipe do |reader, writer|
+        Heddle.run(ticker:, quantum:) do
+          Fiber.schedule { read = reader.readpartial(4) }
+          YieldingFiber.schedule do
+            compute_for(a_while)
+            writer.syswrite("data")
+            nil until read
+          end
+        end
+      end
+      expect(read).to eq "data"
+    end
+
+    it "makes way for another that computes when its quantum is over: #{ticker}" do
+      counts = [0, 0]
+      Heddle.run(ticker:, quantum: 2 * a_while) do
+        compute_until { (counts[0] += 1) && counts[1] > 10 }
+        compute_until { (counts[1] += 1) && counts[1] > 10 }
+      end
+      expect(counts[1]).to be > 10
+    end
+
+    it "is interrupted by a timeout: #{ticker}" do
+      error = Heddle.run(ticker:, quantum:) do
+        raised = Queue.new
+        YieldingFiber.schedule do
+          compute_for(a_while)
+          Timeout.timeout(2 * a_while) { nil while true }
+        rescue Timeout::Error => e
+          raised.push(e.class)
+        end
+        raised.pop
+      end
+      expect(error).to eq Timeout::Error
+    end
+
+    it "computes on in a critical section, and makes way after it: #{ticker}" do
+      slept = false
+      within = nil
+      Heddle.run(ticker:, quantum:) do
+        YieldingFiber.schedule do
+          compute_for(a_while)
+          Fiber.schedule { slept = sleep(0.001) }
+          Heddle.without_preemption do
+            compute_for(a_while)
+            within = slept
+          end
+          nil until slept
+        end
+      end
+      expect([within, slept]).to match [false, be_truthy]
+    end
+
+    it "makes way in a forked child, too: #{ticker}" do
+      skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0"
+      slept = in_child do
+        Heddle.run(ticker:, quantum:) do
+          result = Queue.new
+          YieldingFiber.schedule do
+            compute_for(a_while)
+            result.push(in_child { slept_beside_computing })
+          end
+          result.pop
+        end
+      end
+      expect(slept).to be true
+    end
+  end
+
+  # In a process of which only this fiber is left.
+  def slept_beside_computing
+    slept = false
+    Fiber.schedule { slept = true if sleep(0.001) }
+    nil until slept
+    slept
+  end
+end
