@@ -19,8 +19,8 @@ require "heddle"
 # rubocop:disable Style/OneClassPerFile -- it is read from top to bottom
 
 TICK = Float(ARGV.fetch(0, 1)) / 1000
-ROUNDS = 250
-WORK = 25
+ROUNDS = 100
+WORK = 27
 
 def fibonacci(number) = number < 2 ? number : fibonacci(number - 1) + fibonacci(number - 2)
 

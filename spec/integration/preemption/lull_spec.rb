@@ -123,7 +123,7 @@ RSpec.describe "A fiber that computes while nobody else is due" do
         raised = Queue.new
         YieldingFiber.schedule do
           compute_for(a_while)
-          Timeout.timeout(2 * a_while) { nil while true }
+          Timeout.timeout(2 * a_while) { loop { nil } }
         rescue Timeout::Error => e
           raised.push(e.class)
         end
