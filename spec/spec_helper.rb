@@ -25,7 +25,8 @@ RSpec.configure do |config|
 
   # Outermost the watchdog, so that it also sees to what the others do.
   config.around do |example|
-    Watchdog.guard(example.metadata.fetch(:timeout, Watchdog::LIMIT), example.location) do
+    limit = example.metadata.fetch(:timeout) { Collecting.limit(example.metadata[:gc]) }
+    Watchdog.guard(limit, example.location) do
       Collecting.during(example.metadata[:gc]) do
         Tidiness.check(example.location) { example.run }
       end

@@ -27,18 +27,22 @@ RSpec.describe "The end" do
     it "by exit in a fiber lets the others run to their end" do
       expect(result_of(<<~RUBY)).to eq ["ensured\nother\n", 3]
         Fiber.set_scheduler(Heddle::Scheduler.new)
-        Fiber.schedule { sleep(0.02); puts "other" }
-        Fiber.schedule { begin; sleep(0.001); exit(3); ensure; puts "ensured"; end }
+        ensured = false
+        Fiber.schedule { sleep(0.001) until ensured; puts "other" }
+        Fiber.schedule { begin; sleep(0.001); exit(3); ensure; puts "ensured"; ensured = true; end }
       RUBY
     end
 
     it "by exit in a fiber of Heddle.run lets the others run to their end" do
       expect(result_of(<<~RUBY)).to eq ["block\nother\n", 3]
         Heddle.run do
-          Fiber.schedule { sleep(0.02); puts "other" }
-          Fiber.schedule { sleep(0.001); exit(3) }
-          sleep(0.01)
+          exiting = over = false
+          Fiber.schedule { sleep(0.001) until over; puts "other" }
+          Fiber.schedule { sleep(0.001); exiting = true; exit(3) }
+          sleep(0.001) until exiting
+          sleep(0.001)
           puts "block"
+          over = true
         end
         puts "not reached"
       RUBY

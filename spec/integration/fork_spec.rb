@@ -156,11 +156,15 @@ RSpec.describe "fork" do
     output, errors, status = run_ruby(<<~RUBY)
       require "heddle"
       $stdout.sync = true
+      parent = Process.pid
+      waited = false
       Heddle.run do
-        Fiber.schedule { sleep(0.05); puts "sibling" }
-        pid = fork { sleep(0.001); puts "child" }
+        # In the parent it comes last, however long the child takes. In the child it would come at once.
+        Fiber.schedule { sleep(0.0005) until waited || Process.pid != parent; puts "sibling" }
+        pid = fork { sleep(0.005); puts "child" }
         Process.wait(pid)
         puts "parent \#{$?.success?}"
+        waited = true
       end
     RUBY
     expect([output, errors, status.success?]).to eq ["child\nparent true\nsibling\n", "", true]

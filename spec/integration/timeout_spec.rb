@@ -93,12 +93,14 @@ RSpec.describe "Timeout.timeout" do
     states = []
     Heddle.run do
       mutex = Mutex.new
-      Fiber.schedule { mutex.synchronize { sleep(short * 3) } }
+      gate = Queue.new
+      Fiber.schedule { mutex.synchronize { gate.pop } }
       begin
         Timeout.timeout(short) { mutex.lock }
       rescue Timeout::Error
         states << mutex.locked? << mutex.owned?
       end
+      gate.push(:open)
       states << mutex.synchronize { :mine }
     end
 
@@ -237,7 +239,8 @@ RSpec.describe "Timeout.timeout" do
   it "strikes the outer block after the inner one was struck" do
     order = []
     Heddle.run do
-      Timeout.timeout(short * 2, IOError) do
+      # So much more that the inner one's is up first, also where the machine stands still in between.
+      Timeout.timeout(short * 20, IOError) do
         begin
           Timeout.timeout(short, KeyError) { sleep }
         rescue KeyError

@@ -53,16 +53,17 @@ RSpec.describe Heddle::Pool do
       end
 
       it "raises a job's error in who awaits it, when the others have ended" do
+        begun = Queue.new
         events = Queue.new
         attempt = lambda do
           with_pool(threads) do |pool|
             slow = pool.go do
+              begun.push(true)
               sleep
             ensure
               events.push(:ensured)
             end
-            # The slow one has begun by then.
-            pool.await(pool.go { sleep(0.005) })
+            begun.pop
             failing = pool.go { raise KeyError, "in the pool" }
             pool.await(slow, failing)
           end
@@ -142,10 +143,13 @@ RSpec.describe Heddle::Pool do
       end
 
       it "is awaited by a fiber of another scheduler, which can be cancelled" do
+        gate = Queue.new
         values = with_pool(threads) do |pool|
           Heddle.run do
-            job = pool.go { sleep(0.01) && :finished }
-            [Heddle.move_on_after(0.001, value: :moved_on) { pool.await(job) }, pool.await(job)]
+            job = pool.go { gate.pop && :finished }
+            moved_on = Heddle.move_on_after(0.001, value: :moved_on) { pool.await(job) }
+            gate.push(:open)
+            [moved_on, pool.await(job)]
           end
         end
 

@@ -46,11 +46,13 @@ RSpec.describe "Heddle.shield" do
   it "holds back the end of a thread that is killed" do
     events = Queue.new
     ready = Queue.new
+    gate = Queue.new
     thread = Thread.new do
       Heddle.run do
         Heddle.shield do
           ready.push(true)
-          sleep(0.02)
+          gate.pop
+          sleep(0.001)
           events.push(:finished)
         end
         events.push(:not_reached)
@@ -58,7 +60,9 @@ RSpec.describe "Heddle.shield" do
     end
     ready.pop
     until_asleep(thread)
-    thread.kill.join
+    thread.kill
+    gate.push(:open)
+    thread.join
 
     expect(Array.new(events.size) { events.pop }).to eq([:finished])
   end

@@ -149,13 +149,15 @@ RSpec.describe "Scheduling by hand" do
           count = 0
           one = Heddle.spin { loop { Heddle.schedule(other) && Heddle.suspend } }
           other = Heddle.spin { loop { (count += 1) && Heddle.schedule(one) && Heddle.suspend } }
-          Heddle.after(0.005) { writer.write("read") }
-          text = reader.readpartial(10)
-          [text, count > 10]
+          Heddle.spin do
+            sleep(0.001) until count > 10
+            writer.write("read")
+          end
+          reader.readpartial(10)
         end
       end
 
-      expect(read).to eq(["read", true])
+      expect(read).to eq("read")
     end
   end
 
@@ -277,10 +279,11 @@ RSpec.describe "Scheduling by hand" do
   describe "Heddle.state" do
     it "tells running, runnable, waiting and dead apart" do
       states = Heddle.run do
-        fiber = Heddle.spin { sleep(0.001) }
+        fiber = Heddle.spin { Heddle.suspend }
         seen = [Heddle.state(Fiber.current), Heddle.state(fiber)]
         Heddle.snooze
         seen << Heddle.state(fiber)
+        Heddle.schedule(fiber)
         Heddle.await(fiber)
         seen << Heddle.state(fiber)
       end

@@ -42,7 +42,8 @@ RSpec.describe "The tree of fibers" do
       ensure
         events << :child
       end
-      sleep(0.001)
+      # One for each generation to begin.
+      3.times { Heddle.snooze }
       events << :root
     end
 

@@ -2,7 +2,8 @@
 
 # Makes the garbage collector run when it hurts. An extension that forgets to mark an object works until then.
 #
-#   it "…", gc: :stress     runs under GC.stress: a collection at every allocation, so the example must be small
+#   it "…", gc: :stress     runs under GC.stress: a collection at every allocation, so the example must be small. It has
+#                           more time than others
 #   it "…", gc: :compact    runs with GC.auto_compact, and has every reference verified at its end
 #   it "…", gc: :plain      is left alone by HEDDLE_GC
 #
@@ -11,8 +12,16 @@
 module Collecting
   INTERVAL = 0.005
   IN_BACKGROUND = { "stress" => :start, "compact" => :compact }.freeze
+  # Seconds for an example under GC.stress. How many collections it takes depends on what has been called before, as the
+  # first call at each place allocates, and how long each of them takes on all that the suite has loaded.
+  STRESS_LIMIT = 150
 
   module_function
+
+  # Seconds for an example that doesn't have a `timeout:` of its own.
+  def limit(mode)
+    mode == :stress ? STRESS_LIMIT : Watchdog::LIMIT
+  end
 
   def compacts?
     GC.respond_to?(:compact) && GC.respond_to?(:auto_compact=)

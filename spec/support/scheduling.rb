@@ -29,6 +29,19 @@ module Scheduling
     Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
   end
 
+  # Lets a fiber sleep for each of the times, and returns these in the order in which the sleeps have ended. It does so
+  # again if not all had begun before the first of two of them could be over: on a machine that stands still meanwhile,
+  # who begins late ends late.
+  def order_of_sleeps(times)
+    closest = times.sort.each_cons(2).map { |one, other| other - one }.min
+    loop do
+      ended = Queue.new
+      took = seconds { times.each { |time| Fiber.schedule { sleep(time) && ended.push(time) } } }
+      order = Array.new(times.size) { ended.pop }
+      return order if took < closest
+    end
+  end
+
   # Gives the others of this thread their turn until the condition holds.
   def pass_until
     sleep(0) until yield

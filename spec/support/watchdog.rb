@@ -5,7 +5,7 @@ class Watchdog
   # Not a StandardError: the code under test may rescue those.
   class TimeLimitExceeded < Exception; end # rubocop:disable Lint/InheritException
 
-  # Seconds for an example that doesn't have a `timeout:` of its own.
+  # Seconds for an example that has no limit of its own.
   LIMIT = 30
   # Seconds for an example to end, once it has been told to.
   GRACE = 5

@@ -110,13 +110,7 @@ RSpec.describe "Fairness" do
     end
 
     it "lets timers expire in their order" do
-      order = next_to_busy_fibers do
-        woken = Queue.new
-        [0.03, 0.01, 0.02].each { |duration| Fiber.schedule { woken << duration if sleep(duration) } }
-        Array.new(3) { woken.pop }
-      end
-
-      expect(order).to eq([0.01, 0.02, 0.03])
+      expect(next_to_busy_fibers { order_of_sleeps([0.03, 0.01, 0.02]) }).to eq([0.01, 0.02, 0.03])
     end
 
     it "lets a reader have what a thread writes" do

@@ -33,7 +33,7 @@ RSpec.describe "Kernel#sleep in a fiber" do
   end
 
   it "comes back from 0 when there is nobody else" do
-    expect(Heddle.run { Array.new(3) { sleep(0) } }).to eq([0, 0, 0])
+    expect(Heddle.run { 3.times.count { sleep(0) } }).to eq(3)
   end
 
   it "lasts without a time until the fiber is woken" do
@@ -105,17 +105,7 @@ RSpec.describe "Kernel#sleep in a fiber" do
   end
 
   it "ends in the order of the times, not of the beginnings" do
-    order = []
-    Heddle.run do
-      [0.06, 0.02, 0.04, 0].each do |duration|
-        Fiber.schedule do
-          sleep(duration)
-          order << duration
-        end
-      end
-    end
-
-    expect(order).to eq([0, 0.02, 0.04, 0.06])
+    expect(Heddle.run { order_of_sleeps([0.06, 0.02, 0.04, 0]) }).to eq([0, 0.02, 0.04, 0.06])
   end
 
   it "ends in the order of the beginnings where the times are the same" do

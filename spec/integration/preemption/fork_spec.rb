@@ -97,10 +97,10 @@ RSpec.describe "A process that is started by a fiber that computes" do
                 puts "parent \#{$?.exitstatus}"
               else
                 ran = false
-                YieldingFiber.schedule { Integer.sqrt(2) until ran; puts "inner hog" }
+                inner = YieldingFiber.schedule { Integer.sqrt(2) until ran; puts "inner hog" }
                 puts "child"
                 ran = true
-                sleep(0.001)
+                sleep(0.001) while inner.alive?
                 exit!(5)
               end
             end

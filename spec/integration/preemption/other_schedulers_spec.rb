@@ -35,7 +35,7 @@ RSpec.describe "YieldingFiber" do
           fibers.each { |fiber| fiber.resume if fiber.alive? } while fibers.any?(&:alive?)
           events
         end
-        expect(events).to eq [0, 1, 2]
+        expect(events).to contain_exactly(0, 1, 2)
       end
 
       it "gives the arguments of its first resume to its block, and its value at its end" do

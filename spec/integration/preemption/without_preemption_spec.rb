@@ -153,8 +153,7 @@ RSpec.describe "Heddle.without_preemption" do
       it "lets its block wait, and others go on then" do
         disturbed = nil
         beside_others(ticker:) do |events|
-          events << :mine
-          disturbed = Heddle.without_preemption { disturbed?(events) { sleep(0.0001) } }
+          disturbed = Heddle.without_preemption { disturbed?(events << :mine) { sleep(0.0001) } }
         end
         expect(disturbed).to be true
       end
