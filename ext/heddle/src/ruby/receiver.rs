@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, TryConvert, TypedData, Value};
+use rb_sys::stable_api::StableApiDefinition;
 
 /// The Rust side of a method's `self`. As an argument it is what `&T` is, but to find it takes no `rb_protect`, which
 /// is a quarter of what a whole switch costs.
@@ -38,14 +39,21 @@ impl<T: TypedData> TryConvert for Receiver<'_, T> {
     #[inline]
     fn try_convert(value: Value) -> Result<Self, Error> {
         let data_type = std::ptr::from_ref(T::data_type()).cast::<rb_sys::rb_data_type_t>();
-        // SAFETY: called with the GVL on a valid object; `DataType` is a transparent `rb_data_type_t`. Does not raise.
-        if unsafe { rb_sys::rb_typeddata_is_kind_of(value.as_raw(), data_type) } == 0 {
+        let (object, ruby) = (value.as_raw(), rb_sys::stable_api::get_default());
+        // SAFETY: called with the GVL on a valid object, and each question is asked only if the one before it is answered
+        // with yes, as Ruby's own macros want it. `DataType` is a transparent `rb_data_type_t`.
+        let is_ours = unsafe {
+            ruby.type_p(object, rb_sys::ruby_value_type::RUBY_T_DATA)
+                && ruby.rtypeddata_p(object)
+                && ruby.rtypeddata_type(object) == data_type
+        };
+        if !is_ours {
             // Says what is wrong.
             return Receiver::looked_up(value);
         }
-        // SAFETY: it is of that type, so this does not raise and gives what `T`'s allocator has put there. Ruby keeps the
-        // receiver of a method alive while the method runs.
-        let data = unsafe { rb_sys::rb_check_typeddata(value.as_raw(), data_type).cast::<T>().as_ref() };
+        // SAFETY: it is of that type, so this is what `T`'s allocator has put there. Ruby keeps the receiver of a method
+        // alive while the method runs.
+        let data = unsafe { ruby.rtypeddata_get_data(object).cast::<T>().as_ref() };
         data.map_or_else(|| Receiver::looked_up(value), |data| Ok(Receiver { data, object: value }))
     }
 }
