@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "digest"
+require "stringio"
 
 # Work that takes the CPU, of the kinds in which a preemption could do harm. Each leaves its result with the ledger.
 module Computing
@@ -10,6 +11,18 @@ module Computing
   PATTERN = /\A(?:a|aa){1,14}b\z/
   SUBJECT = "#{"a" * 18}c".freeze
   DEPTH = 400
+  Point = Struct.new(:x, :y)
+  # What each of them makes of numbers are the same numbers.
+  SHORT_FUNCTIONS = {
+    objects: ->(numbers) { numbers.map { |number| Marshal.load(Marshal.dump(Point.new(number, number))).x } },
+    roots: ->(numbers) { numbers.map { |number| Math.sqrt(number * number).round } },
+    methods: ->(numbers) { numbers.map { |number| number.method(:-).unbind.bind_call(number, 0) } },
+    throws: ->(numbers) { numbers.map { |number| catch(:number) { throw :number, number } } },
+    errors: ->(numbers) { numbers.map { |number| KeyError.new("", receiver: number, key: nil).receiver } },
+    clocks: ->(numbers) { numbers.map { |number| Process.clock_gettime(Process::CLOCK_REALTIME) && number } },
+    texts: ->(numbers) { StringIO.new(numbers.join("\n")).each_line.map { |line| Integer(line) } },
+    copies: ->(numbers) { numbers.map { |number| [number].dup.freeze.clone(freeze: false).instance_eval { first } } }
+  }.freeze
 
   module_function
 
@@ -93,5 +106,11 @@ module Computing
     ledger.check(:objects, ObjectSpace.each_object(made.singleton_class).include?(made), true)
   end
 
-  ALL = %i[hog hash sort regex exceptions recursion allocation definitions].freeze
+  # Nearly all of the time in short functions written in C, at whose ends a tick finds the fiber.
+  def functions(ledger, random)
+    numbers = Array.new(ENTRIES) { random.rand(1 << 30) }
+    SHORT_FUNCTIONS.each { |name, work| ledger.check(name, work.call(numbers), numbers) }
+  end
+
+  ALL = %i[hog hash sort regex exceptions recursion allocation definitions functions].freeze
 end

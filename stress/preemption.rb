@@ -89,7 +89,7 @@ class Stress
 
   def shared_complaints(shared)
     fibers = @worlds.sum { |world| world.ledger.entries.count { |entry| entry.kind == :shared } }
-    expected = fibers * Waiting::ADDITIONS
+    expected = fibers * Locking::ADDITIONS
     shared.total == expected ? [] : ["shared: #{shared.total} instead of #{expected}"]
   end
 

@@ -8,6 +8,17 @@ module Resuming
   ITEMS = 40
   ROUND_TRIPS = 500
 
+  # Functions in which a fiber can be preempted, and which yield all the same.
+  SOURCES = {
+    structs: -> { Computing::Point.new(1, 2).each },
+    lines: -> { StringIO.new("a\nb\nc\n").each_line },
+    files: -> { File.foreach(__FILE__) },
+    pairs: -> { { a: 1, b: 2 }.each_pair },
+    steps: -> { 1.step(by: 3, to: 30) },
+    times: -> { 10.times },
+    lazy: -> { [1, 2, 3].cycle.lazy.map { |number| number * 2 }.first(9).each }
+  }.freeze
+
   # What a fiber raises into the one that has resumed it.
   class Passed < StandardError; end
 
@@ -25,6 +36,14 @@ module Resuming
   def external_each(ledger, _)
     letters = ("a".."z").each
     ledger.check(:external_each, Array.new(26) { Computing.fibonacci(9) && letters.next }.join, [*"a".."z"].join)
+  end
+
+  def external_functions(ledger, _)
+    SOURCES.each do |name, source|
+      expected = source.call.to_a
+      taken = source.call
+      ledger.check(name, Array.new(expected.size) { taken.next }, expected)
+    end
   end
 
   def yielding(ledger, _)
@@ -85,5 +104,5 @@ module Resuming
     end
   end
 
-  ALL = %i[generator external_each yielding plain errors refused critical].freeze
+  ALL = %i[generator external_each external_functions yielding plain errors refused critical].freeze
 end

@@ -1,13 +1,12 @@
 # frozen_string_literal: true
 
-require "monitor"
+require "tempfile"
 require "timeout"
 require_relative "computing"
 
 # Fibers that wait for each other, and compute between. Each is given the world that it lives in.
 module Waiting
   ITEMS = 30
-  ADDITIONS = 15
   NAP = 0.003
   BYTES = 20_000
   SOON = 0.004
@@ -37,45 +36,6 @@ module Waiting
     world.afterwards { world.ledger.check(:queue, sum, producers * ITEMS * (ITEMS - 1) / 2) }
   end
 
-  def mutexes(world)
-    add_under(world, :mutex, Thread::Mutex.new, :synchronize)
-  end
-
-  def monitors(world)
-    add_under(world, :monitor, Monitor.new, :synchronize) { |monitor| monitor.synchronize { Computing.fibonacci(5) } }
-  end
-
-  # Others of the thread must not come in between, without a lock.
-  def critical_sections(world)
-    add_under(world, :critical, Heddle, :without_preemption) do |heddle|
-      heddle.without_preemption { Computing.fibonacci(7) }
-    end
-  end
-
-  def add_under(world, kind, guard, enter)
-    total = 0
-    fibers = 3
-    fibers.times do
-      world.ledger.fiber(kind) do
-        ADDITIONS.times do
-          guard.public_send(enter) do
-            before = total
-            Computing.fibonacci(10)
-            yield guard if block_given?
-            total = before + 1
-          end
-        end
-      end
-    end
-    world.afterwards { world.ledger.check(kind, total, fibers * ADDITIONS) }
-  end
-
-  def shared_counter(world)
-    world.ledger.fiber(:shared, by: world.kind) do
-      ADDITIONS.times { world.shared.add { Computing.fibonacci(9) } }
-    end
-  end
-
   def pipes(world)
     reader, writer = IO.pipe
     world.ledger.fiber(:writer) do
@@ -90,6 +50,21 @@ module Waiting
       world.ledger.check(:pipe, reader.read.bytesize, BYTES)
     ensure
       reader.close
+    end
+  end
+
+  # Lines of several fibers in one file. None may be torn.
+  def files(world)
+    file = Tempfile.new("heddle-stress")
+    fibers = 3
+    fibers.times do |number|
+      world.ledger.fiber(:file) { ITEMS.times { |item| file.write("#{number} #{item} #{"x" * 50}\n") } }
+    end
+    world.afterwards do
+      file.flush
+      lines = File.readlines(file.path, chomp: true).map { |line| line.split[0, 2].map(&:to_i) }
+      world.ledger.check(:file, lines.sort, [*0...fibers].product([*0...ITEMS]))
+      file.close!
     end
   end
 
@@ -117,5 +92,5 @@ module Waiting
     ensured == 1 ? result : "ensured #{ensured} times"
   end
 
-  ALL = %i[sleepers queues mutexes monitors critical_sections shared_counter pipes timeouts].freeze
+  ALL = %i[sleepers queues pipes files timeouts].freeze
 end

@@ -3,6 +3,7 @@
 require_relative "computing"
 require_relative "interrupting"
 require_relative "ledger"
+require_relative "locking"
 require_relative "requiring"
 require_relative "resuming"
 require_relative "waiting"
@@ -66,10 +67,14 @@ class World
     case @random.rand(20)
     when 0..7 then compute(Computing)
     when 8..11 then compute(Resuming)
-    when 12..15 then Waiting.public_send(Waiting::ALL.sample(random: @random), self)
+    when 12..15 then live_with_others([Waiting, Locking].sample(random: @random))
     when 16 then Requiring.requires(self)
     else Interrupting.victims(self)
     end
+  end
+
+  def live_with_others(ways)
+    ways.public_send(ways::ALL.sample(random: @random), self)
   end
 
   def compute(works)

@@ -3,6 +3,7 @@
 use magnus::Ruby;
 use magnus::typed_data::Obj;
 use magnus::{TryConvert, prelude::*};
+use nix::errno::Errno;
 
 use super::{guests, pace};
 use crate::ruby::{fiber, postponed_job};
@@ -10,18 +11,21 @@ use crate::scheduler::Scheduler;
 
 struct Tick;
 
-/// The job is over when this is dropped.
-struct Over;
+/// The job is over when this is dropped. It may have interrupted a function written in C.
+struct Over {
+    errno: i32,
+}
 
 impl Drop for Over {
     fn drop(&mut self) {
         pace::end();
+        Errno::set_raw(self.errno);
     }
 }
 
 impl postponed_job::Job for Tick {
     fn run(ruby: &Ruby) {
-        let _over = Over;
+        let _over = Over { errno: Errno::last_raw() };
         pace::begin();
         let scheduler = fiber::scheduler();
         if scheduler.is_nil() {

@@ -97,6 +97,13 @@ impl Ticker {
         self.set_next(self.period)
     }
 
+    /// The last tick could do nothing, so the next one comes early.
+    pub fn try_again_soon(&self) -> Result<(), CoreError> {
+        /// The part of a period after which it comes. Interrupts cost more than what is done in them.
+        const PART: u32 = 4;
+        self.set_next(self.period / PART)
+    }
+
     fn set_next(&self, time: Duration) -> Result<(), CoreError> {
         match &self.means {
             Means::Signal(ticker) => ticker.set_next(time),

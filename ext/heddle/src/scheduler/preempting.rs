@@ -213,7 +213,16 @@ impl Scheduler {
             self.begin_lull(now);
         } else if safe_points::is_here() && !interrupts::pending_beside_job(ruby) {
             self.make_way(ruby, current);
+        } else {
+            self.try_again_soon();
         }
+    }
+
+    /// Somebody is due, and a tick came where the fiber could not be preempted.
+    fn try_again_soon(&self) {
+        self.lull.set(Lull::None);
+        // It fails for timers that do not exist alone.
+        let _ = self.ticker.borrow().as_ref().map(Ticker::try_again_soon);
     }
 
     /// Whether an exception for this thread has been waiting since the last tick. Of several that come before Ruby looks it
