@@ -206,8 +206,8 @@ RSpec.describe "A fiber that computes" do
               sleep(0) while fiber.alive?
             end
           end
-          expect(events.first(4)).to eq [:begun, stop, :ensured, :rescued]
-          expect(events.last(2)).to eq %i[other hog]
+          # Whoever raised may go on at any tick.
+          expect(events - [:other]).to eq [:begun, stop, :ensured, :rescued, :hog]
         end
 
         it "is ended by Fiber#kill from another fiber, through its ensure only" do

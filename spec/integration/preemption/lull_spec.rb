@@ -19,23 +19,15 @@ RSpec.describe "A fiber that computes while nobody else is due" do
     nil until clock > done
   end
 
-  # How often the ticker's thread was woken up to now.
-  def wakings
-    task = Dir.children("/proc/self/task").find do |each|
-      File.read("/proc/self/task/#{each}/comm").chomp == "heddle ticker"
-    end
-    Integer(File.read("/proc/self/task/#{task}/status")[/^voluntary_ctxt_switches:\s*(\d+)/, 1])
-  end
-
   it "is left alone for most of the ticks", if: File.directory?("/proc/self/task") do
     woken, ticks = Heddle.run(ticker: :timerfd, tick:) do
       result = Queue.new
       YieldingFiber.schedule do
         compute_for(a_while)
-        before = wakings
+        before = Ticking.wakings
         began = clock
         compute_for(0.1)
-        result.push([wakings - before, (clock - began) / tick])
+        result.push([Ticking.wakings - before, (clock - began) / tick])
       end
       result.pop
     end
