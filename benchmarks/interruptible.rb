@@ -64,6 +64,11 @@ module Calls
   enter("Set.new", words) { |array| Set.new(array) }
   enter("Set#-", ->(size) { Set.new(words.call(size)) }) { |set| set - [1] }
 
+  mutex = Mutex.new
+  enter("Object.new, in a loop") { |size| size.times { Object.new } }
+  enter("Math.sqrt, in a loop") { |size| size.times { Math.sqrt(size) } }
+  enter("Mutex#synchronize { }, in a loop") { |size| size.times { mutex.synchronize { nil } } }
+
   # Ruby 3.3 gives up beyond that.
   enter("Integer#**", size: 100_000, most: 20_000_000) { |exponent| 3**exponent }
   enter("Integer#pow with a modulus", ->(size) { huge.call(size) }, size: 1024) { |i| (i - 2).pow(i - 4, i) }

@@ -59,21 +59,25 @@ class BareTimer
   def set(seconds) = @set.call(REAL, [0, (seconds * MICROSECONDS).to_i].pack("q2") * 2, nil)
 end
 
-# The same work in a YieldingFiber.
+# The same work in a YieldingFiber, on a thread of its own.
 class Preempted
   SLEEPERS = [0.001, 0.001, 0.01, 0.01].freeze
 
-  def initialize(ticker, sleepers)
-    @scheduler = Heddle::Scheduler.new(ticker:, tick: TICK)
+  def initialize(sleepers, **options)
     @sleepers = sleepers
+    @options = options
   end
 
-  def work
+  def call = Thread.new { compute }.value
+
+  private
+
+  def compute
     took = nil
-    Fiber.set_scheduler(@scheduler)
+    Fiber.set_scheduler(Heddle::Scheduler.new(tick: TICK, **@options))
     @sleepers.each { |seconds| Fiber.schedule { sleep(seconds) until took } }
     Heddle::YieldingFiber.schedule { took = Object.send(:work) }
-    @scheduler.run
+    Fiber.scheduler.run
     took
   end
 end
@@ -111,17 +115,19 @@ def report(took)
 end
 
 timer = BareTimer.new
-contestants = {
+outside = {
   "undisturbed" => -> { work },
   "a bare timer" => -> { timer.during { work } }
 }
+inside = { "in a fiber, undisturbed" => Preempted.new([], preempt: :none) }
 %i[signal timerfd].product([[], Preempted::SLEEPERS]) do |ticker, sleepers|
-  name = "preemptible, #{ticker}#{", 4 sleepers beside" if sleepers.any?}"
-  contestants[name] = -> { Thread.new { Preempted.new(ticker, sleepers).work }.value }
+  inside["preemptible, #{ticker}#{", 4 sleepers beside" if sleepers.any?}"] = Preempted.new(sleepers, ticker:)
 end
 
 puts "CPU time of the same work, tenth percentile of #{ROUNDS}, ticks of #{TICK * 1000} ms:"
-report undisturbed(contestants)
+took = undisturbed(outside.merge(inside))
+# Where the stack lies makes a difference, so each has its own reference.
+[outside, inside].each { |contestants| report took.slice(*contestants.keys) }
 
 puts "CPU time of #{Switching::SWITCHES} switches where nobody is preemptible:"
 switching = %i[none yielding].to_h do |preempt|

@@ -131,8 +131,8 @@ impl<T> RunQueue<T> {
         !self.preempted.is_empty() && slice.used_at(now) >= self.policy.quantum
     }
 
-    /// When the quantum of who has the turn, and computes, is used up. That does not count as long as nobody was
-    /// preempted.
+    /// When the quantum of who has the turn, and computes, is used up. It begins anew as long as nobody was preempted who
+    /// wants the CPU.
     pub fn turn_ends_at(&self, now: Instant) -> Instant {
         let used = match &self.slice {
             Some(slice) if !self.preempted.is_empty() => slice.used_at(now),
@@ -234,6 +234,21 @@ mod tests {
         preempt(&mut queue, "other", now, now + QUANTUM);
         preempt(&mut queue, "interrupted", now, now + QUANTUM / 2);
         assert_eq!(pop(&mut queue), Some("interrupted"));
+    }
+
+    #[test]
+    fn the_turn_of_who_computes_ends_with_its_quantum_if_another_was_preempted() {
+        let (mut queue, now) = (queue(), Instant::now());
+        preempt(&mut queue, "other", now, now + QUANTUM);
+        queue.slice = Some(Slice::begin(now));
+        assert_eq!(queue.turn_ends_at(now + QUANTUM / 4), now + QUANTUM);
+    }
+
+    #[test]
+    fn the_turn_of_who_computes_alone_begins_anew_all_the_time() {
+        let (mut queue, now) = (queue(), Instant::now());
+        queue.slice = Some(Slice::begin(now));
+        assert_eq!(queue.turn_ends_at(now + QUANTUM / 4), now + QUANTUM / 4 + QUANTUM);
     }
 
     #[test]
