@@ -10,8 +10,10 @@ RSpec.describe "Many at once" do
   # Above what the default of the ring may be.
   more_than_a_ring = 5000
 
-  # Fibers of other examples keep their stacks, and with them their memory maps, until they are collected.
+  # Fibers keep their stacks, and with them their memory maps, until they are collected: those of other examples, and of
+  # these.
   before { GC.start }
+  after { GC.start }
 
   def raise_file_limit
     hard = Process.getrlimit(:NOFILE).last
@@ -84,6 +86,26 @@ RSpec.describe "Many at once" do
       [count, woken, early]
     end
     expect([woken, early]).to eq [wanted, 0]
+  end
+
+  # With a heap that is large enough nothing is collected, and fibers that have ended keep their stacks.
+  %w[Fiber YieldingFiber].each do |type|
+    it "lets more of a #{type} begin than there are memory maps for, one after the other", timeout: 60 do
+      limit = "/proc/sys/vm/max_map_count"
+      skip "needs a limit of memory maps" unless File.readable?(limit) && Integer(File.read(limit)) < 200_000
+
+      count = (Integer(File.read(limit)) / maps_per_fiber) + 1000
+      names = %w[HEAP_INIT_SLOTS HEAP_0_INIT_SLOTS HEAP_1_INIT_SLOTS HEAP_2_INIT_SLOTS]
+      env = names.to_h { |name| ["RUBY_GC_#{name}", "2000000"] }
+      %w[MALLOC_LIMIT MALLOC_LIMIT_MAX OLDMALLOC_LIMIT].each { |name| env["RUBY_GC_#{name}"] = "2000000000" }
+      output, errors, = run_ruby(<<~RUBY, env:, timeout: 50)
+        require "heddle"
+        begun = 0
+        Heddle.run { #{count}.times { #{type}.schedule { begun += 1 } } }
+        p begun
+      RUBY
+      expect([output, errors]).to eq ["#{count}\n", ""]
+    end
   end
 
   it "sets and cancels 100,000 timers" do

@@ -1,6 +1,10 @@
 # frozen_string_literal: true
 
 RSpec.describe "Many fibers that compute" do
+  # They keep their stacks, and with them their memory maps, until they are collected.
+  before { GC.start }
+  after { GC.start }
+
   %i[signal timerfd].each do |ticker|
     it "all come to their end: 10,000 that compute a little, with the ticker #{ticker}" do
       sum = 0

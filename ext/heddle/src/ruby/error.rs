@@ -114,6 +114,16 @@ pub fn fiber_error_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
     ruby.class_object().const_get("FiberError")
 }
 
+/// Whether Ruby had no memory, or no memory map, left for a fiber's stack.
+pub fn is_lack_of_stacks(ruby: &Ruby, error: &Error) -> bool {
+    /// "can't alloc machine stack to fiber", "can't set a guard page"
+    const COMPLAINT: &str = "can't ";
+    fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class))
+        && exception_of(ruby, error)
+            .and_then(|exception| exception.funcall::<_, _, String>("message", ()).ok())
+            .is_some_and(|message| message.starts_with(COMPLAINT))
+}
+
 fn unavailable_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
     heddle_class(ruby, "BackendUnavailable")
 }

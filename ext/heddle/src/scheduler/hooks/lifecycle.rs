@@ -68,18 +68,30 @@ fn start(
 ) -> Result<Value, Error> {
     let Newcomer { fiber: child, block, preemptible } = newcomer;
     let child_key = scheduler.take_in_newborn(ruby, child, block, preemptible)?;
-    {
-        let mut turns = scheduler.turns.borrow_mut();
-        turns.enqueue(visit.key);
-        turns.give_first_turn(child_key);
-    }
     let start = [scheduler.as_value(), arguments.map_or(ruby.qnil().as_value(), |arguments| arguments.as_value())];
     let start = if arguments.is_some() { &start[..] } else { &start[..1] };
-    let result = scheduler.park_after(ruby, visit.key, child, start);
-    let mut turns = scheduler.turns.borrow_mut();
-    if turns.fibers.get(child_key).is_some_and(|record| record.wait == Wait::Birth) {
+    let begin = || {
+        {
+            let mut turns = scheduler.turns.borrow_mut();
+            turns.enqueue(visit.key);
+            turns.give_first_turn(child_key);
+        }
+        scheduler.park_after(ruby, visit.key, child, start)
+    };
+    let has_begun = || {
+        let turns = scheduler.turns.borrow();
+        turns.fibers.get(child_key).is_none_or(|record| record.wait != Wait::Birth)
+    };
+    let mut result = begin();
+    if !has_begun() && result.as_ref().is_err_and(|error| error::is_lack_of_stacks(ruby, error)) {
+        // Fibers that have ended keep their stacks until they are collected, and their number is limited. Ruby does
+        // likewise when it has no descriptor left.
+        ruby.gc_start();
+        result = begin();
+    }
+    if !has_begun() {
         // It could not even be started.
-        turns.fibers.remove(child_key);
+        scheduler.turns.borrow_mut().fibers.remove(child_key);
     }
     result.map(|()| child.get())
 }
