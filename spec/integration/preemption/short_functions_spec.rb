@@ -17,7 +17,7 @@ RSpec.describe "A fiber that calls nothing but short C functions", if: File.dire
     "Mutex#lock and #unlock" => -> { mutex.lock.unlock },
     "Monitor#enter and #exit" => -> { monitor.enter && monitor.exit }
   }.each do |name, call|
-    it "is preempted at most ticks if somebody is due: #{name}" do
+    it "is preempted at every third tick at least, if somebody is due: #{name}" do
       preempted, ticks = Heddle.run(ticker: :timerfd) do
         result = Queue.new
         YieldingFiber.schedule do

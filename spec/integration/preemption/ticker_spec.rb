@@ -8,18 +8,9 @@ RSpec.describe "The ticker of a scheduler" do
     sleep(0) while fiber.alive?
   end
 
-  # The names of the process's threads. One of Ruby's that has ended, of an earlier example, may go meanwhile.
-  def native_threads
-    Dir.children("/proc/self/task").filter_map do |task|
-      File.read("/proc/self/task/#{task}/comm").chomp
-    rescue Errno::ENOENT, Errno::ESRCH
-      nil
-    end
-  end
-
   # Who waits for a thread's end goes on a moment before the kernel takes it from its list.
   def until_no_more_tickers_than(count)
-    Thread.pass until native_threads.grep(/heddle ticker/).size <= count
+    Thread.pass until Ticking.tickers <= count
   end
 
   %i[signal timerfd].each do |ticker|
@@ -120,7 +111,7 @@ RSpec.describe "The ticker of a scheduler" do
     it "leaves no descriptors and no threads: #{ticker}" do
       descriptors = -> { GC.start || Dir.children("/proc/self/fd").size }
       # Those of yielding fibers without a scheduler, in earlier examples, stay.
-      tickers = native_threads.grep(/heddle ticker/).size
+      tickers = Ticking.tickers
       Heddle.run(ticker:) { preempted_once }
       before = descriptors.call
       10.times { Heddle.run(ticker:) { preempted_once } }
@@ -164,7 +155,7 @@ RSpec.describe "The ticker of a scheduler" do
   it "without signals is a native thread" do
     threads = Heddle.run(ticker: :timerfd) do
       preempted_once
-      native_threads
+      Ticking.threads.values
     end
     expect(threads).to include("heddle ticker")
   end

@@ -179,11 +179,7 @@ fn give_way(current: Held) -> Result<(), Error> {
 
 /// A fiber that nobody has resumed cannot yield; it goes on.
 fn ignore_refusal(ruby: &Ruby, yielded: Result<(), Error>) -> Result<(), Error> {
-    yielded.or_else(|error| {
-        let refused = error::fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class))
-            && error.to_string().contains("yield");
-        if refused { Ok(()) } else { Err(error) }
-    })
+    yielded.or_else(|error| if error::is_fiber_error_with(ruby, &error, "yield") { Ok(()) } else { Err(error) })
 }
 
 /// `Heddle.without_preemption`

@@ -85,30 +85,33 @@ impl Ticker {
         }
     }
 
-    /// The next tick comes only after this time; false if it would come later otherwise. Not to be called before there
-    /// was a tick.
-    pub fn put_off(&self, time: Duration) -> Result<bool, CoreError> {
+    /// The next tick comes only after this time. Does nothing, and returns false, if that is no longer than a period.
+    pub fn put_off(&self, time: Duration) -> bool {
         let later = time > self.period;
-        if later { self.set_next(time).map(|()| true) } else { Ok(false) }
+        if later {
+            self.set_next(time);
+        }
+        later
     }
 
     /// The next tick comes in its usual time again. From any thread.
-    pub fn hurry(&self) -> Result<(), CoreError> {
-        self.set_next(self.period)
+    pub fn hurry(&self) {
+        self.set_next(self.period);
     }
 
     /// The last tick could do nothing, so the next one comes early.
-    pub fn try_again_soon(&self) -> Result<(), CoreError> {
+    pub fn try_again_soon(&self) {
         /// The part of a period after which it comes. Interrupts cost more than what is done in them.
         const PART: u32 = 4;
-        self.set_next(self.period / PART)
+        self.set_next(self.period / PART);
     }
 
-    fn set_next(&self, time: Duration) -> Result<(), CoreError> {
-        match &self.means {
+    fn set_next(&self, time: Duration) {
+        // It fails for timers that do not exist alone.
+        let _ = match &self.means {
             Means::Signal(ticker) => ticker.set_next(time),
             Means::Timerfd(ticker) => ticker.set_next(time),
-        }
+        };
     }
 
     /// Stops ticking.

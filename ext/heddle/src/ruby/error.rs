@@ -110,18 +110,20 @@ pub fn fiber_error(ruby: &Ruby, message: &'static str) -> Error {
 }
 
 /// FiberError, which has no constant in Ruby's C interface.
-pub fn fiber_error_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
+fn fiber_error_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
     ruby.class_object().const_get("FiberError")
+}
+
+/// Whether it is a FiberError whose message has these words. Ruby tells by nothing else what was wrong.
+pub fn is_fiber_error_with(ruby: &Ruby, error: &Error, words: &str) -> bool {
+    fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class)) && error.to_string().contains(words)
 }
 
 /// Whether Ruby had no memory, or no memory map, left for a fiber's stack.
 pub fn is_lack_of_stacks(ruby: &Ruby, error: &Error) -> bool {
-    /// "can't alloc machine stack to fiber", "can't set a guard page"
-    const COMPLAINT: &str = "can't ";
-    fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class))
-        && exception_of(ruby, error)
-            .and_then(|exception| exception.funcall::<_, _, String>("message", ()).ok())
-            .is_some_and(|message| message.starts_with(COMPLAINT))
+    ["can't alloc machine stack", "can't set a guard page"]
+        .into_iter()
+        .any(|words| is_fiber_error_with(ruby, error, words))
 }
 
 fn unavailable_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {

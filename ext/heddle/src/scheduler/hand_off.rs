@@ -116,8 +116,7 @@ impl Scheduler {
     /// Whether a switch failed because its target cannot be switched to now, not because something was raised here.
     fn is_refusal(&self, ruby: &Ruby, key: FiberKey, error: &Error) -> bool {
         let refused = self.turns.borrow().running().is_some_and(|(_, target)| target != key)
-            && error::fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class))
-            && error.to_string().contains("attempt to transfer to a ");
+            && error::is_fiber_error_with(ruby, error, "attempt to transfer to a ");
         if refused {
             self.turns.borrow_mut().drop_turn();
         }

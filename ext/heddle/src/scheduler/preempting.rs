@@ -77,8 +77,8 @@ impl Scheduler {
         let due = self.turns.borrow_mut().due_at(now).filter(|_| !self.was_pending.get());
         let Some(due) = due else { return self.end_lull() };
         let length = due.saturating_duration_since(now);
-        let began = self.lull.get() != Lull::None
-            && self.ticker.borrow().as_ref().is_some_and(|ticker| ticker.put_off(length).unwrap_or(false));
+        let began =
+            self.lull.get() != Lull::None && self.ticker.borrow().as_ref().is_some_and(|ticker| ticker.put_off(length));
         self.lull.set(if began { Lull::Begun } else { Lull::Expected });
     }
 
@@ -94,8 +94,7 @@ impl Scheduler {
     #[cold]
     fn break_lull(&self) {
         if self.lull.replace(Lull::None) == Lull::Begun {
-            // It fails for timers that do not exist alone.
-            let _ = self.ticker.borrow().as_ref().map(Ticker::hurry);
+            self.ticker.borrow().as_ref().inspect(|ticker| ticker.hurry());
         }
     }
 
@@ -221,8 +220,7 @@ impl Scheduler {
     /// Somebody is due, and a tick came where the fiber could not be preempted.
     fn try_again_soon(&self) {
         self.lull.set(Lull::None);
-        // It fails for timers that do not exist alone.
-        let _ = self.ticker.borrow().as_ref().map(Ticker::try_again_soon);
+        self.ticker.borrow().as_ref().inspect(|ticker| ticker.try_again_soon());
     }
 
     /// Whether an exception for this thread has been waiting since the last tick. Of several that come before Ruby looks it

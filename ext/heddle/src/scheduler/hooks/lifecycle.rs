@@ -83,7 +83,10 @@ fn start(
         turns.fibers.get(child_key).is_none_or(|record| record.wait != Wait::Birth)
     };
     let mut result = begin();
-    if !has_begun() && result.as_ref().is_err_and(|error| error::is_lack_of_stacks(ruby, error)) {
+    if let Err(error) = &result
+        && !has_begun()
+        && error::is_lack_of_stacks(ruby, error)
+    {
         // Fibers that have ended keep their stacks until they are collected, and their number is limited. Ruby does
         // likewise when it has no descriptor left.
         ruby.gc_start();
