@@ -8,16 +8,19 @@
 #   SEED=7 ROUNDS=2 SIZE=20 ruby -Ilib stress/preemption.rb
 #
 # PREEMPT=yielding|all and TICKER=signal|timerfd take the choice out of chance's hands; THREADS says how many have a
-# scheduler, SIZE how much goes on in each, SHOTS how often Thread#raise hits one. HEDDLE_BACKEND chooses the backend.
+# scheduler, SIZE how much goes on in each, SHOTS how often Thread#raise hits one, and KILLS how often Thread#kill does.
+# HEDDLE_BACKEND chooses the backend.
 
 require "English"
 require "heddle"
 require_relative "bombardment"
+require_relative "killing"
 require_relative "world"
 
 # The whole program.
 class Stress
   SECONDS = 60
+  AMOUNTS = { "THREADS" => 3, "SIZE" => 30, "SHOTS" => 20, "KILLS" => 3 }.freeze
   # Of one round; who takes longer hangs.
   LIMIT = 30
 
@@ -25,9 +28,7 @@ class Stress
     @seed = Integer(environment.fetch("SEED") { Random.new_seed % (1 << 32) })
     @rounds = environment["ROUNDS"]&.to_i
     @seconds = Float(environment.fetch("SECONDS", SECONDS))
-    @threads = Integer(environment.fetch("THREADS", 3))
-    @size = Integer(environment.fetch("SIZE", 30))
-    @shots = Integer(environment.fetch("SHOTS", 20))
+    @threads, @size, @shots, @kills = AMOUNTS.map { |name, usual| Integer(environment.fetch(name, usual)) }
     @preempt = environment["PREEMPT"]&.to_sym
     @ticker = environment["TICKER"]&.to_sym
     @random = Random.new(@seed)
@@ -66,13 +67,13 @@ class Stress
   def play
     shared = World::Shared.new
     @worlds = Array.new(@threads) { world(shared) }
-    bombardment = Bombardment.new(shots: @shots, ticker:)
-    threads = [*@worlds[..-2], bombardment].map { |player| Thread.new { player.run } }
+    assaults = [Bombardment.new(shots: @shots, ticker:), Killing.new(kills: @kills, ticker:)]
+    threads = [*@worlds[..-2], *assaults].map { |player| Thread.new { player.run } }
     Process.kill(:USR1, Process.pid)
     @worlds.last.run
     threads.each(&:join)
     count
-    @worlds.flat_map { |world| world.ledger.complaints } + bombardment.complaints + shared_complaints(shared)
+    [*@worlds.map(&:ledger), *assaults].flat_map(&:complaints) + shared_complaints(shared)
   end
 
   def count

@@ -15,7 +15,7 @@ use super::pulse::Pulse;
 use super::safe_points;
 use super::timerfd::TimerfdTicker;
 use crate::ruby::value::Held;
-use crate::ruby::{aside, error, fiber, fork, interrupts};
+use crate::ruby::{aside, error, fiber, fork, interrupts, pending};
 use crate::scheduler::Scheduler;
 
 /// How long one may compute. Nobody knows here whether somebody else is due.
@@ -88,6 +88,7 @@ fn begin(ruby: &Ruby) -> Result<Obj<Presence>, Error> {
         scheduler.expect_ticks(ruby)?;
         return Ok(presence);
     }
+    pending::find(ruby)?;
     // No lock may be held while Ruby runs: its collector may drop another presence.
     let begun = join();
     begun.map_err(|error| error::from_core(ruby, error))?;
@@ -145,7 +146,7 @@ pub fn tick(ruby: &Ruby) {
     let now = Instant::now();
     let since = presence.since.get().unwrap_or(now);
     presence.since.set(Some(since));
-    if now.duration_since(since) < QUANTUM || !safe_points::is_here() || interrupts::pending_beside_job(ruby) {
+    if now.duration_since(since) < QUANTUM || !safe_points::is_here() || interrupts::pending_beside_job() {
         return;
     }
     pace::end();
@@ -155,7 +156,9 @@ pub fn tick(ruby: &Ruby) {
         ignore_refusal(ruby, fiber::yield_to_resumer())
     };
     presence.since.set(Some(Instant::now()));
-    if let Err(raised) = yielded {
+    if let Err(raised) = yielded
+        && !(pending::is_kill(&raised) && pending::kill_again())
+    {
         // What was raised into it meanwhile. A kill can only be told by an exception; see `YieldingFiber`.
         if let Some(exception) = error::exception_or_stop(ruby, &raised) {
             // Without a thread to be had it is lost, as Ruby loses whatever is raised in a postponed job.

@@ -12,7 +12,7 @@ use rb_sys::VALUE;
 
 use super::nogvl::without_gvl;
 use super::value::Held;
-use super::{error, interrupts, thread};
+use super::{error, interrupts, pending, thread};
 
 /// What the thread is to do.
 struct Errand {
@@ -64,10 +64,15 @@ pub fn raise_after_job(ruby: &Ruby, exception: Value) -> Result<(), Error> {
         drop(unsafe { Arc::from_raw(passed.cast::<Errand>()) });
         return Err(error);
     }
+    let mut killed = false;
     // Ruby does not let go of the GVL while an interrupt is pending, be it the end of the thread's time slice.
     while without_gvl(|| errand.wait(), &|| {}).is_none() && *errand.progress() == Progress::Open {
         if let Err(raised) = interrupts::check() {
             // Somebody else has raised at this thread. In here it would be swallowed, so it goes the same way.
+            if pending::is_kill(&raised) {
+                killed = true;
+                continue;
+            }
             let other = error::exception_of(ruby, &raised);
             let added = match other {
                 Some(other) => exceptions.push(other),
@@ -78,6 +83,9 @@ pub fn raise_after_job(ruby: &Ruby, exception: Value) -> Result<(), Error> {
                 return Err(error);
             }
         }
+    }
+    if killed {
+        pending::kill_again();
     }
     // The array has to be on this stack until now: that is where the collector finds it.
     std::hint::black_box(exceptions);

@@ -10,7 +10,7 @@ use rb_sys::stable_api::StableApiDefinition;
 
 use super::error::{expect_fiber, raise};
 use super::stack_colour::coloured;
-use super::value::Held;
+use super::value::{Held, interned};
 
 /// The fiber that is running.
 pub fn current() -> Held {
@@ -77,12 +77,6 @@ fn note_name() -> rb_sys::ID {
     static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
     // Without an @, so that no Ruby code can name it.
     interned(&NAME, "heddle_note")
-}
-
-/// Ruby's number for a name, which is looked up once.
-fn interned(number: &OnceLock<rb_sys::ID>, name: &str) -> rb_sys::ID {
-    // SAFETY: called with the GVL; the pointer and the length are those of a string that is not kept.
-    *number.get_or_init(|| unsafe { rb_sys::rb_intern2(name.as_ptr().cast(), name.len() as std::os::raw::c_long) })
 }
 
 /// `Fiber.set_scheduler(nil)`

@@ -2,11 +2,11 @@
 
 use std::os::raw::c_int;
 
+use magnus::Error;
 use magnus::rb_sys::protect;
-use magnus::{Error, Ruby, prelude::*};
 
-use super::thread;
 use super::value::Held;
+use super::{pending, thread};
 
 /// Whether an interrupt waits for `thread`, the current one, to look at it.
 pub fn pending(thread: Held) -> bool {
@@ -21,15 +21,10 @@ unsafe extern "C" {
 
 /// Whether something waits to be raised at the current thread, or a trap to run in it. Unlike [`pending`], also in a
 /// postponed job, which Ruby runs after it has taken note of the others, and before it sees to them.
-pub fn pending_beside_job(ruby: &Ruby) -> bool {
+pub fn pending_beside_job() -> bool {
     // SAFETY: called with the GVL; only reads a counter.
     let trap = thread::is_main() && unsafe { rb_thread_check_trap_pending() } != 0;
-    trap || is_exception_pending(ruby)
-}
-
-/// Whether something waits to be raised at the current thread.
-pub fn is_exception_pending(ruby: &Ruby) -> bool {
-    ruby.class_thread().funcall("pending_interrupt?", ()).unwrap_or(false)
+    trap || pending::is_any()
 }
 
 /// Has Ruby look for what is to be raised at the current thread.

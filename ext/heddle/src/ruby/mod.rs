@@ -12,6 +12,7 @@ pub mod interrupts;
 pub mod io;
 pub mod io_buffer;
 pub mod nogvl;
+pub mod pending;
 pub mod postponed_job;
 pub mod process;
 pub mod receiver;

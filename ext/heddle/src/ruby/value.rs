@@ -1,5 +1,7 @@
 //! Ruby objects that Rust structures hold on the heap.
 
+use std::sync::OnceLock;
+
 use magnus::gc::Marker;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, Value};
@@ -59,4 +61,10 @@ pub fn is_hidden(value: Value) -> bool {
 pub fn any_to_s(value: Value) -> Result<Value, Error> {
     // SAFETY: called with the GVL on a valid object; what it raises stops at `protect`.
     protect(|| unsafe { rb_sys::rb_any_to_s(value.as_raw()) }).map(|string| unsafe { Value::from_raw(string) })
+}
+
+/// Ruby's number for a name, which is looked up once.
+pub(super) fn interned(number: &OnceLock<rb_sys::ID>, name: &str) -> rb_sys::ID {
+    // SAFETY: called with the GVL; the pointer and the length are those of a string that is not kept.
+    *number.get_or_init(|| unsafe { rb_sys::rb_intern2(name.as_ptr().cast(), name.len() as std::os::raw::c_long) })
 }

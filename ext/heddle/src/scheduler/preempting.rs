@@ -16,7 +16,7 @@ use crate::preempt::pace;
 use crate::preempt::safe_points;
 use crate::preempt::ticker::{Ticker, TickerChoice};
 use crate::ruby::value::Held;
-use crate::ruby::{aside, error, fiber, interrupts, thread};
+use crate::ruby::{aside, error, fiber, interrupts, pending, thread};
 
 /// Whether ticks are put off: while a fiber computes, and it is known when somebody else can be due at the earliest.
 ///
@@ -52,6 +52,7 @@ impl Scheduler {
             self.pulse.set(Some(ticker.pulse));
             *self.ticker.borrow_mut() = Some(ticker);
         }
+        pending::find(ruby)?;
         self.begin_ticking().map_err(|error| error::from_core(ruby, error))
     }
 
@@ -187,7 +188,7 @@ impl Scheduler {
         }
         let Ok(current) = fiber::ensure_current() else { return };
         let Some(holder) = self.preemptible_holder(current) else { return };
-        if self.is_left_over(ruby) {
+        if self.is_left_over() {
             interrupts::look_again();
             return;
         }
@@ -210,7 +211,7 @@ impl Scheduler {
         let now = Instant::now();
         if !self.turns.borrow_mut().must_make_way(now) {
             self.begin_lull(now);
-        } else if safe_points::is_here() && !interrupts::pending_beside_job(ruby) {
+        } else if safe_points::is_here() && !interrupts::pending_beside_job() {
             self.make_way(ruby, current);
         } else {
             self.try_again_soon();
@@ -226,8 +227,8 @@ impl Scheduler {
     /// Whether an exception for this thread has been waiting since the last tick. Of several that come before Ruby looks it
     /// raises one, and forgets the others until the thread waits; who computes might never do that, and nobody is preempted
     /// before it has been raised.
-    fn is_left_over(&self, ruby: &Ruby) -> bool {
-        let pending = interrupts::is_exception_pending(ruby);
+    fn is_left_over(&self) -> bool {
+        let pending = pending::is_any();
         self.was_pending.replace(pending) && pending
     }
 
@@ -286,12 +287,15 @@ impl Scheduler {
         }
     }
 
-    /// Has an error raised where the fiber was preempted.
+    /// Has an error raised where the fiber was preempted. A `Thread#kill` ends it there, too.
     ///
     /// Ruby's `Fiber#kill` is no exception, and cannot be sent on: a fiber of ours, or a yielding one, gets
     /// `Heddle::Stop` instead, which its outermost frame takes for the kill. Another one ends when it is switched to by
     /// somebody else than the scheduler. Either is not preempted any more, as Ruby would kill it again and again.
     fn raise_here(&self, ruby: &Ruby, current: Held, raised: &Error) -> Result<(), Error> {
+        if pending::is_kill(raised) && pending::kill_again() {
+            return Ok(());
+        }
         if let Some(exception) = error::exception_of(ruby, raised) {
             return aside::raise_after_job(ruby, exception);
         }

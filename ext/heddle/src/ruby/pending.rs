@@ -1,0 +1,135 @@
+//! What other threads want raised at this one (`Thread#raise`, `Thread#kill`), as long as Ruby has not done so.
+//!
+//! `Thread.pending_interrupt?` tells that, too. But when a call ends Ruby looks at interrupts. If the thread's time slice
+//! is over another thread runs, whose `Thread#kill` Ruby then raises in here; and in a postponed job, where this is asked,
+//! it swallows that, takes the thread for killed, and nothing can end it any more. So it is Ruby's own list that is looked
+//! at. It is found among what the garbage collector would mark for the thread: the one with the exception just sent.
+
+use std::os::raw::{c_long, c_void};
+use std::sync::OnceLock;
+
+use magnus::error::{ErrorType, Tag};
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::{Error, RArray, Ruby, Value, prelude::*};
+use rb_sys::VALUE;
+
+use super::value::{Held, interned, is_hidden, same};
+use super::{error, interrupts, thread};
+
+unsafe extern "C" {
+    /// Exported by every Ruby, for its `objspace`, but not in its headers: calls the function with each object that the
+    /// garbage collector would mark for this one. In there nothing may be allocated.
+    fn rb_objspace_reachable_objects_from(
+        object: VALUE,
+        function: unsafe extern "C" fn(VALUE, *mut c_void),
+        data: *mut c_void,
+    );
+}
+
+/// What Ruby itself puts on the list when `Thread#kill` has ended a fiber, so that it goes on to end the thread.
+fn killed() -> VALUE {
+    // SAFETY: makes an Integer that is no object.
+    unsafe { rb_sys::rb_int2inum(Tag::Fatal as isize) }
+}
+
+/// Finds the current thread's list unless it is known. To be called before it is looked at, and in no postponed job.
+///
+/// # Errors
+/// What was raised at this thread meanwhile; no memory.
+pub fn find(ruby: &Ruby) -> Result<(), Error> {
+    if list().is_some() {
+        return Ok(());
+    }
+    let class = error::stop_class(ruby)?;
+    let sent = class.new_instance(())?;
+    let masks = ruby.hash_new();
+    masks.aset(class, ruby.to_symbol("never"))?;
+    let held = Held::new(sent.as_value());
+    let send_to_self = ruby.proc_from_fn(move |_, _, _| {
+        let thread = thread::current();
+        let raised = thread::raise_into(thread, held.get());
+        if let Some((list, place)) = search(thread, held.get()) {
+            list.delete_at::<Value>(place)?;
+            // A thread that is frozen takes no note.
+            let _ = remember(thread, list);
+        }
+        raised
+    });
+    let masked = ruby.class_thread().funcall_with_block::<_, _, Value>("handle_interrupt", (masks,), send_to_self);
+    match masked {
+        // The list was not found, and Ruby has taken it from there.
+        Err(error) if error.value().is_some_and(|raised| same(raised, sent.as_value())) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// Whether something waits to be raised at the current thread. Nothing, as far as is known, before [`find`].
+pub fn is_any() -> bool {
+    list().is_some_and(|list| !list.is_empty())
+}
+
+/// Whether `error`, just caught, is the jump by which Ruby ends a thread (`Thread#kill`), and no fiber (`Fiber#kill`).
+pub fn is_kill(error: &Error) -> bool {
+    // SAFETY: called with the GVL; only reads `$!`, which for a jump is a number.
+    matches!(error.error_type(), ErrorType::Jump(Tag::Fatal)) && unsafe { rb_sys::rb_errinfo() } == killed()
+}
+
+/// Has Ruby kill the current thread once more, as soon as it looks at interrupts where that may be: what it swallows in
+/// a postponed job is not lost then. False if the list is not known.
+pub fn kill_again() -> bool {
+    // SAFETY: called with the GVL; the number is no object that would have to be marked.
+    let killed = unsafe { Value::from_raw(killed()) };
+    let noted = list().is_some_and(|list| list.push(killed).is_ok());
+    if noted {
+        interrupts::look_again();
+    }
+    noted
+}
+
+/// The current thread's list, if it has been found.
+fn list() -> Option<RArray> {
+    // SAFETY: called with the GVL on a valid object; neither allocates nor raises; the result is a valid object or nil.
+    RArray::from_value(unsafe { Value::from_raw(rb_sys::rb_attr_get(thread::current().raw(), list_name())) })
+}
+
+/// Left with the thread, so that it is known as long as the thread lives.
+fn remember(thread: Held, list: RArray) -> Result<(), Error> {
+    // SAFETY: called with the GVL on valid objects; an exception (the thread is frozen) stops at `protect`.
+    protect(|| unsafe { rb_sys::rb_ivar_set(thread.raw(), list_name(), list.as_raw()) }).map(|_| ())
+}
+
+fn list_name() -> rb_sys::ID {
+    static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
+    // Without an @, so that no Ruby code can name it.
+    interned(&NAME, "heddle_pending")
+}
+
+/// Which list of the thread's holds `sent`, and where.
+fn search(thread: Held, sent: Value) -> Option<(RArray, isize)> {
+    struct Search {
+        sent: VALUE,
+        found: Option<(VALUE, c_long)>,
+    }
+
+    unsafe extern "C" fn look(object: VALUE, search: *mut c_void) {
+        // SAFETY: what is passed below, which lives until the call is over; nobody else uses it meanwhile. The object is a
+        // valid one, and its elements are read where there are any.
+        unsafe {
+            let search = &mut *search.cast::<Search>();
+            if !is_hidden(Value::from_raw(object)) || !rb_sys::RB_TYPE_P(object, rb_sys::ruby_value_type::RUBY_T_ARRAY)
+            {
+                return;
+            }
+            let place =
+                (0..rb_sys::RARRAY_LEN(object)).find(|&place| rb_sys::rb_ary_entry(object, place) == search.sent);
+            search.found = search.found.or(place.map(|place| (object, place)));
+        }
+    }
+
+    let mut search = Search { sent: sent.as_raw(), found: None };
+    // SAFETY: called with the GVL, on a valid object, and not by the collector; `look` neither allocates nor raises.
+    unsafe { rb_objspace_reachable_objects_from(thread.raw(), look, (&raw mut search).cast()) };
+    let (list, place) = search.found?;
+    // SAFETY: a valid object, which the thread holds.
+    RArray::from_value(unsafe { Value::from_raw(list) }).map(|list| (list, place as isize))
+}
