@@ -88,23 +88,55 @@ RSpec.describe "Many at once" do
     expect([woken, early]).to eq [wanted, 0]
   end
 
-  # With a heap that is large enough nothing is collected, and fibers that have ended keep their stacks.
-  %w[Fiber YieldingFiber].each do |type|
-    it "lets more of a #{type} begin than there are memory maps for, one after the other", timeout: 60 do
+  describe "where there are few memory maps left" do
+    let(:map_limit) do
       limit = "/proc/sys/vm/max_map_count"
       skip "needs a limit of memory maps" unless File.readable?(limit) && Integer(File.read(limit)) < 200_000
+      Integer(File.read(limit))
+    end
 
-      count = (Integer(File.read(limit)) / maps_per_fiber) + 1000
-      names = %w[HEAP_INIT_SLOTS HEAP_0_INIT_SLOTS HEAP_1_INIT_SLOTS HEAP_2_INIT_SLOTS]
-      env = names.to_h { |name| ["RUBY_GC_#{name}", "2000000"] }
-      %w[MALLOC_LIMIT MALLOC_LIMIT_MAX OLDMALLOC_LIMIT].each { |name| env["RUBY_GC_#{name}"] = "2000000000" }
-      output, errors, = run_ruby(<<~RUBY, env:, timeout: 50)
+    # With a heap that is large enough nothing is collected, and fibers that have ended keep their stacks.
+    %w[Fiber.schedule YieldingFiber.schedule Heddle.spin].each do |start|
+      it "lets more fibers of #{start} begin than there are maps for, one after the other", timeout: 60 do
+        count = (map_limit / maps_per_fiber) + 1000
+        names = %w[HEAP_INIT_SLOTS HEAP_0_INIT_SLOTS HEAP_1_INIT_SLOTS HEAP_2_INIT_SLOTS]
+        env = names.to_h { |name| ["RUBY_GC_#{name}", "2000000"] }
+        %w[MALLOC_LIMIT MALLOC_LIMIT_MAX OLDMALLOC_LIMIT].each { |name| env["RUBY_GC_#{name}"] = "2000000000" }
+        output, errors, = run_ruby(<<~RUBY, env:, timeout: 50)
+          require "heddle"
+          begun = 0
+          Heddle.run do
+            #{count}.times { #{start} { begun += 1 } }
+            sleep(0) until begun == #{count}
+          end
+          p begun
+        RUBY
+        expect([output, errors]).to eq ["#{count}\n", ""]
+      end
+    end
+
+    it "raises FiberError where a fiber is awaited that can't begin, and nowhere else" do
+      output, errors, = run_ruby(<<~RUBY)
         require "heddle"
-        begun = 0
-        Heddle.run { #{count}.times { #{type}.schedule { begun += 1 } } }
-        p begun
+        executable = File.open("/proc/self/exe")
+        Heddle.run do
+          gate = Queue.new
+          waiting = Array.new(10) { Heddle.spin { gate.pop } }
+          sleep(0)
+          left = #{map_limit} - File.foreach("/proc/self/maps").count
+          maps = Array.new(left - 200) { IO::Buffer.map(executable, 4096, 0, IO::Buffer::READONLY) }
+          too_many = Array.new(300) { Heddle.spin { gate.pop } }
+          begin
+            Heddle.await(*too_many)
+          rescue FiberError => e
+            puts e.message
+          end
+          maps.each(&:free)
+          gate.close
+          p Heddle.await(*waiting).tally, *Heddle.await(Heddle.spin { :begun })
+        end
       RUBY
-      expect([output, errors]).to eq ["#{count}\n", ""]
+      expect([output, errors]).to match [/\Acan't .*\n\{nil ?=> ?10\}\n:begun\n\z/, ""]
     end
   end
 

@@ -45,7 +45,7 @@ module Heddle
     # Starts a fiber for the block. It runs when its turn comes.
     def start(*arguments, &block)
       @parent&.add(self)
-      belong_to(@scheduler.__send__(:spawn, -> { carry { block.call(*arguments) } }))
+      belong_to(@scheduler.__send__(:spawn, -> { carry { block.call(*arguments) } }, self))
       @fiber
     ensure
       @parent&.remove(self) unless @fiber
@@ -79,7 +79,7 @@ module Heddle
       raise @error if @error
     end
 
-    # It has failed.
+    # It has failed. Or it couldn't begin.
     def failed(error)
       finish(nil, error)
     end

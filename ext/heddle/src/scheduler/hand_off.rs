@@ -48,6 +48,13 @@ impl Scheduler {
             if switched.is_ok() && self.turns.borrow().has_turn(key) {
                 break;
             }
+            if let Err(error) = &switched
+                && let Some(newborn) = self.newborn_without_stack(ruby, error)
+            {
+                self.leave_park(key);
+                let retried = self.retry_birth(ruby, newborn, error);
+                return self.end_park_early(key, retried);
+            }
             self.come_back_early(ruby, key, switched)?;
         }
         self.tick_for(key);
@@ -80,6 +87,37 @@ impl Scheduler {
                 self.recover_giver(key);
                 Ok(())
             }
+        }
+    }
+
+    /// Who has been given the turn and could not begin, if that was for want of a stack.
+    fn newborn_without_stack(&self, ruby: &Ruby, error: &Error) -> Option<FiberKey> {
+        let newborn = {
+            let turns = self.turns.borrow();
+            let (_, key) = turns.running()?;
+            turns.fibers.get(key).filter(|record| record.wait == Wait::Birth).map(|_| key)
+        };
+        newborn.filter(|_| error::is_lack_of_stacks(ruby, error))
+    }
+
+    /// The fiber begins later, or ends without having begun if there won't be a stack for it.
+    #[cold]
+    fn retry_birth(&self, ruby: &Ruby, newborn: FiberKey, error: &Error) -> Result<(), Error> {
+        self.turns.borrow_mut().enqueue(newborn);
+        if self.ended_stacks.collect(ruby) {
+            return Ok(());
+        }
+        let watcher = {
+            let mut turns = self.turns.borrow_mut();
+            let watcher = turns.fibers.get(newborn).and_then(|record| record.structure.watcher);
+            turns.fibers.remove(newborn);
+            watcher
+        };
+        match (watcher, error::exception_of(ruby, error)) {
+            (Some(watcher), Some(exception)) => {
+                watcher.get().funcall::<_, _, Value>("failed", (exception,)).map(|_| ())
+            }
+            _ => Err(error.clone()),
         }
     }
 

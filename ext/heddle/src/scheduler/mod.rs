@@ -12,6 +12,7 @@
 //! * [`hooks`]: what Ruby calls, one file per group.
 
 mod callers;
+mod ended_stacks;
 mod fibers;
 mod hand_off;
 mod hooks;
@@ -37,6 +38,7 @@ use magnus::gc::Marker;
 use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData};
 
 use self::callers::Callers;
+use self::ended_stacks::EndedStacks;
 use self::fibers::FiberKey;
 use self::options::{Options, Preempt};
 use self::preempting::Lull;
@@ -69,6 +71,7 @@ pub struct Scheduler {
     /// The ticker's, where it costs nothing to look at.
     pulse: Cell<Option<&'static Pulse>>,
     lull: Cell<Lull>,
+    ended_stacks: EndedStacks,
     /// How often a fiber was preempted.
     preemptions: Cell<u64>,
     /// The last tick came in a critical section.

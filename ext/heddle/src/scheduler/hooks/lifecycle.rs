@@ -86,10 +86,8 @@ fn start(
     if let Err(error) = &result
         && !has_begun()
         && error::is_lack_of_stacks(ruby, error)
+        && scheduler.ended_stacks.collect(ruby)
     {
-        // Fibers that have ended keep their stacks until they are collected, and their number is limited. Ruby does
-        // likewise when it has no descriptor left.
-        ruby.gc_start();
         result = begin();
     }
     if !has_begun() {
@@ -169,6 +167,7 @@ pub fn run_to_end(
     };
     let result = spinning::tell_watcher(ruby, scheduler, key, result);
     let result = result.or_else(|error| unhandled::settle(ruby, block, error));
+    scheduler.ended_stacks.add(ruby);
     let mut turns = scheduler.turns.borrow_mut();
     turns.fibers.remove(key);
     // Ruby decides who goes on; see `State`.

@@ -17,7 +17,7 @@ use crate::scheduler::{Scheduler, registry, unhandled};
 
 /// Defines the methods.
 pub fn define(class: RClass) -> Result<(), Error> {
-    class.define_private_method("spawn", method!(spawn, 1))?;
+    class.define_private_method("spawn", method!(spawn, 2))?;
     class.define_private_method("suspend", method!(suspend, 0))?;
     class.define_private_method("post", method!(post, 2))?;
     class.define_private_method("watch", method!(watch, 2))?;
@@ -28,8 +28,8 @@ pub fn define(class: RClass) -> Result<(), Error> {
     Ok(())
 }
 
-/// A new fiber for the block. It begins when its turn comes.
-fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc) -> Result<Value, Error> {
+/// A new fiber for the block. It begins when its turn comes; `watcher` is told if it can't.
+fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc, watcher: Value) -> Result<Value, Error> {
     let _visit = scheduler.enter(ruby)?;
     let start = ruby.ary_new_capa(3);
     start.push(scheduler)?;
@@ -38,7 +38,13 @@ fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc) -> Result<Value, E
     let child = fiber::spawn::<Spun>(start.as_value(), storage)?;
     let preemptible = scheduler.options.borrow().preempt == Preempt::All;
     let key = scheduler.take_in_newborn(ruby, child, block, preemptible)?;
-    scheduler.turns.borrow_mut().enqueue(key);
+    {
+        let mut turns = scheduler.turns.borrow_mut();
+        if let Some(record) = turns.fibers.get_mut(key) {
+            record.structure.watcher = Some(Held::new(watcher));
+        }
+        turns.enqueue(key);
+    }
     start.push(key.to_number())?;
     Ok(child.get())
 }
@@ -53,7 +59,12 @@ impl fiber::FiberBody for Spun {
             let [scheduler, block, number] = parts;
             Ok((Obj::<Scheduler>::try_convert(scheduler)?, Proc::try_convert(block)?, u64::try_convert(number)?))
         })?;
-        run_to_end(ruby, &scheduler, FiberKey::from_number(number), block, None)
+        let key = FiberKey::from_number(number);
+        // It has begun. The block knows by itself whom to tell of its end.
+        if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
+            record.structure.watcher = None;
+        }
+        run_to_end(ruby, &scheduler, key, block, None)
     }
 }
 
