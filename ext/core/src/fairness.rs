@@ -21,6 +21,8 @@ const SWITCHES_PER_SUBMISSION: u32 = 16;
 /// Counts what would be unfair without a bound.
 pub struct Fairness {
     operations_left: u32,
+    /// The turn is there to end an operation that was begun in the last one.
+    is_short: bool,
     switches_since_poll: u32,
     last_poll: Instant,
     /// An operation waits to be handed to the kernel.
@@ -30,7 +32,7 @@ pub struct Fairness {
 impl Default for Fairness {
     fn default() -> Self {
         let (operations_left, last_poll) = (OPERATIONS_PER_TURN, Instant::now());
-        Fairness { operations_left, switches_since_poll: 0, last_poll, submitted: false }
+        Fairness { operations_left, is_short: false, switches_since_poll: 0, last_poll, submitted: false }
     }
 }
 
@@ -42,10 +44,22 @@ impl Fairness {
         allowed
     }
 
+    /// The fiber that has the turn got it before its time. It may go on with what it has begun, and nothing else.
+    pub fn cut_short(&mut self) {
+        self.operations_left = 0;
+        self.is_short = true;
+    }
+
+    /// Whether that is so.
+    pub fn is_cut_short(&self) -> bool {
+        self.is_short
+    }
+
     /// A fiber gets its turn. True says that timers and I/O must be looked at first, although the run queue, which
     /// has `queued` entries, is not empty.
     pub fn start_turn(&mut self, queued: usize) -> bool {
         self.operations_left = OPERATIONS_PER_TURN;
+        self.is_short = false;
         self.switches_since_poll += 1;
         if !self.switches_since_poll.is_multiple_of(SWITCHES_PER_CLOCK_CHECK) {
             return false;
@@ -85,6 +99,16 @@ mod tests {
         while fairness.may_operate() {}
         fairness.start_turn(1);
         assert!(fairness.may_operate());
+    }
+
+    #[test]
+    fn a_turn_that_is_cut_short_allows_no_further_operation() {
+        let mut fairness = Fairness::default();
+        fairness.start_turn(1);
+        fairness.cut_short();
+        assert!(!fairness.may_operate());
+        fairness.start_turn(1);
+        assert!(fairness.may_operate() && !fairness.is_cut_short());
     }
 
     #[test]

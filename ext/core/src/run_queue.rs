@@ -107,6 +107,11 @@ impl<T> RunQueue<T> {
         self.woken.push_back(entry);
     }
 
+    /// Before all that were woken.
+    pub fn push_next(&mut self, entry: T) {
+        self.woken.push_front(entry);
+    }
+
     /// Who had the turn was preempted. It keeps its place, unless its quantum is used up.
     pub fn push_preempted(&mut self, entry: T, now: Instant) {
         let used = self.slice.take().map_or(Duration::ZERO, |slice| slice.used_at(now));

@@ -137,7 +137,7 @@ pub struct Record {
     pub stopped: bool,
     /// Exceptions to raise, in order.
     pub deliveries: Vec<Delivery>,
-    /// It has written; see [`super::sharing`].
+    /// It has written, or waited for an IO, and has not waited for anything else since; see [`super::sharing`].
     pub owes_turn: bool,
     /// For structured concurrency.
     pub structure: Structure,
@@ -185,6 +185,7 @@ impl Record {
     #[inline]
     pub fn begin_wait(&mut self, wait: Wait) -> Wait {
         self.waits = self.waits.wrapping_add(1);
+        self.owes_turn = wait.is_for_io() || (self.owes_turn && wait == Wait::Turn);
         std::mem::replace(&mut self.wait, wait)
     }
 

@@ -13,7 +13,8 @@ use heddle_core::timers::{TimerKey, Timers};
 use slab::Slab;
 
 use self::operations::Pending;
-use super::fibers::{Delivery, FiberKey, Fibers, Redeemed, Scope, State};
+use super::fibers::{Delivery, FiberKey, Fibers, Record, Redeemed, Scope, State};
+use super::sharing::Halfway;
 use super::wait::Wait;
 use super::whereabouts;
 use crate::ruby::value::Held;
@@ -42,6 +43,7 @@ pub struct Turns {
     operations: Slab<Pending>,
     /// The fiber that has the turn, as far as we know: Ruby switches fibers on its own, too.
     running: Option<(Held, FiberKey)>,
+    pub halfway: Halfway,
     next_deadline: u64,
     /// Fibers have been forgotten, and some that are not gone might find out.
     forgotten: bool,
@@ -66,6 +68,7 @@ impl Default for Turns {
             queue: RunQueue::new(Policy::default()),
             operations: Slab::new(),
             running: None,
+            halfway: Halfway::default(),
             next_deadline: 0,
             forgotten: false,
             due: Vec::new(),
@@ -125,6 +128,17 @@ impl Turns {
     pub fn enqueue(&mut self, key: FiberKey) {
         let ticket = self.fibers.set_state(key, State::Runnable);
         self.queue.push_woken((key, ticket));
+    }
+
+    /// A fiber of the run queue, unless it was preempted, goes before all others. False if it is not there.
+    pub fn bring_forward(&mut self, key: FiberKey) -> bool {
+        let queued = |record: &Record| record.state() == State::Runnable && record.wait != Wait::Preempted;
+        let found = self.fibers.get(key).is_some_and(queued);
+        if found {
+            let ticket = self.fibers.set_state(key, State::Runnable);
+            self.queue.push_next((key, ticket));
+        }
+        found
     }
 
     /// The fiber that has the turn goes to the end of the run queue. Returns what it waited for until then.

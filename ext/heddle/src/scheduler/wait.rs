@@ -48,6 +48,11 @@ impl Wait {
         matches!(self, Wait::Sleep | Wait::Block(_))
     }
 
+    /// Whether an operation on an IO waits.
+    pub fn is_for_io(self) -> bool {
+        matches!(self, Wait::Ready(..) | Wait::Transfer(..))
+    }
+
     /// Whether it is a wait on the descriptor that ends when the sides of `interest` are closed.
     pub fn is_on(self, fd: RawFd, interest: Interest) -> bool {
         match self {

@@ -28,6 +28,7 @@ pub fn block(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value
         None => None,
     };
     let wait = Wait::Block(Held::new(blocker));
+    scheduler.let_holder_go_first(ruby, blocker)?;
     loop {
         let woken = wait_for_unblock(ruby, &scheduler, visit.key, wait, seen, deadline)?;
         // Ruby 3.3 and 3.4 take any end of this wait for the thread's, so a wake-up that meant something else must not
@@ -45,7 +46,7 @@ pub fn unblock(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, blocker: Value, 
     match woken {
         Some(true) => {
             scheduler.wake_owner();
-            scheduler.be_fair_after_lock(ruby, blocker)?;
+            scheduler.be_fair_after_lock(ruby, blocker, Held::new(fiber))?;
         }
         Some(false) => {}
         // One that has ended, or is not ours, needs no waking.

@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+require "socket"
+require "tempfile"
+
+# A file is always ready, so whoever writes to one never has to wait but for the lock.
+RSpec.describe "Fibers that write all the time, under a lock" do
+  let(:line) { "#{"x" * 99}\n" }
+
+  around do |example|
+    Tempfile.create("heddle-lock") do |file|
+      file.sync = true
+      @file = file
+      example.run
+    end
+  end
+
+  # How often each could do it until the first has done it `most` times.
+  def counts(fibers, most, &writes)
+    Heddle.run { compete(fibers, most, &writes) }
+  end
+
+  def compete(fibers, most)
+    counts = Array.new(fibers, 0)
+    gate = Queue.new
+    fibers.times do |number|
+      Fiber.schedule do
+        gate.pop
+        yield(number) && counts[number] += 1 until counts.max >= most
+      end
+    end
+    gate.close
+    sleep(0) until counts.max >= most
+    counts
+  end
+
+  def everybody_has_a_fair_share
+    satisfy("be shares of which the least is half of the greatest at least") { |shares| shares.min * 2 >= shares.max }
+  end
+
+  [2, 3, 4, 5, 30].each do |fibers|
+    it "get equal shares of a Mutex: #{fibers} fibers" do
+      lock = Mutex.new
+      expect(counts(fibers, 400) { lock.synchronize { @file.write(line) } }).to everybody_has_a_fair_share
+    end
+
+    it "get equal shares of the lock that Ruby has for an IO: #{fibers} fibers" do
+      expect(counts(fibers, 400) { @file.write(line) }).to everybody_has_a_fair_share
+    end
+  end
+
+  it "all have their turns if there are two locks" do
+    locks = [Mutex.new, Mutex.new]
+    shares = Tempfile.create("heddle-lock") do |other|
+      other.sync = true
+      counts(6, 1000) { |number| locks[number % 2].synchronize { [@file, other][number % 2].write(line) } }
+    end
+    expect(shares.min * 50).to be > shares.max
+  end
+
+  it "get equal shares if each takes another's lock within its own" do
+    outer = Mutex.new
+    inner = Mutex.new
+    shares = counts(5, 400) { outer.synchronize { inner.synchronize { @file.write(line) } } }
+    expect(shares).to everybody_has_a_fair_share
+  end
+
+  it "get equal shares of a socket" do
+    lock = Mutex.new
+    shares = UNIXSocket.pair do |reader, writer|
+      Heddle.run do
+        drain = Fiber.schedule { loop { reader.readpartial(65_536) } }
+        compete(4, 200) { lock.synchronize { writer.write(line) } }.tap { drain.raise(StopIteration) }
+      end
+    end
+    expect(shares).to everybody_has_a_fair_share
+  end
+
+  it "pass it on seldom" do
+    blocks = 0
+    scheduler = Class.new(Heddle::Scheduler) do
+      define_method(:block) { |*arguments| (blocks += 1) && super(*arguments) }
+    end
+    lock = Mutex.new
+    thread = Thread.new do
+      Fiber.set_scheduler(scheduler.new(backend: Fiber.scheduler&.backend || :auto))
+      Fiber.schedule { compete(20, 400) { lock.synchronize { @file.write(line) } } }
+      Fiber.scheduler.run
+    end
+    thread.join
+    expect(blocks).to be < 20 * 400 / 10
+  end
+
+  it "let others have their turns" do
+    lock = Mutex.new
+    turns = 0
+    Heddle.run do
+      over = false
+      Fiber.schedule { (turns += 1) && sleep(0) until over }
+      compete(3, 1000) { lock.synchronize { @file.write(line) } }
+      over = true
+    end
+    expect(turns).to be > 20
+  end
+
+  it "don't get ahead of those that wait for another lock" do
+    lock = Mutex.new
+    taken = []
+    Heddle.run do
+      held = Mutex.new
+      held.lock
+      3.times { |number| Fiber.schedule { held.synchronize { taken << number } } }
+      compete(3, 200) { lock.synchronize { @file.write(line) } }
+      held.unlock
+      sleep(0) until taken.size == 3
+    end
+    expect(taken).to eq [0, 1, 2]
+  end
+end
