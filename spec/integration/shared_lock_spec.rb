@@ -1,19 +1,17 @@
 # frozen_string_literal: true
 
 require "socket"
-require "tempfile"
 
-# A file is always ready, so whoever writes to one never has to wait but for the lock.
+# A file is always ready, so whoever writes to one never has to wait but for the lock. The null device is never slow.
 RSpec.describe "Fibers that write all the time, under a lock" do
   let(:line) { "#{"x" * 99}\n" }
 
-  around do |example|
-    Tempfile.create("heddle-lock") do |file|
-      file.sync = true
-      @file = file
-      example.run
-    end
-  end
+  let(:file) { null }
+
+  after { file.close }
+
+  # Closed by who has opened it.
+  def null = File.new(File::NULL, "w").tap { |device| device.sync = true }
 
   # How often each could do it until the first has done it `most` times.
   def counts(fibers, most, &writes)
@@ -41,27 +39,27 @@ RSpec.describe "Fibers that write all the time, under a lock" do
   [2, 3, 4, 5, 30].each do |fibers|
     it "get equal shares of a Mutex: #{fibers} fibers" do
       lock = Mutex.new
-      expect(counts(fibers, 400) { lock.synchronize { @file.write(line) } }).to everybody_has_a_fair_share
+      expect(counts(fibers, 400) { lock.synchronize { file.write(line) } }).to everybody_has_a_fair_share
     end
 
     it "get equal shares of the lock that Ruby has for an IO: #{fibers} fibers" do
-      expect(counts(fibers, 400) { @file.write(line) }).to everybody_has_a_fair_share
+      expect(counts(fibers, 400) { file.write(line) }).to everybody_has_a_fair_share
     end
   end
 
   it "all have their turns if there are two locks" do
     locks = [Mutex.new, Mutex.new]
-    shares = Tempfile.create("heddle-lock") do |other|
-      other.sync = true
-      counts(6, 1000) { |number| locks[number % 2].synchronize { [@file, other][number % 2].write(line) } }
-    end
+    files = [null, null]
+    shares = counts(6, 1000) { |number| locks[number % 2].synchronize { files[number % 2].write(line) } }
     expect(shares.min * 50).to be > shares.max
+  ensure
+    files.each(&:close)
   end
 
   it "get equal shares if each takes another's lock within its own" do
     outer = Mutex.new
     inner = Mutex.new
-    shares = counts(5, 400) { outer.synchronize { inner.synchronize { @file.write(line) } } }
+    shares = counts(5, 400) { outer.synchronize { inner.synchronize { file.write(line) } } }
     expect(shares).to everybody_has_a_fair_share
   end
 
@@ -84,7 +82,7 @@ RSpec.describe "Fibers that write all the time, under a lock" do
     lock = Mutex.new
     thread = Thread.new do
       Fiber.set_scheduler(scheduler.new(backend: Fiber.scheduler&.backend || :auto))
-      Fiber.schedule { compete(20, 400) { lock.synchronize { @file.write(line) } } }
+      Fiber.schedule { compete(20, 400) { lock.synchronize { file.write(line) } } }
       Fiber.scheduler.run
     end
     thread.join
@@ -97,7 +95,7 @@ RSpec.describe "Fibers that write all the time, under a lock" do
     Heddle.run do
       over = false
       Fiber.schedule { (turns += 1) && sleep(0) until over }
-      compete(3, 1000) { lock.synchronize { @file.write(line) } }
+      compete(3, 1000) { lock.synchronize { file.write(line) } }
       over = true
     end
     expect(turns).to be > 20
@@ -110,7 +108,7 @@ RSpec.describe "Fibers that write all the time, under a lock" do
       held = Mutex.new
       held.lock
       3.times { |number| Fiber.schedule { held.synchronize { taken << number } } }
-      compete(3, 200) { lock.synchronize { @file.write(line) } }
+      compete(3, 200) { lock.synchronize { file.write(line) } }
       held.unlock
       sleep(0) until taken.size == 3
     end
