@@ -13,7 +13,7 @@ use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
 
-use super::value::{Held, interned, is_hidden, same};
+use super::value::{Held, interned, is_hidden};
 use super::{error, interrupts, thread};
 
 unsafe extern "C" {
@@ -32,6 +32,9 @@ fn killed() -> VALUE {
     unsafe { rb_sys::rb_int2inum(Tag::Fatal as isize) }
 }
 
+/// The message of the exception by which the list is found.
+const SENT: &str = "sent by a thread to itself, to find what waits for it";
+
 /// Finds the current thread's list unless it is known. To be called before it is looked at, and in no postponed job.
 ///
 /// # Errors
@@ -41,24 +44,22 @@ pub fn find(ruby: &Ruby) -> Result<(), Error> {
         return Ok(());
     }
     let class = error::stop_class(ruby)?;
-    let sent = class.new_instance(())?;
     let masks = ruby.hash_new();
     masks.aset(class, ruby.to_symbol("never"))?;
-    let held = Held::new(sent.as_value());
-    let send_to_self = ruby.proc_from_fn(move |_, _, _| {
+    let masked = ruby.class_thread().block_call::<_, _, _, Value>("handle_interrupt", (masks,), |ruby, _, _| {
         let thread = thread::current();
-        let raised = thread::raise_into(thread, held.get());
-        if let Some((list, place)) = search(thread, held.get()) {
+        let sent = error::stop_class(ruby)?.new_instance((SENT,))?.as_value();
+        let raised = thread::raise_into(thread, sent);
+        if let Some((list, place)) = search(thread, sent) {
             list.delete_at::<Value>(place)?;
             // A thread that is frozen takes no note.
             let _ = remember(thread, list);
         }
         raised
     });
-    let masked = ruby.class_thread().funcall_with_block::<_, _, Value>("handle_interrupt", (masks,), send_to_self);
     match masked {
         // The list was not found, and Ruby has taken it from there.
-        Err(error) if error.value().is_some_and(|raised| same(raised, sent.as_value())) => Ok(()),
+        Err(error) if error.is_kind_of(class) && error.to_string().contains(SENT) => Ok(()),
         other => other.map(|_| ()),
     }
 }
