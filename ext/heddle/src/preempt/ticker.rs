@@ -85,9 +85,10 @@ impl Ticker {
         }
     }
 
-    /// The next tick comes only after this time. Does nothing, and returns false, if that is no longer than a period.
-    pub fn put_off(&self, time: Duration) -> bool {
-        let later = time > self.period;
+    /// The next tick comes only after this time. Does nothing, and returns false, if it would come later than that
+    /// anyway: the last one came `since` ago.
+    pub fn put_off(&self, time: Duration, since: Duration) -> bool {
+        let later = time + since > self.period;
         if later {
             self.set_next(time);
         }

@@ -31,6 +31,7 @@ mod whereabouts;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Instant;
 
 use heddle_core::patience::Patience;
 use heddle_core::workers::WorkerPool;
@@ -71,6 +72,7 @@ pub struct Scheduler {
     /// The ticker's, where it costs nothing to look at.
     pulse: Cell<Option<&'static Pulse>>,
     lull: Cell<Lull>,
+    last_tick: Cell<Option<Instant>>,
     ended_stacks: EndedStacks,
     /// How often a fiber was preempted.
     preemptions: Cell<u64>,

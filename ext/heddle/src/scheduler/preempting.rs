@@ -3,7 +3,7 @@
 //! The fiber parks right in there, as it would in a hook. What is raised into it meanwhile Ruby would swallow with the
 //! job, so another thread raises that at the place where the fiber was preempted (see `ruby/aside.rs`).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use libc::c_int;
 use magnus::{Error, Ruby, Value, prelude::*};
@@ -28,7 +28,8 @@ use crate::ruby::{aside, error, fiber, interrupts, pending, thread};
 ///                anything happens that might make somebody due
 /// ```
 ///
-/// The first step sets no timer, so a fiber that computes and calls hooks all the time costs no system calls.
+/// The first step sets no timer, so a fiber that computes and calls hooks all the time costs no system calls. It is left
+/// out when a fiber that was preempted goes on: see `expect_next_due`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Lull {
     /// The last tick came before what has happened since, or there was none.
@@ -75,11 +76,12 @@ impl Scheduler {
 
     /// A tick has found nobody who is due. If that is sure to stay so for a while, the next ones would find nobody either.
     fn begin_lull(&self, now: Instant) {
+        let since = self.last_tick.get().map_or(Duration::ZERO, |tick| now.saturating_duration_since(tick));
         let due = self.turns.borrow_mut().due_at(now).filter(|_| !self.was_pending.get());
         let Some(due) = due else { return self.end_lull() };
         let length = due.saturating_duration_since(now);
-        let began =
-            self.lull.get() != Lull::None && self.ticker.borrow().as_ref().is_some_and(|ticker| ticker.put_off(length));
+        let began = self.lull.get() != Lull::None
+            && self.ticker.borrow().as_ref().is_some_and(|ticker| ticker.put_off(length, since));
         self.lull.set(if began { Lull::Begun } else { Lull::Expected });
     }
 
@@ -209,6 +211,7 @@ impl Scheduler {
             return;
         }
         let now = Instant::now();
+        self.last_tick.set(Some(now));
         if !self.turns.borrow_mut().must_make_way(now) {
             self.begin_lull(now);
         } else if safe_points::is_here() && !interrupts::pending_beside_job() {
@@ -268,8 +271,19 @@ impl Scheduler {
         let raised = self.lose_turn(ruby, key).and_then(|()| self.raise_due(key));
         // A fiber that is not ours is in the books until here.
         drop(visit);
-        if let Err(raised) = raised {
-            self.raise_or_keep(ruby, current, &raised);
+        match raised {
+            Ok(()) => self.expect_next_due(),
+            Err(raised) => self.raise_or_keep(ruby, current, &raised),
+        }
+    }
+
+    /// The fiber goes on, and others have had their turns. Who sleeps for as long as a tick takes would be due just after
+    /// the next tick, and so late by another one: that one is put off until then.
+    fn expect_next_due(&self) {
+        let now = Instant::now();
+        if !self.turns.borrow_mut().must_make_way(now) {
+            self.lull.set(Lull::Expected);
+            self.begin_lull(now);
         }
     }
 
