@@ -74,6 +74,28 @@ RSpec.describe "Fibers that write all the time, under a lock" do
     expect(shares).to everybody_has_a_fair_share
   end
 
+  it "get equal shares if they are preempted while they hold it" do
+    lock = Mutex.new
+    shares = Array.new(3, 0)
+    Heddle.run(quantum: 0.001) do
+      preemptions = Fiber.scheduler.method(:preemptions)
+      hold = lambda do
+        file.write(line)
+        before = preemptions.call
+        Integer.sqrt(2) until preemptions.call > before || shares.max >= 20
+      end
+      3.times do |number|
+        YieldingFiber.schedule do
+          until shares.max >= 20
+            lock.synchronize(&hold)
+            shares[number] += 1
+          end
+        end
+      end
+    end
+    expect(shares).to everybody_has_a_fair_share
+  end
+
   it "pass it on seldom" do
     blocks = 0
     scheduler = Class.new(Heddle::Scheduler) do
@@ -81,7 +103,7 @@ RSpec.describe "Fibers that write all the time, under a lock" do
     end
     lock = Mutex.new
     thread = Thread.new do
-      Fiber.set_scheduler(scheduler.new(backend: Fiber.scheduler&.backend || :auto))
+      Fiber.set_scheduler(scheduler.new)
       Fiber.schedule { compete(20, 400) { lock.synchronize { file.write(line) } } }
       Fiber.scheduler.run
     end

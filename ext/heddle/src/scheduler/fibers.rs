@@ -185,7 +185,7 @@ impl Record {
     #[inline]
     pub fn begin_wait(&mut self, wait: Wait) -> Wait {
         self.waits = self.waits.wrapping_add(1);
-        self.owes_turn = wait.is_for_io() || (self.owes_turn && wait == Wait::Turn);
+        self.owes_turn = wait.is_for_io() || (self.owes_turn && wait.is_for_turn());
         std::mem::replace(&mut self.wait, wait)
     }
 

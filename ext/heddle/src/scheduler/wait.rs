@@ -48,6 +48,11 @@ impl Wait {
         matches!(self, Wait::Sleep | Wait::Block(_))
     }
 
+    /// Whether it waits for nothing but its turn.
+    pub fn is_for_turn(self) -> bool {
+        matches!(self, Wait::Turn | Wait::Preempted)
+    }
+
     /// Whether an operation on an IO waits.
     pub fn is_for_io(self) -> bool {
         matches!(self, Wait::Ready(..) | Wait::Transfer(..))
