@@ -21,11 +21,16 @@ RSpec.describe "Many at once" do
     hard
   end
 
-  def fibers_that_fit(wanted, maps_per_fiber, spare)
+  # How many memory maps a process may have, where there is such a limit.
+  def map_limit
     limit = "/proc/sys/vm/max_map_count"
-    return wanted unless File.readable?(limit)
+    Integer(File.read(limit)) if File.readable?(limit)
+  end
 
-    left = Integer(File.read(limit)) - File.foreach("/proc/self/maps").count
+  def fibers_that_fit(wanted, maps_per_fiber, spare)
+    return wanted unless map_limit
+
+    left = map_limit - File.foreach("/proc/self/maps").count
     [wanted, (left / maps_per_fiber) - (spare * 10)].min
   end
 
@@ -89,11 +94,7 @@ RSpec.describe "Many at once" do
   end
 
   describe "where there are few memory maps left" do
-    let(:map_limit) do
-      limit = "/proc/sys/vm/max_map_count"
-      skip "needs a limit of memory maps" unless File.readable?(limit) && Integer(File.read(limit)) < 200_000
-      Integer(File.read(limit))
-    end
+    before { skip "needs a limit of memory maps" unless map_limit&.< 200_000 }
 
     # With a heap that is large enough nothing is collected, and fibers that have ended keep their stacks.
     %w[Fiber.schedule YieldingFiber.schedule Heddle.spin].each do |start|

@@ -69,10 +69,18 @@ pub fn is_any() -> bool {
     list().is_some_and(|list| !list.is_empty())
 }
 
-/// Whether `error`, just caught, is the jump by which Ruby ends a thread (`Thread#kill`), and no fiber (`Fiber#kill`).
+/// Whether `error`, just caught, is the jump by which Ruby ends a thread (`Thread#kill`), and no fiber (`Fiber#kill`), and
+/// [`kill_again`] can repeat it.
 pub fn is_kill(error: &Error) -> bool {
     // SAFETY: called with the GVL; only reads `$!`, which for a jump is a number.
-    matches!(error.error_type(), ErrorType::Jump(Tag::Fatal)) && unsafe { rb_sys::rb_errinfo() } == killed()
+    let is_kill =
+        matches!(error.error_type(), ErrorType::Jump(Tag::Fatal)) && unsafe { rb_sys::rb_errinfo() } == killed();
+    is_kill && list().is_some()
+}
+
+/// Repeats what has been caught, if it [`is_kill`]. Returns whether it was.
+pub fn repeat_kill(error: &Error) -> bool {
+    is_kill(error) && kill_again()
 }
 
 /// Has Ruby kill the current thread once more, as soon as it looks at interrupts where that may be: what it swallows in

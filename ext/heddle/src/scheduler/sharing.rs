@@ -96,7 +96,7 @@ impl Scheduler {
             return Ok(());
         }
         let mut turns = self.turns.borrow_mut();
-        // The last one is brought forward last, and so is the first.
+        // Who gave up its turn last is brought forward last, and so goes first.
         while let Some(halfway) = turns.halfway.fibers.pop_front() {
             if turns.bring_forward(halfway) {
                 turns.halfway.hurried.push(halfway);
