@@ -2,7 +2,7 @@
 
 require "fileutils"
 
-# Runs RSpec once per backend.
+# Runs RSpec once per backend, side by side: two CPUs are done in little more than half of the time.
 module Specs
   # What RSpec printed, for the runs that failed: bin/test repeats it at its end, where it isn't scrolled away.
   LOGS = "tmp/specs"
@@ -48,28 +48,38 @@ module Specs
     BACKENDS - ["io_uring"]
   end
 
-  def pass?(backend)
-    puts "RSpec on Ruby #{RUBY_VERSION}, backend #{backend}"
-    $stdout.flush
-    log = File.join(LOGS, "#{RUBY_VERSION}-#{backend}.log")
-    passed = keeping_output(log) { |output| run(backend, output).success? }
-    FileUtils.rm(log) if passed
-    passed
+  # What the first one prints is seen as it comes, what the others print when it is done.
+  def failing(backends)
+    FileUtils.mkdir_p(LOGS)
+    first, *others = backends
+    runs = others.to_h { |backend| [backend, Thread.new { logging(backend) { |log| passes?(backend, log) } }] }
+    passed = { first => teeing(log(first)) { |output| passes?(first, output) } }
+    runs.each do |backend, run|
+      passed[backend] = run.value
+      puts File.read(log(backend))
+    end
+    passed.each { |backend, success| FileUtils.rm(log(backend)) if success }
+    backends.reject { |backend| passed[backend] }
   end
 
-  def run(backend, output)
+  def log(backend) = File.join(LOGS, "#{RUBY_VERSION}-#{backend}.log")
+
+  def logging(backend, &) = File.open(log(backend), "w", &)
+
+  def passes?(backend, output)
+    output.puts "RSpec on Ruby #{RUBY_VERSION}, backend #{backend}"
+    output.flush
     arguments = %w[SPEC_OPTS SPEC].flat_map { |name| ENV.fetch(name, "").split }
     arguments << "--tty" if $stdout.tty?
     pid = spawn({ "HEDDLE_BACKEND" => backend }, RbConfig.ruby, Gem.bin_path("rspec-core", "rspec"), *arguments,
                 %i[out err] => output)
     process = Process.detach(pid)
     stop(process) unless process.join(LIMIT)
-    process.value
+    process.value.success?
   end
 
   # A process of its own, as what a crash prints is to be kept, too.
-  def keeping_output(log)
-    FileUtils.mkdir_p(File.dirname(log))
+  def teeing(log)
     output, input = IO.pipe
     tee = Process.detach(spawn("tee", log, in: output))
     output.close
@@ -88,8 +98,8 @@ module Specs
   end
 end
 
-desc "Run the specs on HEDDLE_BACKEND, or else on each backend in turn (SPEC and SPEC_OPTS as usual)"
+desc "Run the specs on HEDDLE_BACKEND, or else on all of them side by side (SPEC and SPEC_OPTS as usual)"
 task :spec do
-  failed = Specs.backends.reject { |backend| Specs.pass?(backend) }
+  failed = Specs.failing(Specs.backends)
   abort "Specs failed on Ruby #{RUBY_VERSION} with #{failed.join(" and ")}" if failed.any?
 end
