@@ -17,6 +17,10 @@ forky_packages=(ruby3.3 ruby3.3-dev ruby-rspec rake ruby-rb-sys ruby-benchmark-i
   ruby-async ruby-io-event libclang-dev make)
 experimental_packages=(ruby3.4 ruby3.4-dev)
 
+# What some specs try Heddle with, and are skipped without. The database's server comes from the machine's own release.
+forky_test_packages=(ruby-pg ruby-redis ruby-stackprof redis-server)
+own_test_packages=(postgresql)
+
 # --force-overwrite: a file moved between Debian's OpenSSL packages.
 apt_options=(-y -qq --no-install-recommends -o Dpkg::Options::=--force-overwrite -o Dpkg::Use-Pty=0
   -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
@@ -45,9 +49,10 @@ debian_can_be_set_up() {
   debian_mirror >/dev/null || { apt_get_quietly update && debian_mirror >/dev/null; }
 }
 
+# debian_packages_missing PACKAGES...
 debian_packages_missing() {
   local package
-  for package in "${forky_packages[@]}" "${experimental_packages[@]}"; do
+  for package in "$@"; do
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || return 0
   done
   return 1
@@ -78,7 +83,7 @@ apt_get_quietly() {
 }
 
 set_up_debian() {
-  debian_packages_missing || return 0
+  debian_packages_missing "${forky_packages[@]}" "${experimental_packages[@]}" || return 0
   debian_can_be_set_up || { echo "apt has no sources of Debian $debian_release" >&2; return 1; }
   echo "Installing Ruby 3.3 and 3.4 from Debian's ${newer_suites[*]}; this takes a minute"
   write_apt_sources "$(debian_mirror)"
@@ -87,4 +92,23 @@ set_up_debian() {
   apt_get_quietly update
   apt_get_quietly install -t forky "${forky_packages[@]}"
   apt_get_quietly install -t experimental "${experimental_packages[@]}"
+}
+
+# For bin/test alone: who wants to see a demonstration wants no database server.
+set_up_debian_for_tests() {
+  debian_packages_missing "${forky_test_packages[@]}" "${own_test_packages[@]}" || return 0
+  echo "Installing what Heddle's specs try it with: ${forky_test_packages[*]} ${own_test_packages[*]}"
+  without_starting_services apt_get_quietly install -t forky "${forky_test_packages[@]}" &&
+    without_starting_services apt_get_quietly install "${own_test_packages[@]}"
+}
+
+# Debian's packages start what they bring, unless this policy forbids it. The specs start servers of their own.
+without_starting_services() {
+  local policy=/usr/sbin/policy-rc.d forbidden=101 result=0
+  [[ -e $policy ]] && { "$@"; return; }
+  printf '#!/bin/sh\nexit %s\n' "$forbidden" >"$policy"
+  chmod +x "$policy"
+  "$@" || result=$?
+  rm "$policy"
+  return "$result"
 }

@@ -16,8 +16,9 @@ module Heddle
   # others have a turn. The idea is tokio's cooperative budget.
   #
   # Fibers that compute are preempted, if they are {YieldingFiber}s or `preempt: :all` is given: a ticker makes the
-  # thread look, every `tick`, whether somebody else is due. Whoever was woken goes before those that were preempted.
-  # Those have their turn after one `quantum` at the latest, and share the CPU a `quantum` at a time.
+  # thread look, every `tick`, whether somebody else is due. Whoever was woken goes before those that were preempted,
+  # and of these who has not yet computed for a `quantum` before who has, but nobody for ever: when others have gone
+  # before one of these kinds for a `quantum`, one of it has its turn. They share the CPU a `quantum` at a time.
   #
   # A scheduler belongs to the thread that calls its first hook. Other threads may call {#unblock}, {#fiber_interrupt},
   # {#inspect}, {#backend}, {#ticker} and {#preemptions} only; the hooks that wait raise FiberError there.

@@ -74,26 +74,47 @@ RSpec.describe "Fibers that write all the time, under a lock" do
     expect(shares).to everybody_has_a_fair_share
   end
 
-  it "get equal shares if they are preempted while they hold it" do
-    lock = Mutex.new
-    shares = Array.new(3, 0)
-    Heddle.run(quantum: 0.001) do
-      preemptions = Fiber.scheduler.method(:preemptions)
-      hold = lambda do
-        file.write(line)
-        before = preemptions.call
-        Integer.sqrt(2) until preemptions.call > before || shares.max >= 20
-      end
-      3.times do |number|
-        YieldingFiber.schedule do
-          until shares.max >= 20
-            lock.synchronize(&hold)
-            shares[number] += 1
+  describe "while they compute" do
+    # More than a tick's work. Who went on until it is preempted would do so for ever if all others waited for its lock.
+    def compute
+      scheduler = Fiber.scheduler
+      before = scheduler.preemptions
+      50_000.times { break if scheduler.preemptions > before }
+    end
+
+    def write_and_compute
+      file.write(line)
+      compute || true
+    end
+
+    # How often each of three fibers held the lock until one had held it 20 times.
+    def shares(late: nil, &held)
+      lock = Mutex.new
+      shares = Array.new(3, 0)
+      Heddle.run do
+        3.times do |number|
+          YieldingFiber.schedule do
+            compute if number == late
+            shares[number] += 1 while shares.max < 20 && lock.synchronize(&held)
           end
         end
       end
+      shares
     end
-    expect(shares).to everybody_has_a_fair_share
+
+    it "get equal shares if they have written" do
+      expect(shares { write_and_compute }).to everybody_has_a_fair_share
+    end
+
+    it "get equal shares if they do nothing else" do
+      expect(shares { compute || true }).to everybody_has_a_fair_share
+    end
+
+    3.times do |late|
+      it "get equal shares if number #{late} comes late, as it was preempted before" do
+        expect(shares(late:) { write_and_compute }).to everybody_has_a_fair_share
+      end
+    end
   end
 
   it "pass it on seldom" do

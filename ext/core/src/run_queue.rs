@@ -1,11 +1,17 @@
 //! Who has a turn to come, and in which order.
 //!
-//! There are two classes. Who was woken by an event, or gave up its turn by itself, goes first: it has usually little to
-//! do, and somebody waits for it. Who was preempted goes when nobody of the first class is there. So the lateness of
-//! those that wait does not depend on how many compute. The idea is that of multilevel feedback queues, as Unix
-//! schedulers have had them since CTSS.
+//! There are three classes, and whoever is in one goes before those of the next:
 //!
-//! The second class has a bound: whoever is in it waits at most for one [`Policy::quantum`] of the first class's work.
+//! 1. Woken: an event has come for it, or it gave up its turn by itself. It has usually little to do, and somebody waits
+//!    for it.
+//! 2. Fresh: it was preempted before it has computed for a [`Policy::quantum`] since it was woken.
+//! 3. Spent: it has computed for longer.
+//!
+//! So the lateness of those that wait does not depend on how many compute, and who has some milliseconds to compute does
+//! not wait for all that have minutes. The idea is that of multilevel feedback queues, as Unix schedulers have had them
+//! since CTSS.
+//!
+//! Nobody is passed over for ever: when others have gone before a class for a quantum, one of it has a turn.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -25,19 +31,28 @@ impl Default for Policy {
     }
 }
 
+/// The class of one that was preempted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Fresh,
+    Spent,
+}
+
 /// The part of a quantum that one has had, and the time from which it goes on.
 #[derive(Debug, Clone, Copy)]
 struct Slice {
     since: Instant,
     used: Duration,
-    /// It got its turn although others went before it; they leave it alone until then.
+    /// The class that it was taken from, if it had been preempted.
+    class: Option<Class>,
+    /// It got its turn although others were woken; they leave it alone until then.
     protected_until: Option<Instant>,
 }
 
 impl Slice {
     /// The first part of a quantum begins.
     fn begin(now: Instant) -> Self {
-        Slice { since: now, used: Duration::ZERO, protected_until: None }
+        Slice { since: now, used: Duration::ZERO, class: None, protected_until: None }
     }
 
     fn used_at(&self, now: Instant) -> Duration {
@@ -50,21 +65,53 @@ struct Preempted<T> {
     used: Duration,
 }
 
+/// Those of one class that were preempted.
+struct Line<T> {
+    entries: VecDeque<Preempted<T>>,
+    /// Since when others have gone before all of them.
+    passed_over_since: Option<Instant>,
+}
+
+impl<T> Line<T> {
+    fn new() -> Self {
+        Line { entries: VecDeque::new(), passed_over_since: None }
+    }
+
+    fn pass_over(&mut self, now: Instant) {
+        if !self.entries.is_empty() {
+            self.passed_over_since.get_or_insert(now);
+        }
+    }
+
+    fn is_overdue(&self, now: Instant, limit: Duration) -> bool {
+        self.passed_over_since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
+    }
+
+    fn pop(&mut self, valid: &mut impl FnMut(&T) -> bool) -> Option<Preempted<T>> {
+        self.passed_over_since = None;
+        while let Some(preempted) = self.entries.pop_front() {
+            if valid(&preempted.entry) {
+                return Some(preempted);
+            }
+        }
+        None
+    }
+}
+
 /// A run queue. An entry may have become void while it was queued: [`RunQueue::pop`] asks for each.
 pub struct RunQueue<T> {
     woken: VecDeque<T>,
-    preempted: VecDeque<Preempted<T>>,
+    fresh: Line<T>,
+    spent: Line<T>,
     /// Of who has the turn. Known from the first tick on that finds it computing.
     slice: Option<Slice>,
-    /// Since when the first class has had the CPU while somebody of the second wanted it.
-    overtaking_since: Option<Instant>,
     policy: Policy,
 }
 
 impl<T> RunQueue<T> {
     /// An empty one.
     pub fn new(policy: Policy) -> Self {
-        RunQueue { woken: VecDeque::new(), preempted: VecDeque::new(), slice: None, overtaking_since: None, policy }
+        RunQueue { woken: VecDeque::new(), fresh: Line::new(), spent: Line::new(), slice: None, policy }
     }
 
     /// Changes the policy from now on.
@@ -74,7 +121,7 @@ impl<T> RunQueue<T> {
 
     /// How many entries there are, void ones included.
     pub fn len(&self) -> usize {
-        self.woken.len() + self.preempted.len()
+        self.woken.len() + self.fresh.entries.len() + self.spent.entries.len()
     }
 
     /// Whether there is no entry.
@@ -84,7 +131,7 @@ impl<T> RunQueue<T> {
 
     /// Whether nobody goes before those that were preempted.
     pub fn has_only_preempted(&self) -> bool {
-        self.woken.is_empty() && !self.preempted.is_empty()
+        self.woken.is_empty() && self.has_preempted()
     }
 
     /// Whether anybody waits who was woken.
@@ -99,7 +146,7 @@ impl<T> RunQueue<T> {
 
     /// Whether anybody who was preempted waits.
     pub fn has_preempted(&self) -> bool {
-        !self.preempted.is_empty()
+        !self.fresh.entries.is_empty() || !self.spent.entries.is_empty()
     }
 
     /// At the end of those that were woken.
@@ -112,13 +159,19 @@ impl<T> RunQueue<T> {
         self.woken.push_front(entry);
     }
 
-    /// Who had the turn was preempted. It keeps its place, unless its quantum is used up.
+    /// Who had the turn was preempted. Who had been before keeps its place, unless its quantum is used up.
     pub fn push_preempted(&mut self, entry: T, now: Instant) {
-        let used = self.slice.take().map_or(Duration::ZERO, |slice| slice.used_at(now));
-        if used < self.policy.quantum {
-            self.preempted.push_front(Preempted { entry, used });
-        } else {
-            self.preempted.push_back(Preempted { entry, used: Duration::ZERO });
+        let slice = self.slice.take();
+        let used = slice.map_or(Duration::ZERO, |slice| slice.used_at(now));
+        if used >= self.policy.quantum {
+            self.spent.entries.push_back(Preempted { entry, used: Duration::ZERO });
+            return;
+        }
+        let preempted = Preempted { entry, used };
+        match slice.and_then(|slice| slice.class) {
+            Some(Class::Fresh) => self.fresh.entries.push_front(preempted),
+            Some(Class::Spent) => self.spent.entries.push_front(preempted),
+            None => self.fresh.entries.push_back(preempted),
         }
     }
 
@@ -133,14 +186,15 @@ impl<T> RunQueue<T> {
         if !self.woken.is_empty() {
             return slice.protected_until.is_none_or(|end| now >= end);
         }
-        !self.preempted.is_empty() && slice.used_at(now) >= self.policy.quantum
+        let used_up = slice.used_at(now) >= self.policy.quantum;
+        used_up && self.has_preempted()
     }
 
     /// When the quantum of who has the turn, and computes, is used up. It begins anew as long as nobody was preempted who
     /// wants the CPU.
     pub fn turn_ends_at(&self, now: Instant) -> Instant {
         let used = match &self.slice {
-            Some(slice) if !self.preempted.is_empty() => slice.used_at(now),
+            Some(slice) if self.has_preempted() => slice.used_at(now),
             _ => Duration::ZERO,
         };
         now + self.policy.quantum.saturating_sub(used)
@@ -149,44 +203,53 @@ impl<T> RunQueue<T> {
     /// The next entry that is `valid`, which has the turn from now on. Looks at the clock only if anybody was preempted.
     #[inline]
     pub fn pop(&mut self, mut valid: impl FnMut(&T) -> bool) -> Option<T> {
-        if self.has_preempted() {
-            let now = Instant::now();
-            if self.woken.is_empty() || self.is_overdue(now) {
-                let popped = self.pop_preempted(now, &mut valid);
-                if popped.is_some() {
-                    return popped;
-                }
+        if self.has_preempted() { self.pop_by_class(Instant::now(), &mut valid) } else { self.pop_woken(&mut valid) }
+    }
+
+    fn pop_by_class(&mut self, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
+        let quantum = self.policy.quantum;
+        for class in [Class::Spent, Class::Fresh] {
+            if self.line_mut(class).is_overdue(now, quantum)
+                && let Some(entry) = self.pop_preempted(class, now, valid)
+            {
+                return Some(entry);
             }
         }
+        if let Some(entry) = self.pop_woken(valid) {
+            self.fresh.pass_over(now);
+            self.spent.pass_over(now);
+            return Some(entry);
+        }
+        if let Some(entry) = self.pop_preempted(Class::Fresh, now, valid) {
+            self.spent.pass_over(now);
+            return Some(entry);
+        }
+        self.pop_preempted(Class::Spent, now, valid)
+    }
+
+    #[inline]
+    fn pop_woken(&mut self, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
         while let Some(entry) = self.woken.pop_front() {
             if valid(&entry) {
                 self.slice = None;
                 return Some(entry);
             }
         }
-        if self.has_preempted() {
-            // Only void entries were before it.
-            return self.pop_preempted(Instant::now(), &mut valid);
-        }
         None
     }
 
-    /// Whether the first class has had its share. Begins to count if it has not been counted yet.
-    fn is_overdue(&mut self, now: Instant) -> bool {
-        let since = *self.overtaking_since.get_or_insert(now);
-        now.saturating_duration_since(since) >= self.policy.quantum
+    fn pop_preempted(&mut self, class: Class, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
+        let Preempted { entry, used } = self.line_mut(class).pop(valid)?;
+        let protected_until = (!self.woken.is_empty()).then(|| now + self.policy.tick);
+        self.slice = Some(Slice { since: now, used, class: Some(class), protected_until });
+        Some(entry)
     }
 
-    fn pop_preempted(&mut self, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
-        self.overtaking_since = None;
-        while let Some(Preempted { entry, used }) = self.preempted.pop_front() {
-            if valid(&entry) {
-                let protected_until = (!self.woken.is_empty()).then(|| now + self.policy.tick);
-                self.slice = Some(Slice { since: now, used, protected_until });
-                return Some(entry);
-            }
+    fn line_mut(&mut self, class: Class) -> &mut Line<T> {
+        match class {
+            Class::Fresh => &mut self.fresh,
+            Class::Spent => &mut self.spent,
         }
-        None
     }
 }
 
@@ -236,9 +299,50 @@ mod tests {
     #[test]
     fn who_was_interrupted_within_its_quantum_keeps_its_place() {
         let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "other", now, now + QUANTUM);
-        preempt(&mut queue, "interrupted", now, now + QUANTUM / 2);
-        assert_eq!(pop(&mut queue), Some("interrupted"));
+        preempt(&mut queue, "first", now, now);
+        preempt(&mut queue, "second", now, now);
+        assert_eq!(pop(&mut queue), Some("first"));
+        queue.push_preempted("first", Instant::now());
+        assert_eq!(pop(&mut queue), Some("first"));
+    }
+
+    #[test]
+    fn who_is_interrupted_for_the_first_time_goes_behind_those_that_have_been() {
+        let (mut queue, now) = (queue(), Instant::now());
+        preempt(&mut queue, "first", now, now);
+        preempt(&mut queue, "second", now, now);
+        assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("first"), Some("second")));
+    }
+
+    #[test]
+    fn who_has_not_computed_for_a_quantum_goes_before_those_that_have() {
+        let (mut queue, now) = (queue(), Instant::now());
+        preempt(&mut queue, "spent", now, now + QUANTUM);
+        preempt(&mut queue, "fresh", now, now);
+        assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("fresh"), Some("spent")));
+    }
+
+    #[test]
+    fn those_that_compute_for_a_while_do_not_starve_who_computes_for_longer() {
+        let (mut queue, now) = (queue(), Instant::now());
+        preempt(&mut queue, "spent", now, now + QUANTUM);
+        preempt(&mut queue, "fresh", now, now);
+        preempt(&mut queue, "another", now, now);
+        let pop_at = |queue: &mut RunQueue<&'static str>, now| queue.pop_by_class(now, &mut |_| true);
+        assert_eq!(pop_at(&mut queue, now), Some("fresh"));
+        assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("spent"));
+        assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("another"));
+    }
+
+    #[test]
+    fn who_got_its_turn_as_it_was_overdue_has_a_quantum_if_nobody_was_woken() {
+        let (mut queue, now) = (queue(), Instant::now());
+        preempt(&mut queue, "spent", now, now + QUANTUM);
+        preempt(&mut queue, "fresh", now, now);
+        queue.spent.passed_over_since = Some(now);
+        assert_eq!(queue.pop_by_class(now + QUANTUM, &mut |_| true), Some("spent"));
+        assert!(!queue.must_make_way(now + QUANTUM + QUANTUM / 2));
+        assert!(queue.must_make_way(now + QUANTUM + QUANTUM));
     }
 
     #[test]
@@ -300,12 +404,12 @@ mod tests {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "preempted", now, now);
         queue.push_woken("woken");
-        assert_eq!(pop(&mut queue), Some("woken"));
-        queue.overtaking_since = Some(now.checked_sub(QUANTUM).unwrap());
         queue.push_woken("woken");
-        assert_eq!(pop(&mut queue), Some("preempted"));
-        assert!(!queue.must_make_way(Instant::now()));
-        assert!(queue.must_make_way(Instant::now() + TICK));
+        let later = now + QUANTUM;
+        assert_eq!(queue.pop_by_class(now, &mut |_| true), Some("woken"));
+        assert_eq!(queue.pop_by_class(later, &mut |_| true), Some("preempted"));
+        assert!(!queue.must_make_way(later));
+        assert!(queue.must_make_way(later + TICK));
     }
 
     #[test]

@@ -137,7 +137,8 @@ pub struct Record {
     pub stopped: bool,
     /// Exceptions to raise, in order.
     pub deliveries: Vec<Delivery>,
-    /// It has written, or waited for an IO, and has not waited for anything else since; see [`super::sharing`].
+    /// It has written, waited for an IO, or been preempted, and has not waited for anything else since; see
+    /// [`super::sharing`].
     pub owes_turn: bool,
     /// For structured concurrency.
     pub structure: Structure,
@@ -185,7 +186,7 @@ impl Record {
     #[inline]
     pub fn begin_wait(&mut self, wait: Wait) -> Wait {
         self.waits = self.waits.wrapping_add(1);
-        self.owes_turn = wait.is_for_io() || (self.owes_turn && wait.is_for_turn());
+        self.owes_turn = wait.leaves_turn_owed(self.owes_turn);
         std::mem::replace(&mut self.wait, wait)
     }
 

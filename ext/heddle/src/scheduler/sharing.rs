@@ -5,7 +5,8 @@
 //! locked, however often they get a turn. Hence two rules:
 //!
 //! - Who has written, and releases a lock that somebody waits for, gives its turn to that one, which finds it free. Else it
-//!   would take it again before anybody else has had a turn.
+//!   would take it again before anybody else has had a turn. It is the same with one that computes under a lock, and was
+//!   preempted: mostly while it held it.
 //! - Who finds a lock taken lets those go first who are halfway: one of them is likely to hold it. Else all others would
 //!   line up for it, and each be woken for a single line.
 //!

@@ -48,14 +48,14 @@ impl Wait {
         matches!(self, Wait::Sleep | Wait::Block(_))
     }
 
-    /// Whether it waits for nothing but its turn.
-    pub fn is_for_turn(self) -> bool {
-        matches!(self, Wait::Turn | Wait::Preempted)
-    }
-
-    /// Whether an operation on an IO waits.
-    pub fn is_for_io(self) -> bool {
-        matches!(self, Wait::Ready(..) | Wait::Transfer(..))
+    /// Whether who has waited like this owes its turn to those that wait for a lock of its; `owed` if it did before.
+    /// See [`super::sharing`].
+    pub fn leaves_turn_owed(self, owed: bool) -> bool {
+        match self {
+            Wait::Preempted | Wait::Ready(..) | Wait::Transfer(..) => true,
+            Wait::Turn => owed,
+            _ => false,
+        }
     }
 
     /// Whether it is a wait on the descriptor that ends when the sides of `interest` are closed.

@@ -1,0 +1,118 @@
+# frozen_string_literal: true
+
+# Hardly anything in the programs waits for a time: what waits is ended by another fiber, and if the first one stopped
+# the thread, there would be no other one.
+RSpec.describe "Redis under Heddle" do
+  include Libraries
+
+  before(:context) { @server = DatabaseServer.redis }
+
+  after(:context) { @server&.stop }
+
+  # What the program prints. `connect` in it makes a connection.
+  def printed_by(program)
+    skip "there is no redis-server on this machine" unless @server
+    output_with("redis", <<~RUBY, { "SERVER" => File.join(@server.folder, "socket") })
+      def connect(**options) = Redis.new(path: ENV.fetch("SERVER"), **options)
+      connect.flushall
+      #{program}
+    RUBY
+  end
+
+  it "lets other fibers run while one waits for a list's next element" do
+    expect(printed_by(<<~RUBY)).to eq %(["list", "element"]\n)
+      Heddle.run do
+        Fiber.schedule { p connect.blpop("list") }
+        Fiber.schedule { connect.rpush("list", "element") }
+      end
+    RUBY
+  end
+
+  it "lets fifty connections wait at the same time" do
+    expect(printed_by(<<~RUBY)).to eq "50\n"
+      Heddle.run do
+        waiting = Array.new(50) { |number| Heddle.spin { connect.brpop("list \#{number}").last.to_i } }
+        49.downto(0) { |number| connect.lpush("list \#{number}", 1) }
+        p Heddle.await(*waiting).sum
+      end
+    RUBY
+  end
+
+  it "brings a message from one fiber to another that has subscribed" do
+    expect(printed_by(<<~RUBY)).to eq "message\n"
+      Heddle.run do
+        subscribed = Queue.new
+        subscriber = connect
+        Fiber.schedule do
+          subscriber.subscribe("channel") do |on|
+            on.subscribe { subscribed.push(true) }
+            on.message { |_channel, message| puts(message) || subscriber.unsubscribe }
+          end
+        end
+        subscribed.pop
+        connect.publish("channel", "message")
+      end
+    RUBY
+  end
+
+  it "keeps answers apart if many fibers share one connection" do
+    expect(printed_by(<<~RUBY)).to eq "true\n"
+      Heddle.run do
+        shared = connect
+        answers = Array.new(100) { |number| Heddle.spin { shared.echo(number.to_s) } }
+        p Heddle.await(*answers) == (0...100).map(&:to_s)
+      end
+    RUBY
+  end
+
+  it "counts right with transactions and pipelines in many fibers" do
+    expect(printed_by(<<~RUBY)).to eq "2000\n"
+      Heddle.run do
+        clients = Array.new(20) do
+          Heddle.spin do
+            client = connect
+            10.times do
+              client.multi { |transaction| 5.times { transaction.incr("count") } }
+              client.pipelined { |pipeline| 5.times { pipeline.incr("count") } }
+            end
+          end
+        end
+        Heddle.await(*clients)
+        puts connect.get("count")
+      end
+    RUBY
+  end
+
+  it "transfers values that no socket's buffer holds" do
+    expect(printed_by(<<~RUBY)).to eq "true\n"
+      Heddle.run do
+        value = Random.bytes(8 << 20)
+        connect.set("value", value)
+        p connect.get("value") == value
+      end
+    RUBY
+  end
+
+  it "tells that an answer has not come in time" do
+    expect(printed_by(<<~RUBY)).to eq "Redis::TimeoutError\n"
+      Heddle.run do
+        connect(read_timeout: 0.01, reconnect_attempts: 0).call("BLPOP", "nothing", 0)
+      rescue => e
+        p e.class
+      end
+    RUBY
+  end
+
+  it "serves fibers that compute beside the one that waits" do
+    expect(printed_by(<<~RUBY)).to eq %(["list", "element"]\n)
+      Heddle.run do
+        got = nil
+        hog = Heddle::YieldingFiber.schedule { 1 until got }
+        Fiber.schedule { got = connect.blpop("list") }
+        Fiber.schedule { connect.rpush("list", "element") }
+        sleep(0) while hog.alive?
+        p got
+      end
+    RUBY
+  end
+end

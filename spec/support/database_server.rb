@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+require "etc"
+require "fileutils"
+require "tmpdir"
+
+# A database server for the specs alone, listening on a UNIX socket in a directory that goes with it.
+class DatabaseServer
+  # Debian keeps PostgreSQL's programs where no PATH leads.
+  PLACES = [*ENV.fetch("PATH", "").split(File::PATH_SEPARATOR), *Dir["/usr/lib/postgresql/*/bin"].reverse].freeze
+  # PostgreSQL refuses to be root.
+  SOMEBODY = "nobody"
+  # Seconds to start in.
+  LIMIT = 30
+
+  class << self
+    # A server, or nil if the machine doesn't have the program. So with the next one.
+    def redis
+      return unless (redis = find("redis-server"))
+
+      new(/Ready to accept connections/) do |folder|
+        [redis, "--port", "0", "--unixsocket", File.join(folder, "socket"), "--save", ""]
+      end
+    end
+
+    def postgres
+      initdb, postgres = %w[initdb postgres].map { |name| find(name) }
+      return unless initdb && postgres
+
+      new(/ready to accept connections/) do |folder, options|
+        data = File.join(folder, "data")
+        system(initdb, "-D", data, "-A", "trust", "-U", "postgres", "--no-sync",
+               out: File::NULL, exception: true, **options)
+        [postgres, "-D", data, "-k", folder, "-c", "listen_addresses=", "-F"]
+      end
+    end
+
+    private
+
+    def find(name) = PLACES.map { |place| File.join(place, name) }.find { |path| File.executable?(path) }
+  end
+
+  # Where its socket is.
+  attr_reader :folder
+
+  # The block is given the directory and the options to spawn with, and returns the command, which prints a line that
+  # matches `ready` as soon as it can be used.
+  def initialize(ready)
+    @folder = Dir.mktmpdir("heddle")
+    options = { chdir: @folder, **identity }
+    FileUtils.chown(options[:uid], options[:gid], @folder)
+    output, input = IO.pipe
+    @process = Process.detach(spawn(*yield(@folder, options), %i[out err] => input, **options))
+    input.close
+    @output = Thread.new { output.each_line.find { |line| ready.match?(line) } && output }
+    raise "#{@folder}: the server has not started" unless @output.join(LIMIT)&.value
+  end
+
+  def stop
+    Process.kill(:KILL, @process.pid)
+    @process.join
+    @output.value.close
+    FileUtils.rm_rf(@folder)
+  end
+
+  private
+
+  def identity
+    return {} unless Process.uid.zero?
+
+    user = Etc.getpwnam(SOMEBODY)
+    { uid: user.uid, gid: user.gid }
+  end
+end
