@@ -6,7 +6,7 @@ module Libraries
   MISSING = 2
 
   # What the program prints. Skips the example if the library is not installed for this Ruby.
-  def output_with(library, program, env)
+  def output_with(library, program, env = {})
     output, errors, status = run_ruby(<<~RUBY, env:)
       begin
         require "#{library}"

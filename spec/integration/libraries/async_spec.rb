@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+RSpec.describe "YieldingFiber under Async" do
+  include Libraries
+
+  {
+    "on the main thread" => "def here = yield",
+    "on another thread" => "def here(&) = Thread.new(&).join"
+  }.each do |place, here|
+    describe place do
+      # What the program prints. The block that it gives `here` runs in the place that this is about.
+      define_method(:printed_by) { |program| output_with("async", "#{here}\n#{program}") }
+
+      it "lets tasks go on if it was pushed to the scheduler, as in the article" do
+        expect(printed_by(<<~RUBY)).to eq "other\nhog\n"
+          here do
+            Async do
+              other = nil
+              # It is no task, so nobody waits for it.
+              hog = YieldingFiber.new do
+                Integer.sqrt(2) until other
+                puts "hog"
+              end
+              Fiber.scheduler.push(hog)
+              Async do
+                sleep(0.001)
+                puts other = "other"
+              end
+              sleep(0.001) while hog.alive?
+            end
+          end
+        RUBY
+      end
+
+      it "lets tasks go on if it is scheduled" do
+        expect(printed_by(<<~RUBY)).to eq "other\nhog\n"
+          here do
+            Async do
+              other = nil
+              YieldingFiber.schedule do
+                Integer.sqrt(2) until other
+                puts "hog"
+              end
+              puts other = "other"
+            end
+          end
+        RUBY
+      end
+
+      it "lets a sleeper wake while several compute" do
+        expect(printed_by(<<~RUBY)).to eq "woken\n" * 3
+          here do
+            Async do
+              woken = nil
+              Async do
+                sleep(0.001)
+                woken = "woken"
+              end
+              3.times do
+                YieldingFiber.schedule do
+                  Integer.sqrt(2) until woken
+                  puts woken
+                end
+              end
+            end
+          end
+        RUBY
+      end
+
+      it "is kept from yielding by Heddle.without_preemption" do
+        expect(printed_by(<<~RUBY)).to eq "hog\nother\n"
+          def seconds = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+
+          here do
+            Async do
+              YieldingFiber.schedule do
+                Heddle.without_preemption do
+                  enough = seconds + 0.05
+                  nil until seconds > enough
+                  puts "hog"
+                end
+              end
+              puts "other"
+            end
+          end
+        RUBY
+      end
+    end
+  end
+end
