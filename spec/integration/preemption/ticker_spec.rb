@@ -53,6 +53,20 @@ RSpec.describe "The ticker of a scheduler" do
       expect(names).to eq [nil]
     end
 
+    # A root that computes is not preempted, so its ticks come to an end.
+    it "ticks for a fiber that begins after the ticks have ended: #{ticker}" do
+      woken = false
+      with_scheduler(ticker:, preempt: :all) do |scheduler|
+        Heddle.spin { woken = sleep(0.001) && true }
+        Heddle.spin { nil until woken }
+        clock = Process::CLOCK_THREAD_CPUTIME_ID
+        enough = Process.clock_gettime(clock) + 0.01
+        nil until Process.clock_gettime(clock) > enough
+        scheduler.run
+      end
+      expect(woken).to be true
+    end
+
     it "is gone when the scheduler is closed: #{ticker}" do
       scheduler = nil
       Heddle.run(ticker:) do

@@ -61,9 +61,9 @@ impl Scheduler {
         self.ticker.borrow().as_ref().map_or(Ok(()), Ticker::begin)
     }
 
-    /// The fiber goes on. If it may be preempted it needs ticks.
+    /// The fiber begins, or goes on. If it may be preempted it needs ticks.
     #[inline]
-    pub(super) fn tick_for(&self, key: FiberKey) {
+    pub fn tick_for(&self, key: FiberKey) {
         self.end_lull();
         if let Some(pulse) = self.pulse.get()
             && !pulse.is_ticking()

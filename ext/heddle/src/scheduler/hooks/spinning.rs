@@ -64,6 +64,8 @@ impl fiber::FiberBody for Spun {
         if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
             record.structure.watcher = None;
         }
+        // Since it was made a tick may have found nobody who needed more of them.
+        scheduler.tick_for(key);
         run_to_end(ruby, &scheduler, key, block, None)
     }
 }
