@@ -30,7 +30,9 @@ module Heddle
       Fiber.schedule do
         task = Task.new(Fiber.scheduler)
         task.belong_to(Fiber.current)
-        task.carry { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+        Heddle.without_preemption do
+          task.carry { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+        end
         value = task.value
         # Raised again below, `exit` included.
         error = task.error

@@ -32,4 +32,26 @@ RSpec.describe "Cancelling a fiber that computes" do
     end
     expect(events).to eq [:ensured]
   end
+
+  # It has so many to tell that it is preempted meanwhile. The first of them then tells it to end.
+  it "does not keep it from telling everybody of its end" do
+    told = 0
+    Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
+      gate = Queue.new
+      fiber = Heddle.spin { gate.pop }
+      Heddle.spin do
+        Heddle.await(fiber)
+        Heddle.terminate(fiber)
+      end
+      waiting = Array.new(1000) do
+        Heddle.spin do
+          Heddle.await(fiber)
+          told += 1
+        end
+      end
+      Heddle.spin { gate.push(:open) }
+      Heddle.await(*waiting)
+    end
+    expect(told).to eq 1000
+  end
 end

@@ -44,21 +44,26 @@ module Heddle
 
     # Starts a fiber for the block. It runs when its turn comes.
     def start(*arguments, &block)
-      @parent&.add(self)
-      belong_to(@scheduler.__send__(:spawn, -> { carry { block.call(*arguments) } }, self))
+      Heddle.without_preemption do
+        @parent&.add(self)
+        belong_to(@scheduler.__send__(:spawn, -> { carry { block.call(*arguments) } }, self))
+      ensure
+        @parent&.remove(self) unless @fiber
+      end
       @fiber
-    ensure
-      @parent&.remove(self) unless @fiber
     end
 
     # Runs the block in the fiber that is running, and then sees to the children. How it ended is to be asked for.
+    #
+    # Only the block may be preempted: what strikes a fiber that computes, to end it for instance, would else keep it
+    # from telling those that wait for its end.
     #
     # @raise what concerns the whole thread
     def carry
       value = error = nil
       begin
         @scheduler.__send__(:check)
-        value = yield
+        value = @scheduler.__send__(:expose) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
         # What children sent while nothing was waited for must not get lost.
         @scheduler.__send__(:check)
       rescue Stop, SignalException => e

@@ -127,7 +127,7 @@ pub struct Record {
     pub block: Option<Held>,
     /// How often `unblock` named it. Who blocks compares.
     pub unblocks: u32,
-    /// How often that was when its last hook ended.
+    /// How often that was when its last hook ended; a preemption is none.
     pub unblocks_seen: u32,
     /// How often it has begun to wait.
     pub waits: u32,
@@ -163,9 +163,11 @@ impl Record {
         self.visits > self.exposures || self.wait == Wait::Birth
     }
 
-    /// Whether its record must outlast its hooks: a root comes back, and what was sent to it must not get lost.
+    /// Whether its record must outlast its hooks: what was sent to a root, which comes back, and a wake-up that it has not
+    /// seen, must not get lost.
     pub fn has_mail(&self) -> bool {
-        self.blocking && !(self.deliveries.is_empty() && self.structure.inbox.is_empty())
+        let wake_up = self.unblocks != self.unblocks_seen;
+        wake_up || self.blocking && !(self.deliveries.is_empty() && self.structure.inbox.is_empty())
     }
 
     /// Returns the ticket of the new state.

@@ -156,6 +156,21 @@ pub struct Visit<'a> {
     scheduler: &'a Scheduler,
     /// The fiber.
     pub key: FiberKey,
+    leaves_wake_ups: bool,
+}
+
+impl<'a> Visit<'a> {
+    #[inline]
+    fn new(scheduler: &'a Scheduler, key: FiberKey) -> Self {
+        Visit { scheduler, key, leaves_wake_ups: false }
+    }
+
+    /// For what may come between any two instructions of the program's: an `unblock` that has come by its end is for the
+    /// fiber's next hook. It might be about to call `block`, because the condition was not yet fulfilled when it looked.
+    fn leave_wake_ups(mut self) -> Self {
+        self.leaves_wake_ups = true;
+        self
+    }
 }
 
 impl Drop for Visit<'_> {
@@ -164,7 +179,9 @@ impl Drop for Visit<'_> {
         let mut turns = self.scheduler.turns.borrow_mut();
         let Some(record) = turns.fibers.get_mut(self.key) else { return };
         record.visits -= 1;
-        record.unblocks_seen = record.unblocks;
+        if !self.leaves_wake_ups {
+            record.unblocks_seen = record.unblocks;
+        }
         if record.visits == 0 && !record.ours {
             turns.dismiss(self.key);
         }
@@ -194,7 +211,7 @@ impl Scheduler {
         if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
             record.visits += 1;
         }
-        Ok(Visit { scheduler: self, key })
+        Ok(Visit::new(self, key))
     }
 
     /// The fiber that is here is not the one that was given the turn: it is the root, one that another has resumed, or

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use libc::c_int;
 use magnus::{Error, Ruby, Value, prelude::*};
 
-use super::Scheduler;
 use super::fibers::{Delivery, FiberKey, Scope};
 use super::options::Preempt;
+use super::{Scheduler, Visit};
 use crate::preempt::guests;
 use crate::preempt::pace;
 use crate::preempt::safe_points;
@@ -139,7 +139,7 @@ impl Scheduler {
     }
 
     /// Runs a block of the program's within a hook: there it may be preempted.
-    pub(super) fn exposed<T>(&self, key: FiberKey, block: impl FnOnce() -> T) -> T {
+    pub fn exposed<T>(&self, key: FiberKey, block: impl FnOnce() -> T) -> T {
         self.expose(key, 1);
         let result = block();
         self.expose(key, -1);
@@ -149,7 +149,7 @@ impl Scheduler {
     /// Runs the block of the hook's caller; the fiber counts as being in a hook meanwhile, and is not preempted.
     pub fn without_preemption(&self, ruby: &Ruby) -> Result<Value, Error> {
         let result = {
-            let _visit = self.enter(ruby)?;
+            let _visit = self.enter(ruby)?.leave_wake_ups();
             ruby.yield_value(())
         };
         if result.is_ok() && self.missed.get() {
@@ -165,7 +165,7 @@ impl Scheduler {
         let current = fiber::current();
         let Some(Some(holder)) = self.preemptible_holder(current) else { return Ok(()) };
         self.missed.set(false);
-        let visit = self.enter(ruby)?;
+        let visit = self.enter(ruby)?.leave_wake_ups();
         if !self.turns.borrow().queue.has_woken() {
             self.poll(ruby, false)?;
         }
@@ -265,7 +265,7 @@ impl Scheduler {
 
     /// The fiber that runs gives up its turn until it comes again.
     fn make_way(&self, ruby: &Ruby, current: Held) {
-        let Ok(visit) = self.enter(ruby) else { return };
+        let Ok(visit) = self.enter(ruby).map(Visit::leave_wake_ups) else { return };
         let key = visit.key;
         pace::end();
         let raised = self.lose_turn(ruby, key).and_then(|()| self.raise_due(key));

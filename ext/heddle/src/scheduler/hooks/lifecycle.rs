@@ -165,6 +165,10 @@ pub fn run_to_end(
         Some(arguments) => block.call::<_, Value>(arguments),
         None => block::call(block),
     };
+    // An exception that came while others are told would leave them waiting for ever.
+    if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
+        record.visits += 1;
+    }
     let result = spinning::tell_watcher(ruby, scheduler, key, result);
     let result = result.or_else(|error| unhandled::settle(ruby, block, error));
     scheduler.ended_stacks.add(ruby);

@@ -67,7 +67,7 @@ fn resumed(number: Option<u64>) {
     let (Ok(scheduler), Some(number)) = (Obj::<Scheduler>::try_convert(fiber::scheduler()), number) else { return };
     let key = FiberKey::from_number(number);
     scheduler.expose(key, -1);
-    drop(Visit { scheduler: &scheduler, key });
+    drop(Visit::new(&scheduler, key));
 }
 
 /// This process is a forked child. Whoever computes in it, and calls no hook for long, is to be preempted as before.

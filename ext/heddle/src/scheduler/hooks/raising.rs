@@ -36,7 +36,7 @@ pub fn raised(_: &Ruby, number: Option<u64>) {
     // It may have been raised into itself meanwhile, by a fiber that has to come back in its turn.
     scheduler.recover_giver(key);
     scheduler.turns.borrow_mut().take_turn(key);
-    drop(Visit { scheduler: &scheduler, key });
+    drop(Visit::new(&scheduler, key));
 }
 
 /// The fiber that is running is about to kill `target`. If that one was preempted it is told to end by an exception,

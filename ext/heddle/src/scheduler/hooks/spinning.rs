@@ -18,6 +18,7 @@ use crate::scheduler::{Scheduler, registry, unhandled};
 /// Defines the methods.
 pub fn define(class: RClass) -> Result<(), Error> {
     class.define_private_method("spawn", method!(spawn, 2))?;
+    class.define_private_method("expose", method!(expose, 0))?;
     class.define_private_method("suspend", method!(suspend, 0))?;
     class.define_private_method("post", method!(post, 2))?;
     class.define_private_method("watch", method!(watch, 2))?;
@@ -60,13 +61,28 @@ impl fiber::FiberBody for Spun {
             Ok((Obj::<Scheduler>::try_convert(scheduler)?, Proc::try_convert(block)?, u64::try_convert(number)?))
         })?;
         let key = FiberKey::from_number(number);
-        // It has begun. The block knows by itself whom to tell of its end.
+        // It has begun. The block knows by itself whom to tell of its end, and is not preempted, nor struck by what is
+        // raised into the fiber, but where it says so: see `expose`.
         if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
             record.structure.watcher = None;
+            record.visits += 1;
         }
         // Since it was made a tick may have found nobody who needed more of them.
         scheduler.tick_for(key);
         run_to_end(ruby, &scheduler, key, block, None)
+    }
+}
+
+/// Runs its block, the program's part of a fiber whose other parts must not be interrupted. There it may be preempted.
+fn expose(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
+    let current = fiber::current();
+    let shielded = {
+        let turns = scheduler.turns.borrow();
+        turns.fibers.find(current).filter(|key| turns.fibers.get(*key).is_some_and(|record| record.is_shielded()))
+    };
+    match shielded {
+        Some(key) => scheduler.exposed(key, || ruby.yield_value(())),
+        None => ruby.yield_value(()),
     }
 }
 

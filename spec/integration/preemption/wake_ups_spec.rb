@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+# Who looks at a condition, finds it unfulfilled and calls `block` may be preempted in between, and woken then.
+RSpec.describe "A wake-up that comes while a fiber is preempted" do
+  def compute_until_preempted
+    scheduler = Fiber.scheduler
+    before = scheduler.preemptions
+    nil until scheduler.preemptions > before
+  end
+
+  # Whether a fiber that is preempted, woken and then blocks is told that it was woken. What the block returns is what
+  # is to be woken.
+  def woken?
+    woken = nil
+    Heddle.run do
+      scheduler = Fiber.scheduler
+      fiber = yield(lambda do
+        compute_until_preempted
+        woken = scheduler.block(:blocker, nil)
+      end)
+      scheduler.unblock(:blocker, fiber)
+    end
+    woken
+  end
+
+  it "ends its next block at once" do
+    expect(woken? { |preempted| YieldingFiber.schedule(&preempted) }).to be true
+  end
+
+  it "ends the next block of a fiber at once that another has resumed" do
+    found = woken? do |preempted|
+      resumed = Fiber.new(&preempted)
+      YieldingFiber.schedule { resumed.resume }
+      resumed
+    end
+    expect(found).to be true
+  end
+
+  it "ends the next block at once if it comes in a critical section" do
+    woken = Heddle.run do
+      Heddle.without_preemption { Fiber.scheduler.unblock(:blocker, Fiber.current) }
+      Fiber.scheduler.block(:blocker, nil)
+    end
+    expect(woken).to be true
+  end
+
+  it "leaves nothing of a fiber that ends without waiting for it" do
+    counts = Heddle.run do
+      scheduler = Fiber.scheduler
+      fiber = YieldingFiber.schedule { compute_until_preempted }
+      scheduler.unblock(:blocker, fiber)
+      sleep(0) while fiber.alive?
+      scheduler.__send__(:counts)
+    end
+    expect(counts[:fibers]).to eq 2
+  end
+end
