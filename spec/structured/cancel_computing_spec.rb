@@ -54,4 +54,31 @@ RSpec.describe "Cancelling a fiber that computes" do
     end
     expect(told).to eq 1000
   end
+
+  # Array#inspect and Kernel#inspect are written in C, and one calls the other.
+  it "does not strike in a C function that another one has called" do
+    array = Array.new(10) { Object.new }
+    places = Array.new(30) do
+      Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
+        Heddle.cancel_after(0.0005) { loop { array.inspect } }
+      rescue Heddle::Cancelled => e
+        e.backtrace_locations.first(2).map(&:base_label)
+      end
+    end
+    expect(places).not_to include(%w[inspect inspect])
+  end
+
+  it "does not have descriptors closed twice" do
+    kept = []
+    Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
+      300.times do
+        Heddle.move_on_after(0.0002) { loop { IO.pipe.each(&:close) } }
+        kept << File.open(File::NULL)
+      end
+    end
+    GC.start
+    expect(kept.map(&:read)).to all(eq(""))
+  ensure
+    kept.each(&:close)
+  end
 end

@@ -1,4 +1,4 @@
-//! Where a fiber can be preempted.
+//! Where a fiber can be preempted, and where something can be raised in it.
 //!
 //! Ruby looks at interrupts in its own code, and at the end of each function written in C, before that has returned. So
 //! a fiber that calls short C functions again and again is mostly found in one of them. But those that switch fibers
@@ -14,8 +14,29 @@ pub fn is_here() -> bool {
     !frame.is_native() || frame.method_name().is_some_and(|name| is_harmless(&name))
 }
 
+/// Whether an exception can be raised where a postponed job has found a fiber. Not in a C function
+///
+/// - that another one has called, whose caller has half done what it is to do. `IO.pipe` for one would close descriptors
+///   that the new IOs have already, and they close them again when they are collected, whoever may have them then;
+/// - that opens or closes files and sockets. It takes no time, or waits in a hook. A connection that `accept` has taken
+///   would be lost between its end and the assignment of its result.
+pub fn may_raise_here() -> bool {
+    let Some(frame) = frames::innermost().filter(|frame| frame.is_native()) else { return true };
+    let deals_with_descriptors = frame.method_name().is_some_and(|name| has_descriptor(owner(&name)));
+    !deals_with_descriptors && !frames::caller().is_some_and(frames::Frame::is_native)
+}
+
+fn has_descriptor(owner: &str) -> bool {
+    matches!(owner, "Dir" | "File" | "IO") || owner.ends_with("Socket") || owner.ends_with("Server")
+}
+
+/// The class or module that a method's name begins with.
+fn owner(method: &str) -> &str {
+    method.split(['#', '.']).next().unwrap_or(method)
+}
+
 fn is_harmless(method: &str) -> bool {
-    let owner = method.split(['#', '.']).next().unwrap_or(method);
+    let owner = owner(method);
     let library = owner.split("::").next().unwrap_or(owner);
     is_core(owner) || is_library(library)
 }

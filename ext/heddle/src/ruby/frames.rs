@@ -8,9 +8,9 @@ use rb_sys::VALUE;
 #[derive(Debug, Clone, Copy)]
 pub struct Frame(VALUE);
 
-/// The method that called the hook that is running.
+/// The method that called the hook that is running, or the function at whose end a postponed job runs.
 pub fn caller() -> Option<Frame> {
-    /// The hook's own frame, and its caller's. Ruby 3.3 cannot be told to leave out the first.
+    /// The frame that Ruby is in, and its caller's. Ruby 3.3 cannot be told to leave out the first.
     const WANTED: usize = 2;
     let (mut frames, mut lines) = ([0 as VALUE; WANTED], [0; WANTED]);
     // SAFETY: called with the GVL; writes at most so many elements to each array; neither allocates nor raises.

@@ -201,6 +201,9 @@ impl Scheduler {
             // Whoever waits next polls again, and is told.
             return;
         }
+        if holder.is_some_and(|holder| self.turns.borrow().has_delivery(holder)) && !safe_points::may_raise_here() {
+            return self.try_again_soon();
+        }
         let delivery = holder.and_then(|holder| self.turns.borrow_mut().take_delivery(holder));
         if let Some(delivery) = delivery {
             if self.raise_here(ruby, current, &delivery.to_error()).is_err()
@@ -287,11 +290,13 @@ impl Scheduler {
         }
     }
 
-    /// Like [`Scheduler::raise_here`]; what cannot be raised now is due in the fiber's next hook.
+    /// Like [`Scheduler::raise_here`]; what cannot be raised now is due at the next tick, or in the fiber's next hook.
     fn raise_or_keep(&self, ruby: &Ruby, current: Held, raised: &Error) {
-        if self.raise_here(ruby, current, raised).is_ok() {
+        let may_raise = safe_points::may_raise_here() || error::exception_of(ruby, raised).is_none();
+        if may_raise && self.raise_here(ruby, current, raised).is_ok() {
             return;
         }
+        self.try_again_soon();
         let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
         let delivery = Delivery { exception: Held::new(exception), message: None, scope: Scope::Fiber };
         let mut turns = self.turns.borrow_mut();
