@@ -81,4 +81,17 @@ RSpec.describe "Cancelling a fiber that computes" do
   ensure
     kept.each(&:close)
   end
+
+  # The time is often up where nothing can strike, and the block over soon after.
+  it "never strikes after the end of the block that had the time" do
+    array = Array.new(30) { Object.new }
+    Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
+      waker = Heddle.spin { loop { sleep(0.0001) } }
+      1000.times do
+        Heddle.move_on_after(0.0002) { 12.times { array.inspect } }
+        expect { 5.times { array.inspect } }.not_to raise_error
+      end
+      Heddle.terminate(waker)
+    end
+  end
 end

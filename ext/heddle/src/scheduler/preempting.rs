@@ -201,22 +201,14 @@ impl Scheduler {
             // Whoever waits next polls again, and is told.
             return;
         }
-        if holder.is_some_and(|holder| self.turns.borrow().has_delivery(holder)) && !safe_points::may_raise_here() {
-            return self.try_again_soon();
-        }
-        let delivery = holder.and_then(|holder| self.turns.borrow_mut().take_delivery(holder));
-        if let Some(delivery) = delivery {
-            if self.raise_here(ruby, current, &delivery.to_error()).is_err()
-                && let Some(holder) = holder
-            {
-                self.turns.borrow_mut().deliver(holder, delivery);
-            }
-            return;
+        let struck = holder.filter(|holder| self.turns.borrow().has_delivery(*holder));
+        if let Some(holder) = struck.filter(|_| safe_points::may_raise_here()) {
+            return self.strike(ruby, current, holder);
         }
         let now = Instant::now();
         self.last_tick.set(Some(now));
         if !self.turns.borrow_mut().must_make_way(now) {
-            self.begin_lull(now);
+            if struck.is_some() { self.try_again_soon() } else { self.begin_lull(now) }
         } else if safe_points::is_here() && !interrupts::pending_beside_job() {
             self.make_way(ruby, current);
         } else {
@@ -224,7 +216,15 @@ impl Scheduler {
         }
     }
 
-    /// Somebody is due, and a tick came where the fiber could not be preempted.
+    /// Raises what has been sent to `holder`.
+    fn strike(&self, ruby: &Ruby, current: Held, holder: FiberKey) {
+        let Some(delivery) = self.turns.borrow_mut().take_delivery(holder) else { return };
+        if self.raise_here(ruby, current, &delivery.to_error()).is_err() {
+            self.turns.borrow_mut().deliver(holder, delivery);
+        }
+    }
+
+    /// A tick came where the fiber could not be preempted, though somebody is due, or could not be struck.
     fn try_again_soon(&self) {
         self.lull.set(Lull::None);
         self.ticker.borrow().as_ref().inspect(|ticker| ticker.try_again_soon());
@@ -271,13 +271,22 @@ impl Scheduler {
         let Ok(visit) = self.enter(ruby).map(Visit::leave_wake_ups) else { return };
         let key = visit.key;
         pace::end();
-        let raised = self.lose_turn(ruby, key).and_then(|()| self.raise_due(key));
+        let raised = self.lose_turn(ruby, key).and_then(|()| self.raise_due_here(key));
+        let is_due = self.turns.borrow().has_delivery(key);
         // A fiber that is not ours is in the books until here.
         drop(visit);
         match raised {
+            Ok(()) if is_due => self.try_again_soon(),
             Ok(()) => self.expect_next_due(),
             Err(raised) => self.raise_or_keep(ruby, current, &raised),
         }
+    }
+
+    /// Like [`Scheduler::raise_due`], if this is a place for it. What waits for a better one is left where it is: the block
+    /// that it is meant for may end before.
+    fn raise_due_here(&self, key: FiberKey) -> Result<(), Error> {
+        let is_due = self.turns.borrow().has_delivery(key);
+        if is_due && safe_points::may_raise_here() { self.raise_due(key) } else { Ok(()) }
     }
 
     /// The fiber goes on, and others have had their turns. Who sleeps for as long as a tick takes would be due just after
