@@ -163,6 +163,12 @@ impl Record {
         self.visits > self.exposures || self.wait == Wait::Birth
     }
 
+    /// Whether it is to be told when all are told to end.
+    pub fn can_be_stopped(&self) -> bool {
+        let is_told = self.stopped || self.structure.shield.holds_back(Scope::Fiber);
+        !(is_told || self.blocking || self.wait == Wait::Drain)
+    }
+
     /// Whether its record must outlast its hooks: what was sent to a root, which comes back, and a wake-up that it has not
     /// seen, must not get lost.
     pub fn has_mail(&self) -> bool {

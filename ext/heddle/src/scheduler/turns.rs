@@ -269,12 +269,7 @@ impl Turns {
     #[cold]
     fn take_due_delivery(&mut self, key: FiberKey) -> Option<Delivery> {
         let record = self.fibers.get_mut(key)?;
-        if let Some(stop) = self.stop
-            && !record.stopped
-            && !record.blocking
-            && record.wait != Wait::Drain
-            && !record.structure.shield.holds_back(Scope::Fiber)
-        {
+        if let Some(stop) = self.stop.filter(|_| record.can_be_stopped()) {
             record.stopped = true;
             return Some(Delivery { exception: stop, message: None, scope: Scope::Fiber });
         }
@@ -290,7 +285,10 @@ impl Turns {
 
     /// Whether there is one.
     pub fn has_delivery(&self, key: FiberKey) -> bool {
-        self.fibers.get(key).is_some_and(|record| record.structure.shield.next(&record.deliveries).is_some())
+        self.fibers.get(key).is_some_and(|record| {
+            let is_stopped = self.stop.is_some() && record.can_be_stopped();
+            is_stopped || record.structure.shield.next(&record.deliveries).is_some()
+        })
     }
 
     /// From now on `exception` is raised once in each fiber that waits, or will wait.
