@@ -27,7 +27,7 @@ pub fn may_raise_here() -> bool {
 }
 
 fn has_descriptor(owner: &str) -> bool {
-    matches!(owner, "Dir" | "File" | "IO") || owner.ends_with("Socket") || owner.ends_with("Server")
+    matches!(owner, "File" | "IO") || owner.ends_with("Socket") || owner.ends_with("Server")
 }
 
 /// The class or module that a method's name begins with.
