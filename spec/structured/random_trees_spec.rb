@@ -7,9 +7,9 @@ RSpec.describe "Random trees of fibers that spin, await, cancel, terminate, rais
   def counts = Fiber.scheduler.__send__(:counts)
 
   # Runs a tree, and returns it with whatever is left when it has ended.
-  def run_tree(random)
+  def run_tree(random, **)
     tree = RandomTree.new(random)
-    Heddle.run do
+    Heddle.run(**) do
       before = counts
       begin
         Heddle.await(tree.grow)
@@ -30,6 +30,18 @@ RSpec.describe "Random trees of fibers that spin, await, cancel, terminate, rais
       expect(tree.ensured).to eq(tree.begun), "seed #{seed}: begun #{tree.begun}, ensured #{tree.ensured}"
       expect(tree.begun.values).to all(eq(1)), "seed #{seed}: begun #{tree.begun}"
       expect(tree.orphans).to eq([]), "seed #{seed}: #{tree.orphans} outlived their parents"
+    rescue Watchdog::TimeLimitExceeded
+      raise "seed #{seed} comes to no end"
+    end
+  end
+
+  # Struck between any two instructions, so an `ensure` may not have been reached.
+  it "come to an end, leaving nothing behind, if they are preempted anywhere", timeout: 120 do
+    (trees / 3).times do |i|
+      seed = RSpec.configuration.seed + i
+      tree = run_tree(Random.new(seed), preempt: :all, tick: 0.0001, quantum: 0.0002)
+
+      expect(tree.fibers).to all(satisfy { |fiber| !fiber.alive? })
     rescue Watchdog::TimeLimitExceeded
       raise "seed #{seed} comes to no end"
     end

@@ -9,7 +9,8 @@ class RandomTree
   FEWEST_STEPS = 4
   MOST_STEPS = 12
   MOMENT = 0.0005
-  STEPS = %i[await wait move_on cancel terminate finish disturb fail_sometimes].freeze
+  MOST_ROUNDS = 1000
+  STEPS = %i[await wait compute move_on cancel terminate finish disturb fail_sometimes].freeze
 
   # How often each fiber has begun, and run its ensure, by its number.
   attr_reader :begun, :ensured, :fibers
@@ -27,11 +28,14 @@ class RandomTree
 
   # Spins a fiber that goes on at random.
   def grow(depth = 0)
-    number = @fibers.size
     parent = Fiber.current
-    fiber = Heddle.spin { live(number, depth, parent) }
-    @fibers << fiber
-    fiber
+    # Else the tree would have holes, where fibers may be preempted.
+    Heddle.without_preemption do
+      number = @fibers.size
+      fiber = Heddle.spin { live(number, depth, parent) }
+      @fibers << fiber
+      fiber
+    end
   end
 
   private
@@ -91,6 +95,10 @@ class RandomTree
     when 1 then sleep(@random.rand * MOMENT)
     when 2 then Queue.new.pop(timeout: @random.rand * MOMENT)
     end
+  end
+
+  def compute(_children)
+    @random.rand(MOST_ROUNDS).times(&:to_s)
   end
 
   def wait_for_ever(children)
