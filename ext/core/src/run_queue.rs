@@ -11,7 +11,8 @@
 //! not wait for all that have minutes. The idea is that of multilevel feedback queues, as Unix schedulers have had them
 //! since CTSS.
 //!
-//! Nobody is passed over for ever: when others have gone before a class for a quantum, one of it has a turn.
+//! Nobody is passed over for ever: when those that were woken have gone before the others for a quantum, one of these has
+//! a turn; and when fresh ones have gone before the spent for a quantum, that is one of the spent.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -36,6 +37,15 @@ impl Default for Policy {
 enum Class {
     Fresh,
     Spent,
+}
+
+impl Class {
+    fn other(self) -> Self {
+        match self {
+            Class::Fresh => Class::Spent,
+            Class::Spent => Class::Fresh,
+        }
+    }
 }
 
 /// The part of a quantum that one has had, and the time from which it goes on.
@@ -68,7 +78,7 @@ struct Preempted<T> {
 /// Those of one class that were preempted.
 struct Line<T> {
     entries: VecDeque<Preempted<T>>,
-    /// Since when others have gone before all of them.
+    /// Since when those of the other line have gone before all of them.
     passed_over_since: Option<Instant>,
 }
 
@@ -105,13 +115,16 @@ pub struct RunQueue<T> {
     spent: Line<T>,
     /// Of who has the turn. Known from the first tick on that finds it computing.
     slice: Option<Slice>,
+    /// Since when the first class has had the CPU while somebody of the others wanted it.
+    overtaking_since: Option<Instant>,
     policy: Policy,
 }
 
 impl<T> RunQueue<T> {
     /// An empty one.
     pub fn new(policy: Policy) -> Self {
-        RunQueue { woken: VecDeque::new(), fresh: Line::new(), spent: Line::new(), slice: None, policy }
+        let (fresh, spent) = (Line::new(), Line::new());
+        RunQueue { woken: VecDeque::new(), fresh, spent, slice: None, overtaking_since: None, policy }
     }
 
     /// Changes the policy from now on.
@@ -207,24 +220,25 @@ impl<T> RunQueue<T> {
     }
 
     fn pop_by_class(&mut self, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
-        let quantum = self.policy.quantum;
-        for class in [Class::Spent, Class::Fresh] {
-            if self.line_mut(class).is_overdue(now, quantum)
-                && let Some(entry) = self.pop_preempted(class, now, valid)
-            {
-                return Some(entry);
-            }
-        }
-        if let Some(entry) = self.pop_woken(valid) {
-            self.fresh.pass_over(now);
-            self.spent.pass_over(now);
+        if (self.woken.is_empty() || self.is_overdue(now))
+            && let Some(entry) = self.pop_preempted(now, valid)
+        {
             return Some(entry);
         }
-        if let Some(entry) = self.pop_preempted(Class::Fresh, now, valid) {
-            self.spent.pass_over(now);
-            return Some(entry);
-        }
-        self.pop_preempted(Class::Spent, now, valid)
+        // There may be void entries only.
+        self.pop_woken(valid).or_else(|| self.pop_preempted(now, valid))
+    }
+
+    /// Whether those that were woken have had their share. Begins to count if it has not been counted yet.
+    fn is_overdue(&mut self, now: Instant) -> bool {
+        let since = *self.overtaking_since.get_or_insert(now);
+        now.saturating_duration_since(since) >= self.policy.quantum
+    }
+
+    fn pop_preempted(&mut self, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
+        self.overtaking_since = None;
+        let first = if self.spent.is_overdue(now, self.policy.quantum) { Class::Spent } else { Class::Fresh };
+        self.pop_of(first, now, valid).or_else(|| self.pop_of(first.other(), now, valid))
     }
 
     #[inline]
@@ -238,8 +252,11 @@ impl<T> RunQueue<T> {
         None
     }
 
-    fn pop_preempted(&mut self, class: Class, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
+    fn pop_of(&mut self, class: Class, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
         let Preempted { entry, used } = self.line_mut(class).pop(valid)?;
+        if class == Class::Fresh {
+            self.spent.pass_over(now);
+        }
         let protected_until = (!self.woken.is_empty()).then(|| now + self.policy.tick);
         self.slice = Some(Slice { since: now, used, class: Some(class), protected_until });
         Some(entry)
@@ -332,6 +349,15 @@ mod tests {
         assert_eq!(pop_at(&mut queue, now), Some("fresh"));
         assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("spent"));
         assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("another"));
+    }
+
+    #[test]
+    fn who_was_woken_goes_before_the_spent_that_fresh_ones_have_passed_over() {
+        let (mut queue, now) = (queue(), Instant::now());
+        preempt(&mut queue, "spent", now, now + QUANTUM);
+        queue.spent.passed_over_since = Some(now);
+        queue.push_woken("woken");
+        assert_eq!(queue.pop_by_class(now + QUANTUM, &mut |_| true), Some("woken"));
     }
 
     #[test]
