@@ -39,15 +39,6 @@ enum Class {
     Spent,
 }
 
-impl Class {
-    fn other(self) -> Self {
-        match self {
-            Class::Fresh => Class::Spent,
-            Class::Spent => Class::Fresh,
-        }
-    }
-}
-
 /// The part of a quantum that one has had, and the time from which it goes on.
 #[derive(Debug, Clone, Copy)]
 struct Slice {
@@ -75,56 +66,25 @@ struct Preempted<T> {
     used: Duration,
 }
 
-/// Those of one class that were preempted.
-struct Line<T> {
-    entries: VecDeque<Preempted<T>>,
-    /// Since when those of the other line have gone before all of them.
-    passed_over_since: Option<Instant>,
-}
-
-impl<T> Line<T> {
-    fn new() -> Self {
-        Line { entries: VecDeque::new(), passed_over_since: None }
-    }
-
-    fn pass_over(&mut self, now: Instant) {
-        if !self.entries.is_empty() {
-            self.passed_over_since.get_or_insert(now);
-        }
-    }
-
-    fn is_overdue(&self, now: Instant, limit: Duration) -> bool {
-        self.passed_over_since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
-    }
-
-    fn pop(&mut self, valid: &mut impl FnMut(&T) -> bool) -> Option<Preempted<T>> {
-        self.passed_over_since = None;
-        while let Some(preempted) = self.entries.pop_front() {
-            if valid(&preempted.entry) {
-                return Some(preempted);
-            }
-        }
-        None
-    }
-}
-
 /// A run queue. An entry may have become void while it was queued: [`RunQueue::pop`] asks for each.
 pub struct RunQueue<T> {
     woken: VecDeque<T>,
-    fresh: Line<T>,
-    spent: Line<T>,
+    fresh: VecDeque<Preempted<T>>,
+    spent: VecDeque<Preempted<T>>,
     /// Of who has the turn. Known from the first tick on that finds it computing.
     slice: Option<Slice>,
     /// Since when the first class has had the CPU while somebody of the others wanted it.
     overtaking_since: Option<Instant>,
+    /// Since when fresh ones have gone before all that are spent.
+    passed_over_since: Option<Instant>,
     policy: Policy,
 }
 
 impl<T> RunQueue<T> {
     /// An empty one.
     pub fn new(policy: Policy) -> Self {
-        let (fresh, spent) = (Line::new(), Line::new());
-        RunQueue { woken: VecDeque::new(), fresh, spent, slice: None, overtaking_since: None, policy }
+        let (woken, fresh, spent) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        RunQueue { woken, fresh, spent, slice: None, overtaking_since: None, passed_over_since: None, policy }
     }
 
     /// Changes the policy from now on.
@@ -134,7 +94,7 @@ impl<T> RunQueue<T> {
 
     /// How many entries there are, void ones included.
     pub fn len(&self) -> usize {
-        self.woken.len() + self.fresh.entries.len() + self.spent.entries.len()
+        self.woken.len() + self.fresh.len() + self.spent.len()
     }
 
     /// Whether there is no entry.
@@ -159,7 +119,7 @@ impl<T> RunQueue<T> {
 
     /// Whether anybody who was preempted waits.
     pub fn has_preempted(&self) -> bool {
-        !self.fresh.entries.is_empty() || !self.spent.entries.is_empty()
+        !self.fresh.is_empty() || !self.spent.is_empty()
     }
 
     /// At the end of those that were woken.
@@ -177,14 +137,13 @@ impl<T> RunQueue<T> {
         let slice = self.slice.take();
         let used = slice.map_or(Duration::ZERO, |slice| slice.used_at(now));
         if used >= self.policy.quantum {
-            self.spent.entries.push_back(Preempted { entry, used: Duration::ZERO });
+            self.spent.push_back(Preempted { entry, used: Duration::ZERO });
             return;
         }
         let preempted = Preempted { entry, used };
         match slice.and_then(|slice| slice.class) {
-            Some(Class::Fresh) => self.fresh.entries.push_front(preempted),
-            Some(Class::Spent) => self.spent.entries.push_front(preempted),
-            None => self.fresh.entries.push_back(preempted),
+            Some(class) => self.line_mut(class).push_front(preempted),
+            None => self.fresh.push_back(preempted),
         }
     }
 
@@ -237,8 +196,12 @@ impl<T> RunQueue<T> {
 
     fn pop_preempted(&mut self, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
         self.overtaking_since = None;
-        let first = if self.spent.is_overdue(now, self.policy.quantum) { Class::Spent } else { Class::Fresh };
-        self.pop_of(first, now, valid).or_else(|| self.pop_of(first.other(), now, valid))
+        let passed_over = self.passed_over_since.map(|since| now.saturating_duration_since(since));
+        let order = match passed_over {
+            Some(time) if time >= self.policy.quantum => [Class::Spent, Class::Fresh],
+            _ => [Class::Fresh, Class::Spent],
+        };
+        order.into_iter().find_map(|class| self.pop_of(class, now, valid))
     }
 
     #[inline]
@@ -253,16 +216,20 @@ impl<T> RunQueue<T> {
     }
 
     fn pop_of(&mut self, class: Class, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
-        let Preempted { entry, used } = self.line_mut(class).pop(valid)?;
-        if class == Class::Fresh {
-            self.spent.pass_over(now);
+        if class == Class::Spent {
+            self.passed_over_since = None;
+        }
+        let line = self.line_mut(class);
+        let Preempted { entry, used } = std::iter::from_fn(|| line.pop_front()).find(|one| valid(&one.entry))?;
+        if class == Class::Fresh && !self.spent.is_empty() {
+            self.passed_over_since.get_or_insert(now);
         }
         let protected_until = (!self.woken.is_empty()).then(|| now + self.policy.tick);
         self.slice = Some(Slice { since: now, used, class: Some(class), protected_until });
         Some(entry)
     }
 
-    fn line_mut(&mut self, class: Class) -> &mut Line<T> {
+    fn line_mut(&mut self, class: Class) -> &mut VecDeque<Preempted<T>> {
         match class {
             Class::Fresh => &mut self.fresh,
             Class::Spent => &mut self.spent,
@@ -355,7 +322,7 @@ mod tests {
     fn who_was_woken_goes_before_the_spent_that_fresh_ones_have_passed_over() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "spent", now, now + QUANTUM);
-        queue.spent.passed_over_since = Some(now);
+        queue.passed_over_since = Some(now);
         queue.push_woken("woken");
         assert_eq!(queue.pop_by_class(now + QUANTUM, &mut |_| true), Some("woken"));
     }
@@ -365,7 +332,7 @@ mod tests {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "spent", now, now + QUANTUM);
         preempt(&mut queue, "fresh", now, now);
-        queue.spent.passed_over_since = Some(now);
+        queue.passed_over_since = Some(now);
         assert_eq!(queue.pop_by_class(now + QUANTUM, &mut |_| true), Some("spent"));
         assert!(!queue.must_make_way(now + QUANTUM + QUANTUM / 2));
         assert!(queue.must_make_way(now + QUANTUM + QUANTUM));
