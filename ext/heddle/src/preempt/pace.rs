@@ -61,7 +61,8 @@ pub fn end() {
     QUIET_UNTIL.store(now() + REST, Ordering::Relaxed);
 }
 
-fn now() -> u64 {
+/// The monotonic clock, in nanoseconds. Callable from signal handlers.
+pub fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to a variable of this function. The clock exists everywhere; the call is safe in signal handlers.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };

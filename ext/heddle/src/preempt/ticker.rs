@@ -90,14 +90,20 @@ impl Ticker {
     pub fn put_off(&self, time: Duration, since: Duration) -> bool {
         let later = time + since > self.period;
         if later {
-            self.set_next(time);
+            match &self.means {
+                Means::Signal(_) => self.set_next(time),
+                Means::Timerfd(ticker) => ticker.put_off(time),
+            }
         }
         later
     }
 
     /// The next tick comes in its usual time again. From any thread.
     pub fn hurry(&self) {
-        self.set_next(self.period);
+        match &self.means {
+            Means::Signal(_) => self.set_next(self.period),
+            Means::Timerfd(ticker) => ticker.hurry(),
+        }
     }
 
     /// The last tick could do nothing, so the next one comes early.
