@@ -66,7 +66,7 @@ struct Preempted<T> {
     used: Duration,
 }
 
-/// A run queue. An entry may have become void while it was queued: [`RunQueue::pop`] asks for each.
+/// A run queue. An entry may have become void while it was queued: [`RunQueue::pop`] finds out.
 pub struct RunQueue<T> {
     woken: VecDeque<T>,
     fresh: VecDeque<Preempted<T>>,
@@ -172,20 +172,22 @@ impl<T> RunQueue<T> {
         now + self.policy.quantum.saturating_sub(used)
     }
 
-    /// The next entry that is `valid`, which has the turn from now on. Looks at the clock only if anybody was preempted.
-    #[inline]
-    pub fn pop(&mut self, mut valid: impl FnMut(&T) -> bool) -> Option<T> {
-        if self.has_preempted() { self.pop_by_class(Instant::now(), &mut valid) } else { self.pop_woken(&mut valid) }
+    /// What `redeem` makes of the next entry that is not void, which has the turn from now on. Looks at the clock only if
+    /// anybody was preempted.
+    #[inline(always)]
+    pub fn pop<R>(&mut self, mut redeem: impl FnMut(&T) -> Option<R>) -> Option<R> {
+        if self.has_preempted() { self.pop_by_class(Instant::now(), &mut redeem) } else { self.pop_woken(&mut redeem) }
     }
 
-    fn pop_by_class(&mut self, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
+    #[inline(never)]
+    fn pop_by_class<R>(&mut self, now: Instant, redeem: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         if (self.woken.is_empty() || self.is_overdue(now))
-            && let Some(entry) = self.pop_preempted(now, valid)
+            && let Some(redeemed) = self.pop_preempted(now, redeem)
         {
-            return Some(entry);
+            return Some(redeemed);
         }
         // There may be void entries only.
-        self.pop_woken(valid).or_else(|| self.pop_preempted(now, valid))
+        self.pop_woken(redeem).or_else(|| self.pop_preempted(now, redeem))
     }
 
     /// Whether those that were woken have had their share. Begins to count if it has not been counted yet.
@@ -194,39 +196,41 @@ impl<T> RunQueue<T> {
         now.saturating_duration_since(since) >= self.policy.quantum
     }
 
-    fn pop_preempted(&mut self, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
+    fn pop_preempted<R>(&mut self, now: Instant, redeem: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         self.overtaking_since = None;
         let passed_over = self.passed_over_since.map(|since| now.saturating_duration_since(since));
         let order = match passed_over {
             Some(time) if time >= self.policy.quantum => [Class::Spent, Class::Fresh],
             _ => [Class::Fresh, Class::Spent],
         };
-        order.into_iter().find_map(|class| self.pop_of(class, now, valid))
+        order.into_iter().find_map(|class| self.pop_of(class, now, redeem))
     }
 
     #[inline]
-    fn pop_woken(&mut self, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
+    fn pop_woken<R>(&mut self, redeem: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         while let Some(entry) = self.woken.pop_front() {
-            if valid(&entry) {
+            let redeemed = redeem(&entry);
+            if redeemed.is_some() {
                 self.slice = None;
-                return Some(entry);
+                return redeemed;
             }
         }
         None
     }
 
-    fn pop_of(&mut self, class: Class, now: Instant, valid: &mut impl FnMut(&T) -> bool) -> Option<T> {
+    fn pop_of<R>(&mut self, class: Class, now: Instant, redeem: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         if class == Class::Spent {
             self.passed_over_since = None;
         }
         let line = self.line_mut(class);
-        let Preempted { entry, used } = std::iter::from_fn(|| line.pop_front()).find(|one| valid(&one.entry))?;
+        let (redeemed, used) = std::iter::from_fn(|| line.pop_front())
+            .find_map(|Preempted { entry, used }| redeem(&entry).map(|redeemed| (redeemed, used)))?;
         if class == Class::Fresh && !self.spent.is_empty() {
             self.passed_over_since.get_or_insert(now);
         }
         let protected_until = (!self.woken.is_empty()).then(|| now + self.policy.tick);
         self.slice = Some(Slice { since: now, used, class: Some(class), protected_until });
-        Some(entry)
+        Some(redeemed)
     }
 
     fn line_mut(&mut self, class: Class) -> &mut VecDeque<Preempted<T>> {
@@ -249,7 +253,11 @@ mod tests {
     }
 
     fn pop(queue: &mut RunQueue<&'static str>) -> Option<&'static str> {
-        queue.pop(|_| true)
+        queue.pop(|entry| Some(*entry))
+    }
+
+    fn pop_at(queue: &mut RunQueue<&'static str>, now: Instant) -> Option<&'static str> {
+        queue.pop_by_class(now, &mut |entry| Some(*entry))
     }
 
     /// One that has computed since `began` is preempted.
@@ -312,7 +320,6 @@ mod tests {
         preempt(&mut queue, "spent", now, now + QUANTUM);
         preempt(&mut queue, "fresh", now, now);
         preempt(&mut queue, "another", now, now);
-        let pop_at = |queue: &mut RunQueue<&'static str>, now| queue.pop_by_class(now, &mut |_| true);
         assert_eq!(pop_at(&mut queue, now), Some("fresh"));
         assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("spent"));
         assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("another"));
@@ -324,7 +331,7 @@ mod tests {
         preempt(&mut queue, "spent", now, now + QUANTUM);
         queue.passed_over_since = Some(now);
         queue.push_woken("woken");
-        assert_eq!(queue.pop_by_class(now + QUANTUM, &mut |_| true), Some("woken"));
+        assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("woken"));
     }
 
     #[test]
@@ -333,7 +340,7 @@ mod tests {
         preempt(&mut queue, "spent", now, now + QUANTUM);
         preempt(&mut queue, "fresh", now, now);
         queue.passed_over_since = Some(now);
-        assert_eq!(queue.pop_by_class(now + QUANTUM, &mut |_| true), Some("spent"));
+        assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("spent"));
         assert!(!queue.must_make_way(now + QUANTUM + QUANTUM / 2));
         assert!(queue.must_make_way(now + QUANTUM + QUANTUM));
     }
@@ -399,8 +406,8 @@ mod tests {
         queue.push_woken("woken");
         queue.push_woken("woken");
         let later = now + QUANTUM;
-        assert_eq!(queue.pop_by_class(now, &mut |_| true), Some("woken"));
-        assert_eq!(queue.pop_by_class(later, &mut |_| true), Some("preempted"));
+        assert_eq!(pop_at(&mut queue, now), Some("woken"));
+        assert_eq!(pop_at(&mut queue, later), Some("preempted"));
         assert!(!queue.must_make_way(later));
         assert!(queue.must_make_way(later + TICK));
     }
@@ -411,7 +418,7 @@ mod tests {
         preempt(&mut queue, "void", now, now + QUANTUM);
         preempt(&mut queue, "valid", now, now + QUANTUM);
         queue.push_woken("void");
-        assert_eq!(queue.pop(|entry| *entry == "valid"), Some("valid"));
+        assert_eq!(queue.pop(|entry| (*entry == "valid").then_some(*entry)), Some("valid"));
         assert!(queue.is_empty());
     }
 }

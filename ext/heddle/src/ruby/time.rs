@@ -42,6 +42,9 @@ fn immediate_interval(seconds: Value) -> Option<Duration> {
 /// How long Ruby's Queue, Mutex and Thread wait for `seconds`: nil and infinity mean for ever, what is negative means
 /// not at all.
 pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
+    if seconds.is_nil() {
+        return Ok(None);
+    }
     if let Some(interval) = immediate_interval(seconds) {
         return Ok(Some(interval));
     }
@@ -50,8 +53,7 @@ pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     {
         return Ok(None);
     }
-    let negative: bool =
-        !seconds.is_nil() && seconds.respond_to("negative?", false)? && seconds.funcall("negative?", ())?;
+    let negative: bool = seconds.respond_to("negative?", false)? && seconds.funcall("negative?", ())?;
     if negative { Ok(Some(Duration::ZERO)) } else { optional_interval(seconds) }
 }
 

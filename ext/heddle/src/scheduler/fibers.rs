@@ -15,6 +15,8 @@ use crate::ruby::error::make_exception;
 use crate::ruby::value::Held;
 
 /// Names a record. A key whose record is gone never means a later one.
+// Aligned so that it is compared and copied as one word.
+#[repr(align(8))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FiberKey {
     index: u32,

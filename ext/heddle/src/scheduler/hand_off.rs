@@ -9,11 +9,26 @@ use std::time::{Duration, Instant};
 use magnus::{Error, Ruby, Value, prelude::*};
 
 use super::Scheduler;
-use super::fibers::{Delivery, FiberKey};
+use super::fibers::{Delivery, FiberKey, Redeemed};
+use super::turns::Turns;
 use super::wait::Wait;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::value::Held;
 use crate::ruby::{error, fiber, interrupts};
+
+/// What the books alone tell of who comes next. Almost always that is all there is to know.
+pub(super) enum Glance {
+    /// The fiber's own turn has come.
+    Own,
+    /// It is this one's turn.
+    Switch(Held),
+    /// It is this one's turn, if it is still alive.
+    Perhaps(Redeemed),
+    /// Timers and I/O have to be looked at first.
+    Overdue,
+    /// Anything else.
+    Unclear,
+}
 
 /// What a fiber that parks has to do next.
 enum Next {
@@ -27,6 +42,14 @@ enum Next {
     CheckInterrupts,
 }
 
+/// How far a fiber that parks has come.
+enum Stage {
+    /// It has looked who comes next.
+    Look(Glance),
+    /// It has the control again, with or without its turn.
+    Back(Result<(), Error>),
+}
+
 impl Scheduler {
     /// Gives the turn away until the fiber gets it back: because somebody woke it, it yielded and its turn came, or
     /// something was raised into it. Its state must have been set to `Waiting` or `Runnable` before.
@@ -34,28 +57,49 @@ impl Scheduler {
     /// May return early without anything having happened; the caller looks at what it waits for and parks again.
     #[inline]
     pub(super) fn park(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        let glance = self.glance(&mut self.turns.borrow_mut(), key);
+        self.park_after_glance(ruby, key, glance)
+    }
+
+    /// Like [`Scheduler::park`], for those who have had the books open anyway.
+    #[inline]
+    pub(super) fn park_after_glance(&self, ruby: &Ruby, key: FiberKey, glance: Glance) -> Result<(), Error> {
+        let Glance::Switch(fiber) = glance else { return self.park_at_length(ruby, key, Stage::Look(glance)) };
+        let switched = fiber::transfer(fiber);
+        if switched.is_err() || !self.turns.borrow().has_turn(key) {
+            return self.park_at_length(ruby, key, Stage::Back(switched));
+        }
+        self.tick_for(key);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn park_at_length(&self, ruby: &Ruby, key: FiberKey, mut stage: Stage) -> Result<(), Error> {
         loop {
-            let switched = match self.next(ruby, key) {
-                Ok(Next::Own) => break,
-                Ok(Next::Switch(fiber)) => fiber::transfer(fiber),
-                Ok(Next::Raise(fiber, delivery)) => raise_by_helper(ruby, fiber, delivery),
-                Ok(Next::CheckInterrupts) => {
-                    let checked = interrupts::check_after(|| self.leave_park(key));
-                    return self.end_park_early(key, checked);
+            stage = match stage {
+                Stage::Look(glance) => match self.next(ruby, key, glance) {
+                    Ok(Next::Own) => break,
+                    Ok(Next::Switch(fiber)) => Stage::Back(fiber::transfer(fiber)),
+                    Ok(Next::Raise(fiber, delivery)) => Stage::Back(raise_by_helper(ruby, fiber, delivery)),
+                    Ok(Next::CheckInterrupts) => {
+                        let checked = interrupts::check_after(|| self.leave_park(key));
+                        return self.end_park_early(key, checked);
+                    }
+                    Err(error) => return self.end_park_early(key, Err(error)),
+                },
+                Stage::Back(Ok(())) if self.turns.borrow().has_turn(key) => break,
+                Stage::Back(switched) => {
+                    if let Err(error) = &switched
+                        && let Some(newborn) = self.newborn_without_stack(ruby, error)
+                    {
+                        self.leave_park(key);
+                        let retried = self.retry_birth(ruby, newborn, error);
+                        return self.end_park_early(key, retried);
+                    }
+                    self.come_back_early(ruby, key, switched)?;
+                    Stage::Look(self.glance(&mut self.turns.borrow_mut(), key))
                 }
-                Err(error) => return self.end_park_early(key, Err(error)),
             };
-            if switched.is_ok() && self.turns.borrow().has_turn(key) {
-                break;
-            }
-            if let Err(error) = &switched
-                && let Some(newborn) = self.newborn_without_stack(ruby, error)
-            {
-                self.leave_park(key);
-                let retried = self.retry_birth(ruby, newborn, error);
-                return self.end_park_early(key, retried);
-            }
-            self.come_back_early(ruby, key, switched)?;
         }
         self.tick_for(key);
         Ok(())
@@ -161,33 +205,54 @@ impl Scheduler {
         refused
     }
 
-    /// Finds out whose turn it is, waiting for it in the kernel if need be.
-    #[inline]
-    fn next(&self, ruby: &Ruby, key: FiberKey) -> Result<Next, Error> {
-        let look = {
-            let mut turns = self.turns.borrow_mut();
-            if turns.is_lost(key) {
-                return Err(lost(ruby));
-            }
-            if self.interrupts_due.get() {
-                return Ok(Next::CheckInterrupts);
-            }
-            let queued = turns.queued();
-            // Whoever computes next will not look at I/O for a while.
-            turns.fairness.start_turn(queued) || turns.queue.has_only_preempted()
-        };
-        if look {
-            self.poll(ruby, false)?;
+    /// Whose turn it is, and gives it the turn, if that is plain.
+    #[inline(always)]
+    pub(super) fn glance(&self, turns: &mut Turns, key: FiberKey) -> Glance {
+        if turns.is_lost(key) || self.interrupts_due.get() {
+            return Glance::Unclear;
         }
+        let queued = turns.queued();
+        // Whoever computes next will not look at I/O for a while.
+        if turns.fairness.start_turn(queued) || turns.queue.has_only_preempted() {
+            return Glance::Overdue;
+        }
+        if turns.has_strays() {
+            return Glance::Unclear;
+        }
+        match turns.dequeue() {
+            Some(next) if next.key == key => Glance::Own,
+            Some(next) if next.is_under_way => Glance::Switch(next.fiber),
+            Some(next) => Glance::Perhaps(next),
+            None => Glance::Unclear,
+        }
+    }
+
+    /// Finds out whose turn it is, waiting for it in the kernel if need be.
+    fn next(&self, ruby: &Ruby, key: FiberKey, glance: Glance) -> Result<Next, Error> {
+        match glance {
+            Glance::Own => Ok(Next::Own),
+            Glance::Switch(fiber) => Ok(Next::Switch(fiber)),
+            Glance::Perhaps(next) => self.search(ruby, key, Some(next)),
+            Glance::Overdue => {
+                self.poll(ruby, false)?;
+                self.search(ruby, key, None)
+            }
+            Glance::Unclear if self.turns.borrow().is_lost(key) => Err(lost(ruby)),
+            Glance::Unclear if self.interrupts_due.get() => Ok(Next::CheckInterrupts),
+            Glance::Unclear => self.search(ruby, key, None),
+        }
+    }
+
+    fn search(&self, ruby: &Ruby, key: FiberKey, mut next: Option<Redeemed>) -> Result<Next, Error> {
         loop {
-            let next = {
+            if next.is_none() {
                 let mut turns = self.turns.borrow_mut();
                 if let Some((fiber, delivery)) = turns.take_stray() {
                     return Ok(Next::Raise(fiber, delivery));
                 }
-                turns.dequeue()
-            };
-            match next {
+                next = turns.dequeue();
+            }
+            match next.take() {
                 Some(next) if next.key == key => return Ok(Next::Own),
                 Some(next) if next.is_under_way || fiber::is_alive(next.fiber) => return Ok(Next::Switch(next.fiber)),
                 Some(next) => self.turns.borrow_mut().fibers.remove(next.key),

@@ -200,17 +200,15 @@ impl Scheduler {
         }
         self.end_lull();
         let current = fiber::current();
-        let known = match self.turns.borrow().running() {
-            Some((running, key)) if running == current => Some(key),
-            _ => None,
-        };
+        let known = self.turns.borrow_mut().begin_visit(current);
         let key = match known {
             Some(key) => key,
-            None => self.enter_unexpected(ruby, current)?,
+            None => {
+                let key = self.enter_unexpected(ruby, current)?;
+                self.turns.borrow_mut().begin_visit(current);
+                key
+            }
         };
-        if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
-            record.visits += 1;
-        }
         Ok(Visit::new(self, key))
     }
 

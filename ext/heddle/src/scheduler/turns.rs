@@ -105,6 +105,16 @@ impl Turns {
         self.queue.begin_turn();
     }
 
+    /// `current` enters a hook. `None` if it is not the one that was given the turn.
+    #[inline]
+    pub fn begin_visit(&mut self, current: Held) -> Option<FiberKey> {
+        let (_, key) = self.running.filter(|(running, _)| *running == current)?;
+        if let Some(record) = self.fibers.get_mut(key) {
+            record.visits += 1;
+        }
+        Some(key)
+    }
+
     /// A fiber that has a record only while it is in a hook, or has mail, leaves the last one. Who has resumed it has the turn again.
     pub fn dismiss(&mut self, key: FiberKey) {
         if self.has_turn(key) {
@@ -172,21 +182,19 @@ impl Turns {
     }
 
     /// Takes the first fiber off the run queue and gives it the turn.
+    #[inline(always)]
     pub fn dequeue(&mut self) -> Option<Redeemed> {
-        let (fibers, mut redeemed) = (&mut self.fibers, None);
-        self.queue.pop(|(key, ticket)| {
-            redeemed = fibers.redeem(*key, *ticket);
-            redeemed.is_some()
-        })?;
-        let next = redeemed?;
+        let fibers = &mut self.fibers;
+        let next = self.queue.pop(|(key, ticket)| fibers.redeem(*key, *ticket))?;
         if whereabouts::are_many(self.fibers.len()) {
             self.look_ahead(next.key);
         }
         self.running = Some((next.fiber, next.key));
-        redeemed
+        Some(next)
     }
 
     /// Has fetched what those need who come after `next`.
+    #[inline(never)]
     fn look_ahead(&mut self, next: FiberKey) {
         let leaving = self.running.map(|(_, leaving)| leaving);
         if let Some(record) = self.fibers.get(next).map(|record| record.whereabouts.record())
@@ -318,10 +326,27 @@ impl Turns {
             record.wait = outer;
             may_be_due |= !record.deliveries.is_empty();
         }
+        if !self.closers.is_empty() {
+            self.wake_closers();
+        }
+        may_be_due
+    }
+
+    /// Like [`Turns::end_wait`]; exceptions that were meant for this wait alone are void now.
+    #[inline]
+    pub fn leave_wait(&mut self, key: FiberKey, outer: Option<Wait>) {
+        if self.end_wait(key, outer)
+            && let Some(record) = self.fibers.get_mut(key)
+        {
+            record.deliveries.retain(|delivery| delivery.scope != Scope::Wait);
+        }
+    }
+
+    #[cold]
+    fn wake_closers(&mut self) {
         for index in 0..self.closers.len() {
             self.wake(self.closers[index]);
         }
-        may_be_due
     }
 
     /// A fiber is about to wait. Returns what it waited for until then.

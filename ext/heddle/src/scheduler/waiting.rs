@@ -62,24 +62,25 @@ impl Scheduler {
             (outer, deadline.map(|deadline| turns.timers.insert(deadline, Alarm::Wake(key))))
         };
         let result = loop {
-            let delivery = {
+            let looked = {
                 let mut turns = self.turns.borrow_mut();
                 if let Some(value) = done(&mut turns) {
                     break Ok(Outcome::Done(value));
                 }
                 match turns.take_delivery(key) {
+                    Some(delivery) => Err(delivery),
                     None if timer.is_some_and(|timer| !turns.timers.is_pending(timer)) => break Ok(Outcome::TimedOut),
                     None => {
                         turns.begin_wait(key);
-                        None
+                        Ok(self.glance(&mut turns, key))
                     }
-                    delivery => delivery,
                 }
             };
-            if let Some(delivery) = delivery {
-                break Err(delivery.to_error());
-            }
-            if let Err(error) = self.park(ruby, key) {
+            let parked = match looked {
+                Ok(glance) => self.park_after_glance(ruby, key, glance),
+                Err(delivery) => Err(delivery.to_error()),
+            };
+            if let Err(error) = parked {
                 break Err(error);
             }
         };
@@ -87,8 +88,7 @@ impl Scheduler {
         if let Some(timer) = timer {
             turns.timers.cancel(timer);
         }
-        turns.retract(key, Scope::Wait);
-        turns.end_wait(key, outer);
+        turns.leave_wait(key, outer);
         result
     }
 
@@ -107,8 +107,11 @@ impl Scheduler {
         key: FiberKey,
         enqueue: impl FnOnce(&mut Turns) -> Option<Wait>,
     ) -> Result<bool, Error> {
-        let outer = enqueue(&mut self.turns.borrow_mut());
-        let result = self.park(ruby, key);
+        let (outer, glance) = {
+            let mut turns = self.turns.borrow_mut();
+            (enqueue(&mut turns), self.glance(&mut turns, key))
+        };
+        let result = self.park_after_glance(ruby, key, glance);
         let may_be_due = self.turns.borrow_mut().end_wait(key, outer);
         result.map(|()| may_be_due)
     }
