@@ -146,7 +146,8 @@ pub fn tick(ruby: &Ruby) {
     let now = Instant::now();
     let since = presence.since.get().unwrap_or(now);
     presence.since.set(Some(since));
-    if now.duration_since(since) < QUANTUM || !safe_points::is_here() || interrupts::pending_beside_job() {
+    if now.duration_since(since) < QUANTUM || !safe_points::is_here() || interrupts::is_trap_due() || pending::is_any()
+    {
         return;
     }
     pace::end();

@@ -5,8 +5,8 @@ use std::os::raw::c_int;
 use magnus::Error;
 use magnus::rb_sys::protect;
 
+use super::thread;
 use super::value::Held;
-use super::{pending, thread};
 
 /// Whether an interrupt waits for `thread`, the current one, to look at it.
 pub fn pending(thread: Held) -> bool {
@@ -19,12 +19,11 @@ unsafe extern "C" {
     fn rb_thread_check_trap_pending() -> c_int;
 }
 
-/// Whether something waits to be raised at the current thread, or a trap to run in it. Unlike [`pending`], also in a
-/// postponed job, which Ruby runs after it has taken note of the others, and before it sees to them.
-pub fn pending_beside_job() -> bool {
+/// Whether a trap waits to run in the current thread. Unlike [`pending`], also in a postponed job, which Ruby runs after
+/// it has taken note of the others, and before it sees to them.
+pub fn is_trap_due() -> bool {
     // SAFETY: called with the GVL; only reads a counter.
-    let trap = thread::is_main() && unsafe { rb_thread_check_trap_pending() } != 0;
-    trap || pending::is_any()
+    thread::is_main() && unsafe { rb_thread_check_trap_pending() } != 0
 }
 
 /// Has Ruby look for what is to be raised at the current thread.

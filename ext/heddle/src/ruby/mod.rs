@@ -11,6 +11,7 @@ pub mod gc;
 pub mod interrupts;
 pub mod io;
 pub mod io_buffer;
+pub mod masks;
 pub mod nogvl;
 pub mod pending;
 pub mod postponed_job;

@@ -3,7 +3,8 @@
 //! `Thread.pending_interrupt?` tells that, too. But when a call ends Ruby looks at interrupts. If the thread's time slice
 //! is over another thread runs, whose `Thread#kill` Ruby then raises in here; and in a postponed job, where this is asked,
 //! it swallows that, takes the thread for killed, and nothing can end it any more. So it is Ruby's own list that is looked
-//! at. It is found among what the garbage collector would mark for the thread: the one with the exception just sent.
+//! at. It is found among what the garbage collector would mark for the thread: the one with the exception just sent. The
+//! stack of [`super::masks`] is found in the same way.
 
 use std::os::raw::{c_long, c_void};
 use std::sync::OnceLock;
@@ -13,6 +14,7 @@ use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, RArray, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
 
+use super::masks::Masks;
 use super::value::{Held, interned, is_hidden};
 use super::{error, interrupts, thread};
 
@@ -45,9 +47,16 @@ pub fn find(ruby: &Ruby) -> Result<(), Error> {
     }
     let class = error::stop_class(ruby)?;
     let masks = ruby.hash_new();
+    // Such a Hash Ruby puts on its stack as it is, and no copy.
+    masks.funcall::<_, _, Value>("compare_by_identity", ())?;
     masks.aset(class, ruby.to_symbol("never"))?;
-    let masked = ruby.class_thread().block_call::<_, _, _, Value>("handle_interrupt", (masks,), |ruby, _, _| {
+    masks.freeze();
+    let mask = Held::new(masks.as_value());
+    let look = ruby.proc_from_fn(move |ruby, _, _| {
         let thread = thread::current();
+        if let Some((stack, _)) = search(thread, mask.get()) {
+            Masks::remember(thread, stack);
+        }
         let sent = error::stop_class(ruby)?.new_instance((SENT,))?.as_value();
         let raised = thread::raise_into(thread, sent);
         if let Some((list, place)) = search(thread, sent) {
@@ -57,6 +66,7 @@ pub fn find(ruby: &Ruby) -> Result<(), Error> {
         }
         raised
     });
+    let masked = ruby.class_thread().funcall_with_block::<_, _, Value>("handle_interrupt", (masks,), look);
     match masked {
         // The list was not found, and Ruby has taken it from there.
         Err(error) if error.is_kind_of(class) && error.to_string().contains(SENT) => Ok(()),

@@ -65,7 +65,7 @@ impl Scheduler {
     #[inline]
     pub(super) fn park_after_glance(&self, ruby: &Ruby, key: FiberKey, glance: Glance) -> Result<(), Error> {
         let Glance::Switch(fiber) = glance else { return self.park_at_length(ruby, key, Stage::Look(glance)) };
-        let switched = fiber::transfer(fiber);
+        let switched = self.switch(ruby, key, || fiber::transfer(fiber));
         if switched.is_err() || !self.turns.borrow().has_turn(key) {
             return self.park_at_length(ruby, key, Stage::Back(switched));
         }
@@ -79,8 +79,10 @@ impl Scheduler {
             stage = match stage {
                 Stage::Look(glance) => match self.next(ruby, key, glance) {
                     Ok(Next::Own) => break,
-                    Ok(Next::Switch(fiber)) => Stage::Back(fiber::transfer(fiber)),
-                    Ok(Next::Raise(fiber, delivery)) => Stage::Back(raise_by_helper(ruby, fiber, delivery)),
+                    Ok(Next::Switch(fiber)) => Stage::Back(self.switch(ruby, key, || fiber::transfer(fiber))),
+                    Ok(Next::Raise(fiber, delivery)) => {
+                        Stage::Back(self.switch(ruby, key, || raise_by_helper(ruby, fiber, delivery)))
+                    }
                     Ok(Next::CheckInterrupts) => {
                         let checked = interrupts::check_after(|| self.leave_park(key));
                         return self.end_park_early(key, checked);
@@ -107,7 +109,7 @@ impl Scheduler {
 
     /// Like [`Scheduler::park`], switching to `first`, a new fiber, with its arguments, before anybody else.
     pub(super) fn park_after(&self, ruby: &Ruby, key: FiberKey, first: Held, arguments: &[Value]) -> Result<(), Error> {
-        let started = fiber::start(first, arguments);
+        let started = self.switch(ruby, key, || fiber::start(first, arguments));
         if started.is_err() || !self.turns.borrow().has_turn(key) {
             self.come_back_early(ruby, key, started)?;
             return self.park(ruby, key);

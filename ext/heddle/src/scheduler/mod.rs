@@ -16,6 +16,7 @@ mod ended_stacks;
 mod fibers;
 mod hand_off;
 mod hooks;
+mod masking;
 mod options;
 mod preempting;
 mod reactor;
@@ -42,13 +43,14 @@ use self::callers::Callers;
 use self::ended_stacks::EndedStacks;
 use self::fibers::FiberKey;
 use self::options::{Options, Preempt};
-use self::preempting::Lull;
+use self::preempting::{Lull, Pending};
 use self::reactor::Reactor;
 use self::turns::{Alarm, Turns};
 use self::wait::Wait;
 use crate::preempt::Pulse;
 use crate::preempt::guests;
 use crate::preempt::ticker::Ticker;
+use crate::ruby::masks::Masks;
 use crate::ruby::value::Held;
 use crate::ruby::{error, fiber, fork, thread};
 
@@ -78,8 +80,12 @@ pub struct Scheduler {
     preemptions: Cell<u64>,
     /// The last tick came in a critical section.
     missed: Cell<bool>,
-    /// The last tick found an exception that was to be raised at the thread.
-    was_pending: Cell<bool>,
+    /// Of the last tick.
+    pending: Cell<Pending>,
+    /// Known from the first fiber on that may be preempted.
+    masks: Cell<Option<Masks>>,
+    /// How many of them are the root's.
+    masks_of_root: Cell<usize>,
     callers: RefCell<Callers>,
     patience: RefCell<Patience>,
     /// `close` is under way.
@@ -132,7 +138,8 @@ impl DataTypeFunctions for Scheduler {
         if let Some((fiber, _)) = turns.running() {
             fiber.mark(marker);
         }
-        let held = [self.owner.get(), self.opened_by.get(), self.fall_back.get()];
+        let masks = self.masks.get().map(Masks::held);
+        let held = [self.owner.get(), self.opened_by.get(), self.fall_back.get(), masks];
         held.into_iter().flatten().for_each(|value| value.mark(marker));
     }
 }

@@ -41,6 +41,45 @@ pub enum Lull {
     Begun,
 }
 
+/// What waits to be raised at the thread, as one tick after the other finds it. Before it is raised nobody is preempted:
+/// it would strike another fiber. But what is masked may wait for long.
+///
+/// ```text
+///               there is something            there still is            and still
+///     Nothing ─────────────────────▶ Noticed ────────────────▶ Forgotten ─────────▶ Masked
+///       ▲                              │                          │                  │
+///       └──────────────────────────────┴──────────────────────────┴──────────────────┘
+///                                there is nothing
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Pending {
+    /// There is nothing.
+    #[default]
+    Nothing,
+    /// Ruby is about to raise it.
+    Noticed,
+    /// Of several that come before Ruby looks it raises one, and forgets the others until the thread waits: it has to be
+    /// told to look again.
+    Forgotten,
+    /// Ruby has looked, and did not raise it.
+    Masked,
+}
+
+impl Pending {
+    fn next(self, is_any: bool) -> Self {
+        match self {
+            _ if !is_any => Pending::Nothing,
+            Pending::Nothing => Pending::Noticed,
+            Pending::Noticed => Pending::Forgotten,
+            Pending::Forgotten | Pending::Masked => Pending::Masked,
+        }
+    }
+
+    fn lets_switch(self) -> bool {
+        matches!(self, Pending::Nothing | Pending::Masked)
+    }
+}
+
 impl Scheduler {
     /// A fiber that may be preempted is about to run on this thread: makes a ticker if there is none, and lets it tick.
     pub fn expect_ticks(&self, ruby: &Ruby) -> Result<(), Error> {
@@ -54,6 +93,7 @@ impl Scheduler {
             *self.ticker.borrow_mut() = Some(ticker);
         }
         pending::find(ruby)?;
+        self.find_masks();
         self.begin_ticking().map_err(|error| error::from_core(ruby, error))
     }
 
@@ -77,7 +117,7 @@ impl Scheduler {
     /// A tick has found nobody who is due. If that is sure to stay so for a while, the next ones would find nobody either.
     fn begin_lull(&self, now: Instant) {
         let since = self.last_tick.get().map_or(Duration::ZERO, |tick| now.saturating_duration_since(tick));
-        let due = self.turns.borrow_mut().due_at(now).filter(|_| !self.was_pending.get());
+        let due = self.turns.borrow_mut().due_at(now).filter(|_| self.pending.get() == Pending::Nothing);
         let Some(due) = due else { return self.end_lull() };
         let length = due.saturating_duration_since(now);
         let began = self.lull.get() != Lull::None
@@ -105,6 +145,7 @@ impl Scheduler {
     pub(super) fn release_ticker(&self, inherited: bool) {
         self.pulse.set(None);
         self.lull.set(Lull::None);
+        self.masks.set(None);
         match self.ticker.borrow_mut().take() {
             Some(ticker) if inherited => ticker.abandon(),
             ticker => drop(ticker),
@@ -190,7 +231,9 @@ impl Scheduler {
         }
         let Ok(current) = fiber::ensure_current() else { return };
         let Some(holder) = self.preemptible_holder(current) else { return };
-        if self.is_left_over() {
+        let pending = self.pending.get().next(pending::is_any());
+        self.pending.set(pending);
+        if pending == Pending::Forgotten {
             interrupts::look_again();
             return;
         }
@@ -201,7 +244,8 @@ impl Scheduler {
             // Whoever waits next polls again, and is told.
             return;
         }
-        let struck = holder.filter(|holder| self.turns.borrow().has_delivery(*holder));
+        // What is masked is looked at again when the others are due, too: nobody tells of the end of a mask.
+        let struck = holder.filter(|holder| self.due_unmasked(ruby, *holder));
         if let Some(holder) = struck.filter(|_| safe_points::may_raise_here()) {
             return self.strike(ruby, current, holder);
         }
@@ -209,11 +253,21 @@ impl Scheduler {
         self.last_tick.set(Some(now));
         if !self.turns.borrow_mut().must_make_way(now) {
             if struck.is_some() { self.try_again_soon() } else { self.begin_lull(now) }
-        } else if safe_points::is_here() && !interrupts::pending_beside_job() {
+        } else if safe_points::is_here() && pending.lets_switch() && !interrupts::is_trap_due() {
             self.make_way(ruby, current);
         } else {
             self.try_again_soon();
         }
+    }
+
+    /// Whether something is to be raised in the fiber that the masks of the one that runs let through.
+    fn due_unmasked(&self, ruby: &Ruby, key: FiberKey) -> bool {
+        let exception = self.turns.borrow().due_exception(key);
+        exception.is_some_and(|exception| !self.is_masked(ruby, exception.get()))
+    }
+
+    fn is_masked(&self, ruby: &Ruby, exception: Value) -> bool {
+        self.masks.get().is_some_and(|masks| masks.defer(ruby, exception))
     }
 
     /// Raises what has been sent to `holder`.
@@ -228,14 +282,6 @@ impl Scheduler {
     fn try_again_soon(&self) {
         self.lull.set(Lull::None);
         self.ticker.borrow().as_ref().inspect(|ticker| ticker.try_again_soon());
-    }
-
-    /// Whether an exception for this thread has been waiting since the last tick. Of several that come before Ruby looks it
-    /// raises one, and forgets the others until the thread waits; who computes might never do that, and nobody is preempted
-    /// before it has been raised.
-    fn is_left_over(&self) -> bool {
-        let pending = pending::is_any();
-        self.was_pending.replace(pending) && pending
     }
 
     /// Who has the turn, if `current`, which is that one or was resumed by it, may be preempted now; `Some(None)` if it
@@ -271,8 +317,8 @@ impl Scheduler {
         let Ok(visit) = self.enter(ruby).map(Visit::leave_wake_ups) else { return };
         let key = visit.key;
         pace::end();
-        let raised = self.lose_turn(ruby, key).and_then(|()| self.raise_due_here(key));
-        let is_due = self.turns.borrow().has_delivery(key);
+        let raised = self.lose_turn(ruby, key).and_then(|()| self.raise_due_here(ruby, key));
+        let is_due = self.due_unmasked(ruby, key);
         // A fiber that is not ours is in the books until here.
         drop(visit);
         match raised {
@@ -284,9 +330,8 @@ impl Scheduler {
 
     /// Like [`Scheduler::raise_due`], if this is a place for it. What waits for a better one is left where it is: the block
     /// that it is meant for may end before.
-    fn raise_due_here(&self, key: FiberKey) -> Result<(), Error> {
-        let is_due = self.turns.borrow().has_delivery(key);
-        if is_due && safe_points::may_raise_here() { self.raise_due(key) } else { Ok(()) }
+    fn raise_due_here(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        if self.due_unmasked(ruby, key) && safe_points::may_raise_here() { self.raise_due(key) } else { Ok(()) }
     }
 
     /// The fiber goes on, and others have had their turns. Who sleeps for as long as a tick takes would be due just after
@@ -301,7 +346,8 @@ impl Scheduler {
 
     /// Like [`Scheduler::raise_here`]; what cannot be raised now is due at the next tick, or in the fiber's next hook.
     fn raise_or_keep(&self, ruby: &Ruby, current: Held, raised: &Error) {
-        let may_raise = safe_points::may_raise_here() || error::exception_of(ruby, raised).is_none();
+        let may_raise = error::exception_of(ruby, raised)
+            .is_none_or(|exception| safe_points::may_raise_here() && !self.is_masked(ruby, exception));
         if may_raise && self.raise_here(ruby, current, raised).is_ok() {
             return;
         }
@@ -321,6 +367,8 @@ impl Scheduler {
     /// `Heddle::Stop` instead, which its outermost frame takes for the kill. Another one ends when it is switched to by
     /// somebody else than the scheduler. Either is not preempted any more, as Ruby would kill it again and again.
     fn raise_here(&self, ruby: &Ruby, current: Held, raised: &Error) -> Result<(), Error> {
+        // Ruby has not looked at this one yet, whatever else has been waiting for long.
+        self.pending.set(Pending::Nothing);
         if pending::repeat_kill(raised) {
             return Ok(());
         }

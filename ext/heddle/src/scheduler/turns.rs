@@ -291,12 +291,11 @@ impl Turns {
         }
     }
 
-    /// Whether there is one.
-    pub fn has_delivery(&self, key: FiberKey) -> bool {
-        self.fibers.get(key).is_some_and(|record| {
-            let is_stopped = self.stop.is_some() && record.can_be_stopped();
-            is_stopped || record.structure.shield.next(&record.deliveries).is_some()
-        })
+    /// The exception of that one, without taking it.
+    pub fn due_exception(&self, key: FiberKey) -> Option<Held> {
+        let record = self.fibers.get(key)?;
+        let next = || record.structure.shield.next(&record.deliveries).map(|index| record.deliveries[index].exception);
+        self.stop.filter(|_| record.can_be_stopped()).or_else(next)
     }
 
     /// From now on `exception` is raised once in each fiber that waits, or will wait.

@@ -91,7 +91,7 @@ fn suspend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let visit = scheduler.enter(ruby)?;
     let outcome = scheduler.wait(ruby, visit.key, Wait::Suspended, None, |turns| {
         // A fiber that always has something to go on with must end all the same when it is told to. The value stays.
-        let due = turns.has_delivery(visit.key);
+        let due = turns.due_exception(visit.key).is_some();
         turns.fibers.get_mut(visit.key).filter(|_| !due).and_then(|record| record.structure.inbox.pop_front())
     })?;
     match outcome {

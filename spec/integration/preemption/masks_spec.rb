@@ -1,0 +1,169 @@
+# frozen_string_literal: true
+
+require "timeout"
+
+# Thread.handle_interrupt in fibers that may be preempted: each has masks of its own.
+RSpec.describe "A fiber that masks exceptions" do
+  def compute_for(seconds)
+    over = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
+    Integer.sqrt(2) until Process.clock_gettime(Process::CLOCK_MONOTONIC) > over
+  end
+
+  # What became of a fiber that computes for ever, with a time limit.
+  def limited(error = Timeout::Error)
+    Timeout.timeout(0.01, error) { loop { Integer.sqrt(2) } }
+  rescue error
+    :struck
+  end
+
+  %i[signal timerfd].each do |ticker|
+    it "leaves others to their time limits while it waits, with the ticker #{ticker}" do
+      struck = Heddle.run(preempt: :all, ticker:) do
+        queue = Queue.new
+        Heddle.spin { Thread.handle_interrupt(Exception => :never) { queue.pop } }
+        Heddle.await(Heddle.spin { limited }).first.tap { queue.push(true) }
+      end
+      expect(struck).to eq :struck
+    end
+  end
+
+  it "leaves others to their time limits while it is preempted" do
+    struck = Heddle.run(preempt: :all, quantum: 0.002) do
+      over = false
+      Heddle.spin { Thread.handle_interrupt(Exception => :never) { Integer.sqrt(2) until over } }
+      Heddle.await(Heddle.spin { limited }).first.tap { over = true }
+    end
+    expect(struck).to eq :struck
+  end
+
+  it "is struck itself when the block ends" do
+    log = []
+    Heddle.run(preempt: :all) do
+      Timeout.timeout(0.005, IndexError) do
+        Thread.handle_interrupt(IndexError => :never) do
+          compute_for(0.02)
+          log << :through
+        end
+        loop { Integer.sqrt(2) }
+      end
+    rescue IndexError
+      log << :struck
+    end
+    expect(log).to eq %i[through struck]
+  end
+
+  it "is struck at once where it masks something else" do
+    log = []
+    Heddle.run(preempt: :all) do
+      Thread.handle_interrupt(KeyError => :never) { log << limited(IOError) }
+    end
+    expect(log).to eq [:struck]
+  end
+
+  it "is struck at once where an inner block lets it through" do
+    log = []
+    Heddle.run(preempt: :all) do
+      Thread.handle_interrupt(Exception => :never) do
+        Thread.handle_interrupt(Exception => :immediate) { log << limited }
+      end
+    end
+    expect(log).to eq [:struck]
+  end
+
+  it "keeps its mask when another's block ends first" do
+    log = []
+    Heddle.run do
+      mine = Queue.new
+      other = Queue.new
+      YieldingFiber.schedule do
+        Thread.handle_interrupt(KeyError => :never) { other.pop }
+        log << :other_ended
+        mine.push(true)
+      end
+      YieldingFiber.schedule do
+        Thread.handle_interrupt(IOError => :never) do
+          mine.pop
+          Timeout.timeout(0.005, IOError) do
+            compute_for(0.02)
+            log << :through
+          end
+        end
+      rescue IOError
+        log << :struck
+      end
+      other.push(true)
+    end
+    expect(log.first(2)).to eq %i[other_ended through]
+  end
+
+  it "has no mask left when the block has ended" do
+    struck = Heddle.run(preempt: :all) do
+      Heddle.await(*Array.new(3) { Heddle.spin { Thread.handle_interrupt(Exception => :never) { sleep(0.001) } } })
+      limited
+    end
+    expect(struck).to eq :struck
+  end
+
+  it "is preempted while what the whole thread masks waits" do
+    turns = Queue.new
+    raised = Queue.new
+    thread = Thread.new do
+      Thread.handle_interrupt(IndexError => :never) do
+        Heddle.run(preempt: :all) do
+          over = false
+          hog = Heddle.spin { Integer.sqrt(2) until over }
+          turns.push(true)
+          raised.pop
+          compute_for(0.001) until turns.num_waiting.positive?
+          3.times { sleep(0.001) }
+          turns.push(Thread.pending_interrupt?)
+          over = true
+          Heddle.await(hog)
+        end
+      end
+    rescue IndexError
+      :struck_in_the_end
+    end
+    turns.pop
+    thread.raise(IndexError)
+    raised.push(true)
+    expect([turns.pop, thread.value]).to eq [true, :struck_in_the_end]
+  end
+
+  it "keeps masks of a block within its own while it is preempted again and again" do
+    sums = Heddle.run(preempt: :all, quantum: 0.0005, tick: 0.0002) do
+      tasks = Array.new(4) do
+        Heddle.spin do
+          30.times.count do
+            Thread.handle_interrupt(IndexError => :never) do
+              Timeout.timeout(0.0002, IndexError) { compute_for(0.001) || true }
+            end
+          rescue IndexError
+            false
+          end
+        end
+      end
+      Heddle.await(*tasks)
+    end
+    expect(sums).to eq [30] * 4
+  end
+
+  it "is told to end, among many, when one of them fails" do
+    run = lambda do
+      Heddle.run(preempt: :all, quantum: 0.001, tick: 0.0002) do
+        masking = Array.new(20) do |number|
+          mask = number.even? ? { Exception => :never } : { IndexError => :never }
+          Heddle.spin do
+            loop { Thread.handle_interrupt(mask) { Thread.handle_interrupt(Exception => :immediate) { rand } } }
+          end
+        end
+        failing = Heddle.spin do
+          compute_for(0.03)
+          raise KeyError, "failed"
+        end
+        Heddle.await(*masking, failing)
+      end
+    end
+    expect(&run).to raise_error(KeyError, "failed")
+  end
+end
