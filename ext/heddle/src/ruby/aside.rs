@@ -49,7 +49,16 @@ impl Errand {
 /// # Errors
 /// No thread is to be had. The exception will not be raised then.
 pub fn raise_after_job(ruby: &Ruby, exception: Value) -> Result<(), Error> {
-    let exceptions = ruby.ary_new_from_values(&[exception]);
+    let mut exceptions = ruby.ary_new_from_values(&[exception]);
+    while !exceptions.is_empty() {
+        exceptions = raise_all_after_job(ruby, exceptions)?;
+    }
+    Ok(())
+}
+
+/// The same for several. Returns what was caught when all had been raised, these perhaps: it has to be raised again.
+fn raise_all_after_job(ruby: &Ruby, exceptions: RArray) -> Result<RArray, Error> {
+    let caught_late = ruby.ary_new();
     let errand = Arc::new(Errand {
         target: thread::current(),
         exceptions: Held::new(exceptions.as_value()),
@@ -73,10 +82,12 @@ pub fn raise_after_job(ruby: &Ruby, exception: Value) -> Result<(), Error> {
                 killed = true;
                 continue;
             }
+            // Who waited for the GVL in there may have done the errand meanwhile.
+            let list = if *errand.progress() == Progress::Open { exceptions } else { caught_late };
             let other = error::exception_of(ruby, &raised);
             let added = match other {
-                Some(other) => exceptions.push(other),
-                None => error::stop_class(ruby).and_then(|stop| exceptions.push(stop)),
+                Some(other) => list.push(other),
+                None => error::stop_class(ruby).and_then(|stop| list.push(stop)),
             };
             if let Err(error) = added {
                 *errand.progress() = Progress::Withdrawn;
@@ -89,7 +100,7 @@ pub fn raise_after_job(ruby: &Ruby, exception: Value) -> Result<(), Error> {
     }
     // The array has to be on this stack until now: that is where the collector finds it.
     std::hint::black_box(exceptions);
-    Ok(())
+    Ok(caught_late)
 }
 
 unsafe extern "C" fn run(errand: *mut c_void) -> VALUE {
@@ -97,9 +108,14 @@ unsafe extern "C" fn run(errand: *mut c_void) -> VALUE {
     let errand = unsafe { Arc::from_raw(errand.cast::<Errand>().cast_const()) };
     if *errand.progress() == Progress::Open {
         if let Some(exceptions) = RArray::from_value(errand.exceptions.get()) {
-            for exception in exceptions {
+            // The other thread may add to them in each of these calls.
+            let mut next = 0;
+            while let Ok(exception) = exceptions.entry::<Value>(next)
+                && (next as usize) < exceptions.len()
+            {
                 // A thread that has ended meanwhile is beyond raising.
                 let _ = thread::raise_into(errand.target, exception);
+                next += 1;
             }
         }
         *errand.progress() = Progress::Done;
