@@ -4,7 +4,7 @@
 #
 #   trap | why
 #   -----+-----------------------------------------------------------------------------------------------------------
-#     43 | Ruby's own: masks are the thread's; of fibers that may be preempted: spec/integration/preemption/masks_spec.rb
+#     43 | Ruby's own: masks are the thread's; of preemptible fibers: spec/integration/preemption/masks_spec.rb
 #     45 | Ruby's own: Thread#wakeup asks no scheduler
 RSpec.describe "Traps in signals and interrupts" do
   around do |example|
