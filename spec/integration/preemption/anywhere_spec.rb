@@ -251,7 +251,8 @@ RSpec.describe "A preemption" do
             results << [require(file), $heddle_loaded]
           end
         end
-        expect([results, $heddle_loads]).to eq [[true, [false, true]], 1]
+        # Who has loaded it may be preempted once more before it notes so.
+        expect([results, $heddle_loads]).to match [contain_exactly(true, [false, true]), 1]
       end
     end
 
