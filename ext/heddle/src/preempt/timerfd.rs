@@ -74,7 +74,7 @@ impl Shared {
         self.is_put_off.store(left > 0, Ordering::SeqCst);
         if left > 0 {
             let _ = self.set(Duration::from_nanos(left));
-            // Who was in a hurry meanwhile has either seen that it was put off, but set the timer too early, or not.
+            // Who has been in a hurry since then has set the timer before this did, or has seen no need to.
             if self.not_before.load(Ordering::SeqCst) != until {
                 let _ = self.set(self.period);
             }

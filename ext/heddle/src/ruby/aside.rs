@@ -109,13 +109,9 @@ unsafe extern "C" fn run(errand: *mut c_void) -> VALUE {
     if *errand.progress() == Progress::Open {
         if let Some(exceptions) = RArray::from_value(errand.exceptions.get()) {
             // The other thread may add to them in each of these calls.
-            let mut next = 0;
-            while let Ok(exception) = exceptions.entry::<Value>(next)
-                && (next as usize) < exceptions.len()
-            {
+            while let Ok(Some(exception)) = exceptions.shift::<Option<Value>>() {
                 // A thread that has ended meanwhile is beyond raising.
                 let _ = thread::raise_into(errand.target, exception);
-                next += 1;
             }
         }
         *errand.progress() = Progress::Done;

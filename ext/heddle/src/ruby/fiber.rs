@@ -9,6 +9,7 @@ use rb_sys::VALUE;
 use rb_sys::stable_api::StableApiDefinition;
 
 use super::error::{expect_fiber, raise};
+use super::note::Note;
 use super::stack_colour::coloured;
 use super::value::{Held, interned};
 
@@ -63,21 +64,15 @@ pub fn yield_to_resumer() -> Result<(), Error> {
 
 /// Leaves a note with the fiber that Ruby code cannot see. It lives as long as the fiber.
 pub fn attach(fiber: Held, note: Value) -> Result<(), Error> {
-    // SAFETY: called with the GVL on valid objects; an exception (no memory) stops at `protect`.
-    protect(|| unsafe { rb_sys::rb_ivar_set(fiber.raw(), note_name(), note.as_raw()) }).map(|_| ())
+    NOTE.leave(fiber, note)
 }
 
 /// What [`attach`] has left, or nil.
 pub fn note(fiber: Held) -> Value {
-    // SAFETY: called with the GVL on a valid object; neither allocates nor raises.
-    unsafe { Value::from_raw(rb_sys::rb_attr_get(fiber.raw(), note_name())) }
+    NOTE.of(fiber)
 }
 
-fn note_name() -> rb_sys::ID {
-    static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
-    // Without an @, so that no Ruby code can name it.
-    interned(&NAME, "heddle_note")
-}
+static NOTE: Note = Note::new("heddle_note");
 
 /// `Fiber.set_scheduler(nil)`
 pub fn unset_scheduler(ruby: &Ruby) -> Result<(), Error> {

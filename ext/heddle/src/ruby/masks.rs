@@ -5,13 +5,13 @@
 //! takes its own masks along when it gives its turn away. Those of the root stay, since all that is run by a scheduler
 //! runs within what the root does.
 
-use std::sync::OnceLock;
-
-use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{RArray, RClass, RHash, Ruby, Value, prelude::*};
 
+use super::note::Note;
 use super::thread;
-use super::value::{Held, interned, same};
+use super::value::{Held, same};
+
+static STACK: Note = Note::new("heddle_masks");
 
 /// The stack of a thread. Valid as long as it is marked.
 #[derive(Debug, Clone, Copy)]
@@ -24,15 +24,13 @@ pub struct PutAway(RArray);
 impl Masks {
     /// The current thread's, if [`pending::find`](super::pending::find) has found it.
     pub fn of_thread() -> Option<Self> {
-        // SAFETY: called with the GVL on a valid object; neither allocates nor raises; a valid object or nil.
-        let stack = unsafe { Value::from_raw(rb_sys::rb_attr_get(thread::current().raw(), name())) };
-        RArray::from_value(stack).map(|stack| Masks(Held::new(stack.as_value())))
+        RArray::from_value(STACK.of(thread::current())).map(|stack| Masks(Held::new(stack.as_value())))
     }
 
     /// Leaves the stack with its thread, so that it is known as long as the thread lives.
     pub fn remember(thread: Held, stack: RArray) {
-        // SAFETY: called with the GVL on valid objects; an exception stops at `protect`: a frozen thread takes no note.
-        let _ = protect(|| unsafe { rb_sys::rb_ivar_set(thread.raw(), name(), stack.as_raw()) });
+        // A thread that is frozen takes no note.
+        let _ = STACK.leave(thread, stack.as_value());
     }
 
     /// The stack itself, to be marked.
@@ -92,10 +90,4 @@ impl Masks {
     fn stack(self) -> Option<RArray> {
         RArray::from_value(self.0.get())
     }
-}
-
-fn name() -> rb_sys::ID {
-    static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
-    // Without an @, so that no Ruby code can name it.
-    interned(&NAME, "heddle_masks")
 }

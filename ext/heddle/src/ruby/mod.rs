@@ -13,6 +13,7 @@ pub mod io;
 pub mod io_buffer;
 pub mod masks;
 pub mod nogvl;
+pub mod note;
 pub mod pending;
 pub mod postponed_job;
 pub mod process;

@@ -7,15 +7,15 @@
 //! stack of [`super::masks`] is found in the same way.
 
 use std::os::raw::{c_long, c_void};
-use std::sync::OnceLock;
 
 use magnus::error::{ErrorType, Tag};
-use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::{Error, RArray, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
 
 use super::masks::Masks;
-use super::value::{Held, interned, is_hidden};
+use super::note::Note;
+use super::value::{Held, is_hidden};
 use super::{error, interrupts, thread};
 
 unsafe extern "C" {
@@ -34,10 +34,13 @@ fn killed() -> VALUE {
     unsafe { rb_sys::rb_int2inum(Tag::Fatal as isize) }
 }
 
+/// Left with each thread whose list has been found.
+static LIST: Note = Note::new("heddle_pending");
+
 /// The message of the exception by which the list is found.
 const SENT: &str = "sent by a thread to itself, to find what waits for it";
 
-/// Finds the current thread's list unless it is known. To be called before it is looked at, and in no postponed job.
+/// Finds the current thread's list, and its [`Masks`], unless they are known. To be called before they are looked at, and in no postponed job.
 ///
 /// # Errors
 /// What was raised at this thread meanwhile; no memory.
@@ -62,7 +65,7 @@ pub fn find(ruby: &Ruby) -> Result<(), Error> {
         if let Some((list, place)) = search(thread, sent) {
             list.delete_at::<Value>(place)?;
             // A thread that is frozen takes no note.
-            let _ = remember(thread, list);
+            let _ = LIST.leave(thread, list.as_value());
         }
         raised
     });
@@ -107,20 +110,7 @@ pub fn kill_again() -> bool {
 
 /// The current thread's list, if it has been found.
 fn list() -> Option<RArray> {
-    // SAFETY: called with the GVL on a valid object; neither allocates nor raises; the result is a valid object or nil.
-    RArray::from_value(unsafe { Value::from_raw(rb_sys::rb_attr_get(thread::current().raw(), list_name())) })
-}
-
-/// Left with the thread, so that it is known as long as the thread lives.
-fn remember(thread: Held, list: RArray) -> Result<(), Error> {
-    // SAFETY: called with the GVL on valid objects; an exception (the thread is frozen) stops at `protect`.
-    protect(|| unsafe { rb_sys::rb_ivar_set(thread.raw(), list_name(), list.as_raw()) }).map(|_| ())
-}
-
-fn list_name() -> rb_sys::ID {
-    static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
-    // Without an @, so that no Ruby code can name it.
-    interned(&NAME, "heddle_pending")
+    RArray::from_value(LIST.of(thread::current()))
 }
 
 /// Which list of the thread's holds `sent`, and where.

@@ -384,7 +384,7 @@ impl Turns {
         if let Some(record) = self.fibers.get_mut(key) {
             record.deliveries.retain(|delivery| delivery.scope != scope);
         }
-        self.strays.retain(|(_, delivery)| delivery.scope != scope || scope == Scope::Wait);
+        self.strays.retain(|(_, delivery)| delivery.scope != scope);
     }
 
     /// Lets the timers that have run out do what they are for.
