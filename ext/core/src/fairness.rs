@@ -57,6 +57,7 @@ impl Fairness {
 
     /// A fiber gets its turn. True says that timers and I/O must be looked at first, although the run queue, which
     /// has `queued` entries, is not empty.
+    #[inline]
     pub fn start_turn(&mut self, queued: usize) -> bool {
         self.operations_left = OPERATIONS_PER_TURN;
         self.is_short = false;

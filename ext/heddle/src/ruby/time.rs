@@ -11,6 +11,7 @@ use magnus::{Error, Value, prelude::*};
 /// # Errors
 /// Those of `Kernel#sleep`: ArgumentError for a negative one, RangeError or FloatDomainError for infinity and NaN,
 /// TypeError for what is no number.
+#[inline]
 pub fn interval(seconds: Value) -> Result<Duration, Error> {
     if let Some(interval) = immediate_interval(seconds) {
         return Ok(interval);
@@ -26,6 +27,7 @@ pub fn interval(seconds: Value) -> Result<Duration, Error> {
 }
 
 /// What almost every caller passes: a number that lies in the reference itself, and means no more than a lifetime.
+#[inline]
 fn immediate_interval(seconds: Value) -> Option<Duration> {
     /// Far below what any clock of the kernel's can count.
     const LIFETIME: f64 = 60.0 * 60.0 * 24.0 * 365.0 * 100.0;
@@ -58,6 +60,7 @@ pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
 }
 
 /// Like [`interval`], with nil (or false) for 'for ever'.
+#[inline]
 pub fn optional_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     if seconds.is_nil() { Ok(None) } else { interval(seconds).map(Some) }
 }

@@ -14,24 +14,28 @@ use super::whereabouts::Whereabouts;
 use crate::ruby::error::make_exception;
 use crate::ruby::value::Held;
 
-/// Names a record. A key whose record is gone never means a later one.
-// Aligned so that it is compared and copied as one word.
-#[repr(align(8))]
+/// Names a record: its place, and a serial number. A key whose record is gone never means a later one.
+// One number, so that it is compared and copied as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FiberKey {
-    index: u32,
-    serial: u32,
-}
+pub struct FiberKey(u64);
 
 impl FiberKey {
-    /// As one number, to travel through a switch as a Ruby Integer.
+    fn new(index: u32, serial: u32) -> Self {
+        FiberKey(u64::from(serial) << u32::BITS | u64::from(index))
+    }
+
+    fn index(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    /// As a number, to travel through a switch as a Ruby Integer.
     pub fn to_number(self) -> u64 {
-        u64::from(self.serial) << u32::BITS | u64::from(self.index)
+        self.0
     }
 
     /// The inverse of [`FiberKey::to_number`].
     pub fn from_number(number: u64) -> Self {
-        FiberKey { index: number as u32, serial: (number >> u32::BITS) as u32 }
+        FiberKey(number)
     }
 }
 
@@ -110,7 +114,7 @@ pub enum Scope {
 
 /// What the scheduler knows of a fiber.
 pub struct Record {
-    serial: u32,
+    key: FiberKey,
     /// The fiber. Marked and pinned as long as the record exists.
     pub fiber: Held,
     /// See [`State`]. Changed by [`Fibers::set_state`] alone, which keeps the counts.
@@ -200,6 +204,26 @@ impl Record {
         std::mem::replace(&mut self.wait, wait)
     }
 
+    /// See [`super::turns::Turns::end_plain_yield`].
+    #[inline(always)]
+    pub fn end_plain_yield(&mut self, outer: Wait) -> bool {
+        let is_plain = self.state == State::Running && self.ours && self.deliveries.is_empty();
+        if is_plain {
+            self.wait = outer;
+            self.end_visit(false);
+        }
+        is_plain
+    }
+
+    /// A hook of it has ended. Unless it leaves wake-ups, those that have come until now are not for the next one.
+    #[inline(always)]
+    pub fn end_visit(&mut self, leaves_wake_ups: bool) {
+        self.visits -= 1;
+        if !leaves_wake_ups {
+            self.unblocks_seen = self.unblocks;
+        }
+    }
+
     /// It has the turn, unless it is lost.
     #[inline]
     fn run(&mut self, parked: &mut Parked) {
@@ -261,13 +285,21 @@ impl Parked {
     }
 }
 
+// Not a method, for those who change the counts at the same time.
+#[inline(always)]
+fn record_mut(records: &mut Slab<Record>, key: FiberKey) -> Option<&mut Record> {
+    records.get_mut(key.index()).filter(|record| record.key == key)
+}
+
 impl Fibers {
     /// Takes a fiber into the books, as `Running`.
     pub fn insert(&mut self, fiber: Held, ours: bool, blocking: bool, block: Option<Held>) -> FiberKey {
         self.next_serial = self.next_serial.wrapping_add(1);
-        let serial = self.next_serial;
-        let index = self.records.insert(Record {
-            serial,
+        let place = self.records.vacant_entry();
+        let index = u32::try_from(place.key()).expect("four thousand million fibers do not fit into memory");
+        let key = FiberKey::new(index, self.next_serial);
+        place.insert(Record {
+            key,
             fiber,
             state: State::Running,
             wait: Wait::Nothing,
@@ -289,8 +321,6 @@ impl Fibers {
             visits: 0,
             exposures: 0,
         });
-        let index = u32::try_from(index).expect("four thousand million fibers do not fit into memory");
-        let key = FiberKey { index, serial };
         self.by_fiber.insert(fiber, key);
         key
     }
@@ -301,7 +331,7 @@ impl Fibers {
             return;
         }
         self.set_state(key, State::Running);
-        let record = self.records.remove(key.index as usize);
+        let record = self.records.remove(key.index());
         if self.by_fiber.get(&record.fiber) == Some(&key) {
             self.by_fiber.remove(&record.fiber);
         }
@@ -309,12 +339,12 @@ impl Fibers {
 
     /// The record with this key, if it still exists.
     pub fn get(&self, key: FiberKey) -> Option<&Record> {
-        self.records.get(key.index as usize).filter(|record| record.serial == key.serial)
+        self.records.get(key.index()).filter(|record| record.key == key)
     }
 
     /// The record with this key, if it still exists.
     pub fn get_mut(&mut self, key: FiberKey) -> Option<&mut Record> {
-        self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial)
+        record_mut(&mut self.records, key)
     }
 
     /// The key of a fiber, if it is in the books.
@@ -329,40 +359,49 @@ impl Fibers {
 
     /// Has the record itself fetched into the cache.
     pub fn prefetch(&self, key: FiberKey) {
-        if let Some(record) = self.records.get(key.index as usize) {
+        if let Some(record) = self.records.get(key.index()) {
             prefetch(std::ptr::from_ref(record).addr(), LINES_OF_RECORD);
         }
     }
 
     /// All records.
     pub fn iter(&self) -> impl Iterator<Item = (FiberKey, &Record)> {
-        self.records.iter().map(|(index, record)| (FiberKey { index: index as u32, serial: record.serial }, record))
+        self.records.iter().map(|(_, record)| (record.key, record))
     }
 
     /// Moves a fiber to another state. Returns the ticket for its entry in the run queue; all earlier ones are void.
     pub fn set_state(&mut self, key: FiberKey, state: State) -> u32 {
-        let record = self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial);
+        let record = record_mut(&mut self.records, key);
         record.map_or(0, |record| record.move_to(state, &mut self.parked))
     }
 
     /// The fiber gives up its turn by itself. Returns what it waited for until then, and the ticket for its entry in the
     /// run queue.
     pub fn give_up_turn(&mut self, key: FiberKey, wait: Wait) -> Option<(Wait, u32)> {
-        let record = self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial)?;
+        let record = record_mut(&mut self.records, key)?;
         let outer = record.begin_wait(wait);
+        Some((outer, record.move_to(State::Runnable, &mut self.parked)))
+    }
+
+    /// The fiber enters a hook and gives up its turn by itself.
+    #[inline(always)]
+    pub fn yield_turn(&mut self, key: FiberKey) -> Option<(Wait, u32)> {
+        let record = record_mut(&mut self.records, key)?;
+        record.visits += 1;
+        let outer = record.begin_wait(Wait::Turn);
         Some((outer, record.move_to(State::Runnable, &mut self.parked)))
     }
 
     /// The fiber has the turn, unless it is lost. Returns it if it is in the books.
     pub fn run(&mut self, key: FiberKey) -> Option<Held> {
-        let record = self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial)?;
+        let record = record_mut(&mut self.records, key)?;
         record.run(&mut self.parked);
         Some(record.fiber)
     }
 
     /// The fiber has the turn, if its entry with this ticket is still valid.
     pub fn redeem(&mut self, key: FiberKey, ticket: u32) -> Option<Redeemed> {
-        let record = self.records.get_mut(key.index as usize).filter(|record| record.serial == key.serial)?;
+        let record = record_mut(&mut self.records, key)?;
         if record.ticket != ticket || record.state != State::Runnable {
             return None;
         }

@@ -43,7 +43,7 @@ enum Next {
 }
 
 /// How far a fiber that parks has come.
-enum Stage {
+pub(super) enum Stage {
     /// It has looked who comes next.
     Look(Glance),
     /// It has the control again, with or without its turn.
@@ -74,7 +74,7 @@ impl Scheduler {
     }
 
     #[inline(never)]
-    fn park_at_length(&self, ruby: &Ruby, key: FiberKey, mut stage: Stage) -> Result<(), Error> {
+    pub(super) fn park_at_length(&self, ruby: &Ruby, key: FiberKey, mut stage: Stage) -> Result<(), Error> {
         loop {
             stage = match stage {
                 Stage::Look(glance) => match self.next(ruby, key, glance) {

@@ -29,6 +29,7 @@ mod unhandled;
 mod wait;
 mod waiting;
 mod whereabouts;
+mod yielding;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -185,10 +186,7 @@ impl Drop for Visit<'_> {
     fn drop(&mut self) {
         let mut turns = self.scheduler.turns.borrow_mut();
         let Some(record) = turns.fibers.get_mut(self.key) else { return };
-        record.visits -= 1;
-        if !self.leaves_wake_ups {
-            record.unblocks_seen = record.unblocks;
-        }
+        record.end_visit(self.leaves_wake_ups);
         if record.visits == 0 && !record.ours {
             turns.dismiss(self.key);
         }
@@ -202,21 +200,30 @@ impl Scheduler {
     /// FiberError on another thread, as Ruby says of a fiber that is switched to from there.
     #[inline(always)]
     fn enter(&self, ruby: &Ruby) -> Result<Visit<'_>, Error> {
+        self.enter_and(ruby, |turns, current| turns.begin_visit(current).map(|key| (key, ()))).map(|(visit, ())| visit)
+    }
+
+    /// Like [`Scheduler::enter`], for a hook that has to do with the books right away. `begin` is given them, and the fiber
+    /// that runs; it returns `None`, having done nothing, if that is not the one that was given the turn, and is called
+    /// again.
+    #[inline(always)]
+    fn enter_and<T>(
+        &self,
+        ruby: &Ruby,
+        mut begin: impl FnMut(&mut Turns, Held) -> Option<(FiberKey, T)>,
+    ) -> Result<(Visit<'_>, T), Error> {
         if self.is_inherited() {
             self.after_fork();
         }
         self.end_lull();
         let current = fiber::current();
-        let known = self.turns.borrow_mut().begin_visit(current);
-        let key = match known {
-            Some(key) => key,
-            None => {
-                let key = self.enter_unexpected(ruby, current)?;
-                self.turns.borrow_mut().begin_visit(current);
-                key
+        let (key, begun) = loop {
+            if let Some(begun) = begin(&mut self.turns.borrow_mut(), current) {
+                break begun;
             }
+            self.enter_unexpected(ruby, current)?;
         };
-        Ok(Visit::new(self, key))
+        Ok((Visit::new(self, key), begun))
     }
 
     /// The fiber that is here is not the one that was given the turn: it is the root, one that another has resumed, or

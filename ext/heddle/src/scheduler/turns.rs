@@ -159,6 +159,15 @@ impl Turns {
         Some(outer)
     }
 
+    /// `current` enters a hook, and gives up its turn.
+    #[inline(always)]
+    pub fn yield_turn(&mut self, current: Held) -> Option<(FiberKey, Wait)> {
+        let (_, key) = self.running.filter(|(running, _)| *running == current)?;
+        let (outer, ticket) = self.fibers.yield_turn(key)?;
+        self.queue.push_woken((key, ticket));
+        Some((key, outer))
+    }
+
     /// The same for one that computes and is preempted.
     pub fn preempt(&mut self, key: FiberKey, now: Instant) -> Option<Wait> {
         let (outer, ticket) = self.fibers.give_up_turn(key, Wait::Preempted)?;
@@ -329,6 +338,17 @@ impl Turns {
             self.wake_closers();
         }
         may_be_due
+    }
+
+    /// The fiber that has given up its turn by itself, within a hook that ends with that, goes on. False if there is more
+    /// to do than to note that; then nothing has been done.
+    #[inline(always)]
+    pub fn end_plain_yield(&mut self, key: FiberKey, outer: Wait) -> bool {
+        let has_turn = self.running.is_some_and(|(_, running)| running == key);
+        if !has_turn || self.stop.is_some() || !self.closers.is_empty() {
+            return false;
+        }
+        self.fibers.get_mut(key).is_some_and(|record| record.end_plain_yield(outer))
     }
 
     /// Like [`Turns::end_wait`]; exceptions that were meant for this wait alone are void now.

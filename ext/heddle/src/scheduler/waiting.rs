@@ -92,12 +92,6 @@ impl Scheduler {
         result
     }
 
-    /// Gives the turn to the others, once round.
-    #[inline]
-    pub(super) fn yield_turn(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        if self.pass_turn(ruby, key, |turns| turns.give_up_turn(key))? { self.raise_due(key) } else { Ok(()) }
-    }
-
     /// Gives the turn away until it comes again. `enqueue` puts the fiber on the run queue, and returns what it waited
     /// for until then. Returns whether an exception may be due in it.
     #[inline]

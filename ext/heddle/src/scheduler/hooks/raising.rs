@@ -57,8 +57,7 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
         }
         turns.deliver(key, delivery);
     }
-    let visit = scheduler.enter(ruby)?;
-    scheduler.yield_turn(ruby, visit.key)?;
+    scheduler.yield_turn(ruby)?;
     Ok(true)
 }
 

@@ -58,15 +58,15 @@ pub fn unblock(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, blocker: Value, 
 /// `sleep`, and the waiting part of `Mutex#sleep` and `ConditionVariable#wait`, which `unblock` ends.
 pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
     ruby.check_arity(arguments.len(), ..=1)?;
-    let visit = scheduler.enter(ruby)?;
     let duration = match arguments.first() {
         Some(duration) => time::optional_interval(*duration)?,
         None => None,
     };
     if duration.is_some_and(|duration| duration.is_zero()) {
-        scheduler.yield_turn(ruby, visit.key)?;
+        scheduler.yield_turn(ruby)?;
         return Ok(true);
     }
+    let visit = scheduler.enter(ruby)?;
     // `ConditionVariable#wait` is to lose no wake-up, as in `block`; but what came before a plain `sleep` is not for it.
     let plain = Callers::traits(&scheduler.callers).just_sleeps;
     let seen = scheduler
@@ -80,8 +80,7 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: 
 
 /// Lets the others have a turn.
 pub fn yield_turn(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>) -> Result<(), Error> {
-    let visit = scheduler.enter(ruby)?;
-    scheduler.yield_turn(ruby, visit.key)
+    scheduler.yield_turn(ruby)
 }
 
 /// Waits until the fiber has been unblocked more than `seen` times.
