@@ -44,8 +44,8 @@ module Heddle
     #   @option options [Numeric] :quantum (0.01) seconds (0.0001 to 60) for which a fiber may compute while others that
     #     were preempted want to; nobody who was woken waits for it
     #   @option options [Numeric] :tick (0.001) seconds (0.0001 to the quantum) from one look whether somebody is due to
-    #     the next. It decides how late those are who wait beside one that computes. The default is never longer than
-    #     the quantum.
+    #     the next; with a signal a tenth more, 0.1 ms at most. It decides how late those are who wait beside one that
+    #     computes. The default is never longer than the quantum.
     #   @option options [:auto, :signal, :timerfd] :ticker (:auto) what makes the thread look: a timer that sends it a
     #     signal, or a native thread with a timerfd, which interrupts no system call. `:auto` takes the signal, unless
     #     somebody has a handler for it or `RUBY_MN_THREADS` is set.

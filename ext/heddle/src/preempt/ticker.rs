@@ -37,17 +37,18 @@ enum Means {
 }
 
 impl Ticker {
-    /// Makes a ticker for the thread that is running. It does not tick yet.
+    /// Makes a ticker for the thread that is running. It does not tick yet. `tick` is how often it is to.
     ///
     /// # Errors
     /// ArgumentError if the signal is asked for and somebody uses it; SystemCallError if timers, descriptors or threads
     /// have run out.
-    pub fn start(ruby: &Ruby, choice: TickerChoice, signal: c_int, period: Duration) -> Result<Self, Error> {
+    pub fn start(ruby: &Ruby, choice: TickerChoice, signal: c_int, tick: Duration) -> Result<Self, Error> {
         let by_signal = match choice {
             TickerChoice::Timerfd => false,
             TickerChoice::Signal => dispositions::expect_free(ruby, signal).map(|()| true)?,
             TickerChoice::Auto => !thread::may_migrate() && dispositions::is_free(ruby, signal)?,
         };
+        let period = if by_signal { signal_period(tick) } else { tick };
         let pulse = Pulse::obtain();
         let means = if by_signal {
             dispositions::watch_trap(ruby)?;
@@ -136,4 +137,13 @@ impl Ticker {
             Means::Timerfd(ticker) => ticker.abandon(),
         }
     }
+}
+
+/// The time from one signal to the next. A bit longer than asked for: who sleeps for just as long begins to do so some
+/// microseconds after a tick, so it would be due just after the next one, and the timer would have to be set anew each
+/// time. To set a timer that runs costs more than its interrupt.
+fn signal_period(tick: Duration) -> Duration {
+    const MOST: Duration = Duration::from_micros(100);
+    const PART: u32 = 10;
+    tick + MOST.min(tick / PART)
 }
