@@ -18,10 +18,17 @@ module Machine
 
   # The command on one processor, if there is a way to say so and there is that processor.
   def on(processor, command)
-    return command unless processor && tool("taskset") && processor < Etc.nprocessors
+    return command unless processor && reach?(processor)
 
-    ["taskset", "-c", processor.to_s, *command]
+    [*pinned(processor), *command]
   end
+
+  # Asked of the kernel, since to a process that is pinned itself `Etc.nprocessors` tells of its own processor alone.
+  def reach?(processor)
+    tool("taskset") && system(*pinned(processor), "true", out: File::NULL, err: File::NULL)
+  end
+
+  def pinned(processor) = ["taskset", "-c", processor.to_s]
 
   # Raises the limit of descriptors as far as it goes; returns what it is then.
   def raise_descriptors
