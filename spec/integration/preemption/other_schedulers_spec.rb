@@ -38,6 +38,21 @@ RSpec.describe "YieldingFiber" do
         expect(events).to contain_exactly(0, 1, 2)
       end
 
+      it "yields while an exception for its thread is masked, which strikes when the mask is taken off" do
+        rounds = 0
+        masked = proc do
+          Thread.new(Thread.current) { |thread| thread.raise(KeyError, "masked") }.join
+          done = false
+          fiber = YieldingFiber.new { nil until done }
+          while fiber.alive?
+            fiber.resume
+            done = (rounds += 1) == 3
+          end
+        end
+        expect { run { Thread.handle_interrupt(KeyError => :never, &masked) } }.to raise_error(KeyError, "masked")
+        expect(rounds).to be >= 3
+      end
+
       it "gives the arguments of its first resume to its block, and its value at its end" do
         value = run { YieldingFiber.new { |first, second, *rest| [first, second, rest] }.resume(1, 2, 3, 4) }
         expect(value).to eq [1, 2, [3, 4]]

@@ -14,6 +14,7 @@ use super::pace;
 use super::pulse::Pulse;
 use super::safe_points;
 use super::timerfd::TimerfdTicker;
+use super::unraised::Unraised;
 use crate::ruby::value::Held;
 use crate::ruby::{aside, error, fiber, fork, interrupts, pending};
 use crate::scheduler::Scheduler;
@@ -36,11 +37,13 @@ fn guests() -> std::sync::MutexGuard<'static, Guests> {
 }
 
 /// A yielding fiber that has begun and not ended. Attached to it, so that it is gone with a fiber that was given up.
-#[derive(TypedData)]
+#[derive(TypedData, Default)]
 #[magnus(class = "Heddle::Presence", free_immediately)]
 pub struct Presence {
     /// Since when it has computed, as far as is known.
     since: Cell<Option<Instant>>,
+    /// Of the last tick that found it computing.
+    unraised: Cell<Unraised>,
     /// How many critical sections it is in.
     shields: Cell<u32>,
     /// Whether it is one of [`Guests::alive`].
@@ -82,7 +85,7 @@ pub fn presence_of(fiber: Held) -> Option<Obj<Presence>> {
 
 /// The fiber that is running is a yielding one from now on.
 fn begin(ruby: &Ruby) -> Result<Obj<Presence>, Error> {
-    let presence = ruby.obj_wrap(Presence { since: Cell::new(None), shields: Cell::new(0), counted: Cell::new(false) });
+    let presence = ruby.obj_wrap(Presence::default());
     fiber::attach(fiber::ensure_current()?, presence.as_value())?;
     if let Ok(scheduler) = Obj::<Scheduler>::try_convert(fiber::scheduler()) {
         scheduler.expect_ticks(ruby)?;
@@ -146,8 +149,8 @@ pub fn tick(ruby: &Ruby) {
     let now = Instant::now();
     let since = presence.since.get().unwrap_or(now);
     presence.since.set(Some(since));
-    if now.duration_since(since) < QUANTUM || !safe_points::is_here() || interrupts::is_trap_due() || pending::is_any()
-    {
+    let is_due = Unraised::at_tick(&presence.unraised).lets_switch() && now.duration_since(since) >= QUANTUM;
+    if !is_due || !safe_points::is_here() || interrupts::is_trap_due() {
         return;
     }
     pace::end();

@@ -4,8 +4,8 @@
 //!   [`pulse`] is whether it does, [`dispositions`] which signals it may take.
 //! * A tick asks Ruby to run the [`job`] at its next safe point. That looks whether somebody else is due, and if so hands
 //!   on the turn, right from there: see `scheduler/preempting.rs`, and `run_queue.rs` of the core for who goes next.
-//!   Not everywhere, though (see [`safe_points`]), and not all the time ([`pace`]). While nobody can be due the ticks are
-//!   put off.
+//!   Not everywhere, though (see [`safe_points`]), not all the time ([`pace`]), and not while something is about to be
+//!   raised ([`unraised`]). While nobody can be due the ticks are put off.
 //! * [`guests`] are yielding fibers on threads that have another scheduler, or none.
 //!
 //! It goes beyond timers whose trap handler calls `Fiber.yield`: it works on any thread, takes
@@ -20,6 +20,7 @@ pub mod safe_points;
 mod signal;
 pub mod ticker;
 mod timerfd;
+pub mod unraised;
 
 use magnus::{Error, Object, RModule, Ruby, function};
 

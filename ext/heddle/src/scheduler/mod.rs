@@ -44,13 +44,14 @@ use self::callers::Callers;
 use self::ended_stacks::EndedStacks;
 use self::fibers::FiberKey;
 use self::options::{Options, Preempt};
-use self::preempting::{Lull, Pending};
+use self::preempting::Lull;
 use self::reactor::Reactor;
 use self::turns::{Alarm, Turns};
 use self::wait::Wait;
 use crate::preempt::Pulse;
 use crate::preempt::guests;
 use crate::preempt::ticker::Ticker;
+use crate::preempt::unraised::Unraised;
 use crate::ruby::masks::Masks;
 use crate::ruby::value::Held;
 use crate::ruby::{error, fiber, fork, thread};
@@ -82,7 +83,7 @@ pub struct Scheduler {
     /// The last tick came in a critical section.
     missed: Cell<bool>,
     /// Of the last tick.
-    pending: Cell<Pending>,
+    unraised: Cell<Unraised>,
     /// Known from the first fiber on that may be preempted.
     masks: Cell<Option<Masks>>,
     /// How many of them are the root's.

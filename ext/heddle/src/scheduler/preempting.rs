@@ -15,6 +15,7 @@ use crate::preempt::guests;
 use crate::preempt::pace;
 use crate::preempt::safe_points;
 use crate::preempt::ticker::{Ticker, TickerChoice};
+use crate::preempt::unraised::Unraised;
 use crate::ruby::value::Held;
 use crate::ruby::{aside, error, fiber, interrupts, pending, thread};
 
@@ -39,45 +40,6 @@ pub enum Lull {
     Expected,
     /// The next tick is put off.
     Begun,
-}
-
-/// What waits to be raised at the thread, as one tick after the other finds it. Before it is raised nobody is preempted:
-/// it would strike another fiber. But what is masked may wait for long.
-///
-/// ```text
-///               there is something            there still is            and still
-///     Nothing ─────────────────────▶ Noticed ────────────────▶ Forgotten ─────────▶ Masked
-///       ▲                              │                          │                  │
-///       └──────────────────────────────┴──────────────────────────┴──────────────────┘
-///                                there is nothing
-/// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Pending {
-    /// There is nothing.
-    #[default]
-    Nothing,
-    /// Ruby is about to raise it.
-    Noticed,
-    /// Of several that come before Ruby looks it raises one, and forgets the others until the thread waits: it has to be
-    /// told to look again.
-    Forgotten,
-    /// Ruby has looked, and did not raise it.
-    Masked,
-}
-
-impl Pending {
-    fn next(self, is_any: bool) -> Self {
-        match self {
-            _ if !is_any => Pending::Nothing,
-            Pending::Nothing => Pending::Noticed,
-            Pending::Noticed => Pending::Forgotten,
-            Pending::Forgotten | Pending::Masked => Pending::Masked,
-        }
-    }
-
-    fn lets_switch(self) -> bool {
-        matches!(self, Pending::Nothing | Pending::Masked)
-    }
 }
 
 impl Scheduler {
@@ -117,7 +79,7 @@ impl Scheduler {
     /// A tick has found nobody who is due. If that is sure to stay so for a while, the next ones would find nobody either.
     fn begin_lull(&self, now: Instant) {
         let since = self.last_tick.get().map_or(Duration::ZERO, |tick| now.saturating_duration_since(tick));
-        let due = self.turns.borrow_mut().due_at(now).filter(|_| self.pending.get() == Pending::Nothing);
+        let due = self.turns.borrow_mut().due_at(now).filter(|_| self.unraised.get() == Unraised::Nothing);
         let Some(due) = due else { return self.end_lull() };
         let length = due.saturating_duration_since(now);
         let began = self.lull.get() != Lull::None
@@ -231,10 +193,8 @@ impl Scheduler {
         }
         let Ok(current) = fiber::ensure_current() else { return };
         let Some(holder) = self.preemptible_holder(current) else { return };
-        let pending = self.pending.get().next(pending::is_any());
-        self.pending.set(pending);
-        if pending == Pending::Forgotten {
-            interrupts::look_again();
+        let unraised = Unraised::at_tick(&self.unraised);
+        if unraised == Unraised::Forgotten {
             return;
         }
         if self.turns.borrow().queue.has_woken() {
@@ -253,7 +213,7 @@ impl Scheduler {
         self.last_tick.set(Some(now));
         if !self.turns.borrow_mut().must_make_way(now) {
             if struck.is_some() { self.try_again_soon() } else { self.begin_lull(now) }
-        } else if safe_points::is_here() && pending.lets_switch() && !interrupts::is_trap_due() {
+        } else if safe_points::is_here() && unraised.lets_switch() && !interrupts::is_trap_due() {
             self.make_way(ruby, current);
         } else {
             self.try_again_soon();
@@ -368,7 +328,7 @@ impl Scheduler {
     /// somebody else than the scheduler. Either is not preempted any more, as Ruby would kill it again and again.
     fn raise_here(&self, ruby: &Ruby, current: Held, raised: &Error) -> Result<(), Error> {
         // Ruby has not looked at this one yet, whatever else has been waiting for long.
-        self.pending.set(Pending::Nothing);
+        self.unraised.set(Unraised::Nothing);
         if pending::repeat_kill(raised) {
             return Ok(());
         }
