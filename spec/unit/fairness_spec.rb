@@ -45,6 +45,23 @@ RSpec.describe "Fairness" do
     devices&.each(&:close)
   end
 
+  it "gives the others their turns between a question and its answer, even if that is there already" do
+    pair = UNIXSocket.pair
+    asking, answering = pair
+    events = []
+    Heddle.run do
+      answering.write("answer")
+      Fiber.schedule do
+        asking.write("question")
+        events << asking.readpartial(6)
+      end
+      Fiber.schedule { events << "another's turn" }
+    end
+    expect(events).to eq ["another's turn", "answer"]
+  ensure
+    pair&.each(&:close)
+  end
+
   it "gives 200 fibers that echo on ready sockets their turns before one is finished" do
     pairs = Array.new(200) { UNIXSocket.pair }
     echo = lambda do |i|

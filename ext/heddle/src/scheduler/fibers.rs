@@ -139,6 +139,8 @@ pub struct Record {
     pub waits: u32,
     /// The descriptor on which its last read or write answered EAGAIN: Ruby will wait for it next.
     pub would_block: Option<RawFd>,
+    /// The socket on which it has sent, and not received since.
+    pub answer_on: Option<RawFd>,
     /// It has been told to end.
     pub stopped: bool,
     /// Exceptions to raise, in order.
@@ -312,6 +314,7 @@ impl Fibers {
             unblocks_seen: 0,
             waits: 0,
             would_block: None,
+            answer_on: None,
             stopped: false,
             deliveries: Vec::new(),
             owes_turn: false,

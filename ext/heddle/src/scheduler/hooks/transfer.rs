@@ -129,6 +129,9 @@ fn transfer(
             }
         }
     }
+    if likely == Likely::Socket && direction == Direction::Read {
+        scheduler.let_answer_come(ruby, visit.key, io::descriptor(io)?)?;
+    }
     scheduler.be_fair(ruby, visit.key)?;
     // Looked up only now, as the others may have had their turns: it may have been closed.
     let (fd, timeout) = io::descriptor_and_timeout(io)?;
@@ -144,6 +147,9 @@ fn transfer(
         match result {
             Attempt::Done(count) => {
                 done += count;
+                if likely == Likely::Socket && direction == Direction::Write {
+                    scheduler.expect_answer(visit.key, fd);
+                }
                 if count == 0 || done >= extent.least || count == piece.size() {
                     return Ok(done as isize);
                 }
@@ -178,6 +184,25 @@ fn is_never_to_wait(scheduler: &Scheduler, direction: Direction) -> bool {
 }
 
 impl Scheduler {
+    /// The fiber has sent on a socket.
+    fn expect_answer(&self, key: FiberKey, fd: RawFd) {
+        if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
+            record.answer_on = Some(fd);
+        }
+    }
+
+    /// The fiber is about to receive. If it has sent before, the answer is still on its way: to try now would be in vain,
+    /// and the backend would have to be asked to wait for it. After the others' turns it may be there.
+    fn let_answer_come(&self, ruby: &Ruby, key: FiberKey, fd: RawFd) -> Result<(), Error> {
+        let others_first = {
+            let mut turns = self.turns.borrow_mut();
+            let expected = turns.fibers.get_mut(key).and_then(|record| record.answer_on.take());
+            expected == Some(fd) && turns.queue.has_woken()
+        };
+        let may_be_due = others_first && self.pass_turn(ruby, key, |turns| turns.give_up_turn(key))?;
+        if may_be_due { self.raise_due(key) } else { Ok(()) }
+    }
+
     fn set_would_block(&self, key: FiberKey, fd: Option<RawFd>) {
         if let Some(record) = self.turns.borrow_mut().fibers.get_mut(key) {
             record.would_block = fd;
