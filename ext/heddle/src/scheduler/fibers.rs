@@ -386,7 +386,7 @@ impl Fibers {
         Some((outer, record.move_to(State::Runnable, &mut self.parked)))
     }
 
-    /// The fiber enters a hook and gives up its turn by itself.
+    /// Like [`Fibers::give_up_turn`], for one that enters a hook to do so.
     #[inline(always)]
     pub fn yield_turn(&mut self, key: FiberKey) -> Option<(Wait, u32)> {
         let record = record_mut(&mut self.records, key)?;

@@ -159,7 +159,8 @@ impl Turns {
         Some(outer)
     }
 
-    /// `current` enters a hook, and gives up its turn.
+    /// `current` enters a hook, and gives up its turn by itself. Returns what it waited for until then; `None` if it is not
+    /// the one that was given the turn.
     #[inline(always)]
     pub fn yield_turn(&mut self, current: Held) -> Option<(FiberKey, Wait)> {
         let (_, key) = self.running.filter(|(running, _)| *running == current)?;
@@ -168,7 +169,7 @@ impl Turns {
         Some((key, outer))
     }
 
-    /// The same for one that computes and is preempted.
+    /// Like [`Turns::give_up_turn`] for one that computes, and is preempted.
     pub fn preempt(&mut self, key: FiberKey, now: Instant) -> Option<Wait> {
         let (outer, ticket) = self.fibers.give_up_turn(key, Wait::Preempted)?;
         self.queue.push_preempted((key, ticket), now);
