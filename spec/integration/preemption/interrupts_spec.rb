@@ -71,6 +71,22 @@ RSpec.describe "A thread whose fibers compute" do
         expect(Array.new(events.size) { events.pop }).to eq [:ensured] * count
       end
 
+      # The kill comes now and then just as a fiber gets its turn back: one in thirty did not end its thread.
+      it "is ended by each of fifty kills: #{count} hogs, with the ticker #{ticker}" do
+        threads = Array.new(50) do
+          begun = Queue.new
+          thread = Thread.new do
+            Heddle.run(ticker:, quantum: 0.001) do
+              count.times { YieldingFiber.schedule { begun.push(true) && loop { Integer.sqrt(2) } } }
+              sleep
+            end
+          end
+          count.times { begun.pop }
+          thread.kill.join
+        end
+        expect(threads).to all(have_attributes(status: false))
+      end
+
       it "ends by Ctrl-C: #{count} hogs, with the ticker #{ticker}" do
         output, _errors, status = run_ruby(<<~RUBY)
           require "heddle"

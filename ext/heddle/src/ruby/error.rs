@@ -53,6 +53,11 @@ pub fn current(_: &Ruby) -> Option<Error> {
     Exception::from_value(error).map(Error::from)
 }
 
+/// Whether it is no exception, but what ends a thread or a fiber (`Thread#kill`, `Fiber#kill`), or a `throw`.
+pub fn is_jump(error: &Error) -> bool {
+    matches!(error.error_type(), ErrorType::Jump(_))
+}
+
 /// The exception itself. `None` if `error` is none but a jump: `throw`, or the end of a fiber or thread by `kill`.
 pub fn exception_of(ruby: &Ruby, error: &Error) -> Option<Value> {
     match error.error_type() {

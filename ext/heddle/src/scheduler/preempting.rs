@@ -306,8 +306,10 @@ impl Scheduler {
 
     /// Like [`Scheduler::raise_here`]; what cannot be raised now is due at the next tick, or in the fiber's next hook.
     fn raise_or_keep(&self, ruby: &Ruby, current: Held, raised: &Error) {
-        let may_raise = error::exception_of(ruby, raised)
-            .is_none_or(|exception| safe_points::may_raise_here() && !self.is_masked(ruby, exception));
+        // A jump is looked at by `raise_here` alone: to ask for its exception is to take it for done with.
+        let may_raise = error::is_jump(raised)
+            || error::exception_of(ruby, raised)
+                .is_none_or(|exception| safe_points::may_raise_here() && !self.is_masked(ruby, exception));
         if may_raise && self.raise_here(ruby, current, raised).is_ok() {
             return;
         }
