@@ -96,6 +96,53 @@ RSpec.describe "A read that is given up" do
   end
 end
 
+RSpec.describe "A fiber that reads from a socket" do
+  # What happens to it until the block, which is given it, has ended.
+  def log_of_reader
+    UNIXSocket.pair do |reading, _writing|
+      log = []
+      reader = Fiber.schedule do
+        log << reading.readpartial(1)
+      ensure
+        log << :ensured
+      end
+      yield reader
+      log
+    end
+  end
+
+  it "is ended by Fiber#kill, and its ensure is run" do
+    alive = nil
+    log = Heddle.run do
+      log_of_reader do |reader|
+        reader.kill
+        sleep 0 while (alive = reader.alive?)
+      end
+    end
+    expect([log, alive]).to eq [[:ensured], false]
+  end
+
+  it "is ended by Thread#kill while its thread waits for it, and its ensure is run" do
+    log = []
+    begun = Queue.new
+    thread = Thread.new do
+      Fiber.set_scheduler(Heddle::Scheduler.new)
+      UNIXSocket.pair do |reading, _writing|
+        Fiber.new(blocking: false) do
+          begun.push(true)
+          log << reading.readpartial(1)
+        ensure
+          log << :ensured
+        end.resume
+        log << :back
+      end
+    end
+    begun.pop
+    thread.kill.join
+    expect([log, thread.status]).to eq [[:ensured], false]
+  end
+end
+
 RSpec.describe "A pipe that was opened by its name" do
   it "holds up nobody but its writer when it is full" do
     Dir.mktmpdir do |directory|

@@ -84,10 +84,13 @@ fn raise_all_after_job(ruby: &Ruby, exceptions: RArray) -> Result<RArray, Error>
             }
             // Who waited for the GVL in there may have done the errand meanwhile.
             let list = if *errand.progress() == Progress::Open { exceptions } else { caught_late };
-            let other = error::exception_of(ruby, &raised);
+            let other = error::exception_of(&raised);
             let added = match other {
                 Some(other) => list.push(other),
-                None => error::stop_class(ruby).and_then(|stop| list.push(stop)),
+                None => {
+                    error::end_jump(ruby);
+                    error::stop_class(ruby).and_then(|stop| list.push(stop))
+                }
             };
             if let Err(error) = added {
                 *errand.progress() = Progress::Withdrawn;

@@ -53,27 +53,29 @@ pub fn current(_: &Ruby) -> Option<Error> {
     Exception::from_value(error).map(Error::from)
 }
 
-/// Whether it is no exception, but what ends a thread or a fiber (`Thread#kill`, `Fiber#kill`), or a `throw`.
-pub fn is_jump(error: &Error) -> bool {
-    matches!(error.error_type(), ErrorType::Jump(_))
-}
-
 /// The exception itself. `None` if `error` is none but a jump: `throw`, or the end of a fiber or thread by `kill`.
-pub fn exception_of(ruby: &Ruby, error: &Error) -> Option<Value> {
+pub fn exception_of(error: &Error) -> Option<Value> {
     match error.error_type() {
         ErrorType::Exception(exception) => Some(exception.as_value()),
         ErrorType::Error(class, message) => class.new_instance((message.as_ref(),)).ok().map(|made| made.as_value()),
-        ErrorType::Jump(_) => {
-            // SAFETY: called with the GVL. The jump goes no further, so Ruby must not take it for one under way.
-            unsafe { rb_sys::rb_set_errinfo(ruby.qnil().as_value().as_raw()) };
-            None
-        }
+        ErrorType::Jump(_) => None,
     }
 }
 
-/// Like [`exception_of`], with `Heddle::Stop` for a jump: what ends a fiber can be told by an exception alone.
+/// The jump that was caught last goes no further. One that does needs what this takes away: Ruby looks there for who is
+/// to end, and crashes if there is nothing.
+pub fn end_jump(ruby: &Ruby) {
+    // SAFETY: called with the GVL; nil is what is there where nothing is under way.
+    unsafe { rb_sys::rb_set_errinfo(ruby.qnil().as_value().as_raw()) };
+}
+
+/// Like [`exception_of`], with `Heddle::Stop` for a jump, which goes no further: what ends a fiber can be told by an
+/// exception alone.
 pub fn exception_or_stop(ruby: &Ruby, error: &Error) -> Option<Value> {
-    exception_of(ruby, error).or_else(|| stop_class(ruby).ok().map(|stop| stop.as_value()))
+    exception_of(error).or_else(|| {
+        end_jump(ruby);
+        stop_class(ruby).ok().map(|stop| stop.as_value())
+    })
 }
 
 /// Leaves Rust by raising `error`.

@@ -40,7 +40,8 @@ static LIST: Note = Note::new("heddle_pending");
 /// The message of the exception by which the list is found.
 const SENT: &str = "sent by a thread to itself, to find what waits for it";
 
-/// Finds the current thread's list, and its [`Masks`], unless they are known. To be called before they are looked at, and in no postponed job.
+/// Finds the current thread's list, and its [`Masks`], unless they are known. To be called before they are looked at, and
+/// in no postponed job.
 ///
 /// # Errors
 /// What was raised at this thread meanwhile; no memory.

@@ -159,7 +159,7 @@ impl Scheduler {
             turns.fibers.remove(newborn);
             watcher
         };
-        match (watcher, error::exception_of(ruby, error)) {
+        match (watcher, error::exception_of(error)) {
             (Some(watcher), Some(exception)) => {
                 watcher.get().funcall::<_, _, Value>("failed", (exception,)).map(|_| ())
             }

@@ -306,10 +306,8 @@ impl Scheduler {
 
     /// Like [`Scheduler::raise_here`]; what cannot be raised now is due at the next tick, or in the fiber's next hook.
     fn raise_or_keep(&self, ruby: &Ruby, current: Held, raised: &Error) {
-        // A jump is looked at by `raise_here` alone: to ask for its exception is to take it for done with.
-        let may_raise = error::is_jump(raised)
-            || error::exception_of(ruby, raised)
-                .is_none_or(|exception| safe_points::may_raise_here() && !self.is_masked(ruby, exception));
+        let may_raise = error::exception_of(raised)
+            .is_none_or(|exception| safe_points::may_raise_here() && !self.is_masked(ruby, exception));
         if may_raise && self.raise_here(ruby, current, raised).is_ok() {
             return;
         }
@@ -334,9 +332,10 @@ impl Scheduler {
         if pending::repeat_kill(raised) {
             return Ok(());
         }
-        if let Some(exception) = error::exception_of(ruby, raised) {
+        if let Some(exception) = error::exception_of(raised) {
             return aside::raise_after_job(ruby, exception);
         }
+        error::end_jump(ruby);
         let ours = {
             let mut turns = self.turns.borrow_mut();
             let key = turns.fibers.find(current);

@@ -192,7 +192,7 @@ impl Scheduler {
         let delivery = match (ended, heard) {
             (Ok(()), Ok(Outcome::Done(Heard::Exception(delivery)))) => delivery,
             // The later one tells that the fiber is to end, or what it is to do instead, as when an `ensure` raises.
-            (Err(error), _) | (Ok(()), Err(error)) => match error::exception_of(ruby, &error) {
+            (Err(error), _) | (Ok(()), Err(error)) => match error::exception_of(&error) {
                 Some(exception) => Delivery { exception: Held::new(exception), message: None, scope: Scope::Fiber },
                 None => return Err(error),
             },
