@@ -206,6 +206,13 @@ impl Record {
         std::mem::replace(&mut self.wait, wait)
     }
 
+    /// It gives up its turn. Returns what it waited for until then, and the ticket for its entry in the run queue.
+    #[inline(always)]
+    fn give_up_turn(&mut self, wait: Wait, parked: &mut Parked) -> (Wait, u32) {
+        let outer = self.begin_wait(wait);
+        (outer, self.move_to(State::Runnable, parked))
+    }
+
     /// See [`super::turns::Turns::end_plain_yield`].
     #[inline(always)]
     pub fn end_plain_yield(&mut self, outer: Wait) -> bool {
@@ -381,9 +388,7 @@ impl Fibers {
     /// The fiber gives up its turn by itself. Returns what it waited for until then, and the ticket for its entry in the
     /// run queue.
     pub fn give_up_turn(&mut self, key: FiberKey, wait: Wait) -> Option<(Wait, u32)> {
-        let record = record_mut(&mut self.records, key)?;
-        let outer = record.begin_wait(wait);
-        Some((outer, record.move_to(State::Runnable, &mut self.parked)))
+        record_mut(&mut self.records, key).map(|record| record.give_up_turn(wait, &mut self.parked))
     }
 
     /// Like [`Fibers::give_up_turn`], for one that enters a hook to do so.
@@ -391,8 +396,7 @@ impl Fibers {
     pub fn yield_turn(&mut self, key: FiberKey) -> Option<(Wait, u32)> {
         let record = record_mut(&mut self.records, key)?;
         record.visits += 1;
-        let outer = record.begin_wait(Wait::Turn);
-        Some((outer, record.move_to(State::Runnable, &mut self.parked)))
+        Some(record.give_up_turn(Wait::Turn, &mut self.parked))
     }
 
     /// The fiber has the turn, unless it is lost. Returns it if it is in the books.
