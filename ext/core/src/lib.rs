@@ -7,6 +7,7 @@
 //! * [`workers`]: a bounded pool of native threads for what the kernel can only do blocking.
 //! * [`mailbox`]: how those threads hand their results back, and [`waker`], how they end a wait.
 //! * [`signals`]: what keeps signals from native threads.
+//! * [`descriptor_index`]: which operations name which descriptor number.
 //! * [`timers`]: deadlines, with a cancel that costs nothing.
 //! * [`run_queue`]: who has a turn to come, and in which order.
 //! * [`patience`]: which files may be written to at once.
@@ -15,6 +16,7 @@
 
 pub mod attempt;
 pub mod backend;
+pub mod descriptor_index;
 pub mod error;
 pub mod fairness;
 pub mod mailbox;

@@ -104,6 +104,28 @@ pub enum Operation {
     },
 }
 
+impl Operation {
+    /// The descriptor number that it names.
+    pub fn fd(&self) -> RawFd {
+        match *self {
+            Operation::Ready { fd, .. }
+            | Operation::Read { fd, .. }
+            | Operation::Write { fd, .. }
+            | Operation::Receive { fd, .. }
+            | Operation::Send { fd, .. } => fd,
+        }
+    }
+
+    /// What its descriptor has to be ready for.
+    pub fn interest(&self) -> Interest {
+        match *self {
+            Operation::Ready { interest, .. } => interest,
+            Operation::Read { .. } | Operation::Receive { .. } => Interest::READABLE,
+            Operation::Write { .. } | Operation::Send { .. } => Interest::WRITABLE,
+        }
+    }
+}
+
 /// The end of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
@@ -135,6 +157,10 @@ pub trait Backend {
 
     /// Asks for an early end of the operation. Its completion still comes: `-ECANCELED`, or its own result if that was
     /// quicker. Does nothing if no such operation is under way.
+    ///
+    /// One that the kernel has not been told of yet is dropped at once: whatever file has its descriptor's number from
+    /// then on, the operation does nothing to it. So does this on another thread than the scheduler's, as long as that
+    /// one is neither in `wait` nor in another method: it makes no system call.
     fn cancel(&mut self, token: Token);
 
     /// Hands what was submitted to the kernel and waits for a completion, a wake-up, a signal or the end of `timeout`

@@ -38,13 +38,17 @@ const CANCEL: u64 = u64::MAX - 1;
 pub struct Uring {
     /// `None` only after `abandon`.
     ring: Option<IoUring>,
-    /// What did not fit into the submission queue while the kernel took nothing.
-    backlog: VecDeque<squeue::Entry>,
+    /// What the kernel has not been told of. It is moved into the ring with the next `wait`, and not before: until then
+    /// an operation can still be dropped.
+    queue: VecDeque<squeue::Entry>,
+    /// The sequence number of the first entry of `queue`; that of an entry that has left it is lower.
+    first_queued: u64,
     /// Operations whose completion has not been handed out, without the waker's.
     in_flight: usize,
-    /// By token: what an operation that is under way waits for; empty if it is a transfer. Tokens are small, so this
-    /// stays small.
-    under_way: Vec<Option<Interest>>,
+    /// By token. Tokens are small, so this stays small.
+    under_way: Vec<Option<UnderWay>>,
+    /// Operations that were dropped, not handed out yet.
+    dropped: Vec<Completion>,
     waker: Waker,
     event: Arc<Event>,
     /// Where the kernel writes the eventfd's counter. On the heap, as this struct may move meanwhile.
@@ -53,6 +57,15 @@ pub struct Uring {
     listening: bool,
     /// [`POLL_FIRST`], if the kernel knows it.
     receive_flags: u16,
+}
+
+/// An operation whose completion has not come.
+#[derive(Debug, Clone, Copy)]
+struct UnderWay {
+    /// What it waits for; empty if it is a transfer.
+    interest: Interest,
+    /// The sequence number of its entry in the queue.
+    sequence: u64,
 }
 
 /// The eventfd that ends a wait. Wakers share it with the backend, and may outlive that.
@@ -87,9 +100,11 @@ impl Uring {
         let event = Arc::new(Event { fd: eventfd, abandoned: AtomicBool::new(false) });
         Ok(Uring {
             ring: Some(ring),
-            backlog: VecDeque::new(),
+            queue: VecDeque::new(),
+            first_queued: 0,
             in_flight: 0,
             under_way: Vec::new(),
+            dropped: Vec::new(),
             waker: Waker::new(Arc::clone(&event)),
             event,
             wake_counter: Box::new(0),
@@ -103,30 +118,39 @@ impl Uring {
         self.ring.as_mut().expect("an abandoned ring is used no more")
     }
 
-    /// Queues an entry, submitting early if the queue is full.
-    fn push(&mut self, entry: squeue::Entry) {
-        if !self.backlog.is_empty() || !self.try_push(&entry) {
-            self.backlog.push_back(entry);
-            self.flush_backlog();
-        }
+    /// Queues an entry, and answers its sequence number.
+    fn push(&mut self, entry: squeue::Entry) -> u64 {
+        self.queue.push_back(entry);
+        self.first_queued + self.queue.len() as u64 - 1
     }
 
-    fn try_push(&mut self, entry: &squeue::Entry) -> bool {
-        // SAFETY: what the entry points to stays valid until its completion: operations by the contract of `submit`,
-        // the wake counter because it is dropped after the ring has been drained, cancel requests point to nothing.
-        unsafe { self.ring().submission().push(entry).is_ok() }
-    }
-
-    /// Moves the backlog into the ring as far as the kernel makes room.
-    fn flush_backlog(&mut self) {
-        while let Some(entry) = self.backlog.front().cloned() {
-            if self.try_push(&entry) {
-                self.backlog.pop_front();
-            } else if !matches!(self.ring().submit(), Ok(taken) if taken > 0) {
-                // No memory, or too many completions are waiting to be looked at. `wait` tries again.
-                return;
+    /// Moves the queue into the ring, submitting early if the ring is full. False if the kernel makes no room: it has no
+    /// memory, or too many completions are waiting to be looked at. The next `wait` tries again.
+    fn flush(&mut self) -> bool {
+        let Some(ring) = self.ring.as_mut() else { return false };
+        while !self.queue.is_empty() {
+            let (front, _) = self.queue.as_slices();
+            let mut submissions = ring.submission();
+            let room = submissions.capacity() - submissions.len();
+            let count = front.len().min(room);
+            // SAFETY: what the entries point to stays valid until their completions: operations by the contract of
+            // `submit`, the wake counter because it is dropped after the ring has been drained, cancel requests point to
+            // nothing.
+            let pushed = unsafe { submissions.push_multiple(&front[..count]).is_ok() };
+            drop(submissions);
+            if pushed && count > 0 {
+                self.queue.drain(..count);
+                self.first_queued += count as u64;
+            } else if !matches!(ring.submit(), Ok(taken) if taken > 0) {
+                return false;
             }
         }
+        true
+    }
+
+    /// Whether the kernel has not been told of the entry with this sequence number.
+    fn is_queued(&self, sequence: u64) -> bool {
+        sequence >= self.first_queued
     }
 
     fn listen_for_wakes(&mut self) {
@@ -171,15 +195,19 @@ impl Uring {
         }
         let mut completions = Vec::new();
         while self.in_flight > 0 || self.listening {
-            self.flush_backlog();
-            match self.ring().submit_and_wait(1) {
-                Ok(_) => {}
-                Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
-                // A ring of another thread (EEXIST): that thread is gone, and the kernel ended its operations with it.
-                Err(_) => return,
-            }
             self.completions(&mut completions);
             completions.clear();
+            if self.in_flight == 0 && !self.listening {
+                return;
+            }
+            self.flush();
+            match self.ring().submit_and_wait(1).map_err(|error| errno_of(&error)) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                // A ring of another thread: that thread is gone, and the kernel ended its operations with it.
+                Err(Errno::EEXIST | Errno::EBADFD) => return,
+                // The kernel still writes to the buffers, so giving up is no choice.
+                Err(_) => std::thread::sleep(OUT_OF_MEMORY_PAUSE),
+            }
         }
     }
 }
@@ -217,28 +245,36 @@ impl Backend for Uring {
         if token >= self.under_way.len() {
             self.under_way.resize(token + 1, None);
         }
-        self.under_way[token] = Some(interest);
         self.in_flight += 1;
-        self.push(entry.user_data(token as u64));
+        let sequence = self.push(entry.user_data(token as u64));
+        self.under_way[token] = Some(UnderWay { interest, sequence });
     }
 
     fn cancel(&mut self, token: Token) {
-        self.push(opcode::AsyncCancel::new(token as u64).build().user_data(CANCEL));
+        let Some(UnderWay { sequence, .. }) = self.under_way.get(token).copied().flatten() else { return };
+        if self.is_queued(sequence) {
+            // In its place, so that the others keep their sequence numbers.
+            self.queue[(sequence - self.first_queued) as usize] = opcode::Nop::new().build().user_data(CANCEL);
+            self.under_way[token] = None;
+            self.dropped.push(Completion { token, result: -libc::ECANCELED });
+        } else {
+            self.push(opcode::AsyncCancel::new(token as u64).build().user_data(CANCEL));
+        }
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<()> {
         if timeout != Some(Duration::ZERO) {
             self.listen_for_wakes();
         }
-        self.flush_backlog();
-        let completions_at_hand = !self.ring().completion().is_empty();
-        let timeout = if completions_at_hand { Some(Duration::ZERO) } else { timeout };
+        let flushed = self.flush();
+        let completions_at_hand = !self.dropped.is_empty() || !self.ring().completion().is_empty();
+        let timeout = if completions_at_hand || !flushed { Some(Duration::ZERO) } else { timeout };
         match self.enter(timeout) {
             Ok(_) => Ok(()),
-            Err(error) => match Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)) {
+            Err(error) => match errno_of(&error) {
                 Errno::ETIME | Errno::EINTR => Ok(()),
                 // Out of memory for requests, or completions have to be taken out first. Neither lasts.
-                Errno::EAGAIN | Errno::EBUSY => {
+                Errno::EAGAIN | Errno::EBUSY | Errno::ENOMEM => {
                     if self.ring().completion().is_empty() {
                         std::thread::sleep(OUT_OF_MEMORY_PAUSE);
                     }
@@ -250,7 +286,8 @@ impl Backend for Uring {
     }
 
     fn completions(&mut self, into: &mut Vec<Completion>) {
-        let (mut ended, mut woken) = (0, false);
+        let (mut ended, mut woken) = (self.dropped.len(), false);
+        into.append(&mut self.dropped);
         if let Some(ring) = self.ring.as_mut() {
             for entry in ring.completion() {
                 match entry.user_data() {
@@ -259,7 +296,7 @@ impl Backend for Uring {
                     token => {
                         ended += 1;
                         let token = token as Token;
-                        let interest = self.under_way[token].take().unwrap_or_default();
+                        let interest = self.under_way[token].take().map(|under_way| under_way.interest).unwrap_or_default();
                         into.push(Completion { token, result: result(&entry, interest) });
                     }
                 }
@@ -292,6 +329,10 @@ impl Drop for Uring {
             self.drain();
         }
     }
+}
+
+fn errno_of(error: &io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
 fn result(entry: &cqueue::Entry, interest: Interest) -> i32 {

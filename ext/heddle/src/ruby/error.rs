@@ -100,6 +100,16 @@ pub fn io_timeout(ruby: &Ruby) -> Error {
     }
 }
 
+/// The IOError of a fiber or thread whose IO is closed by another one, in Ruby's words.
+pub fn stream_closed(ruby: &Ruby) -> Error {
+    Error::new(ruby.exception_io_error(), "stream closed in another thread")
+}
+
+/// The IOError of a fiber that wants to wait after its scheduler has been closed.
+pub fn scheduler_closed(ruby: &Ruby) -> Error {
+    Error::new(ruby.exception_io_error(), "this fiber's scheduler has been closed; it cannot wait any more")
+}
+
 /// TypeError if the object is no fiber.
 pub fn expect_fiber(ruby: &Ruby, value: Value) -> Result<(), Error> {
     if super::fiber::is_fiber(value) {

@@ -45,6 +45,61 @@ pub fn timeout(io: Value) -> Result<Value, Error> {
     protect(|| unsafe { rb_sys::rb_io_timeout(io.as_raw()) }).map(|value| unsafe { Value::from_raw(value) })
 }
 
+/// The IO that writes for `io`: itself, but for one with a pipe of its own for each direction, as `IO.popen` makes it.
+pub fn write_io(io: Value) -> Result<Value, Error> {
+    // SAFETY: called with the GVL on an IO (`descriptor` has been asked before); what it raises stops at `protect`.
+    protect(|| unsafe { rb_sys::rb_io_get_write_io(io.as_raw()) }).map(|value| unsafe { Value::from_raw(value) })
+}
+
+/// The memory of an IO's read buffer, taken away from it. It is freed with this.
+#[derive(Debug)]
+pub struct ReadBuffer(std::ptr::NonNull<std::ffi::c_void>);
+
+impl Drop for ReadBuffer {
+    fn drop(&mut self) {
+        // SAFETY: `take_read_buffer` has taken it from Ruby, which had it from its own allocator.
+        unsafe { rb_sys::ruby_xfree(self.0.as_ptr()) };
+    }
+}
+
+/// A buffer of an IO, as `ruby/io.h` declares it for extensions; rb-sys knows its size alone.
+#[repr(C, packed)]
+struct InternalBuffer {
+    memory: *mut std::ffi::c_void,
+    offset: std::ffi::c_int,
+    length: std::ffi::c_int,
+    capacity: std::ffi::c_int,
+}
+
+const _: () = assert!(size_of::<InternalBuffer>() == size_of::<rb_sys::rb_io_buffer_t>());
+
+/// Takes an IO's read buffer, and all that has been read ahead into it. The IO is about to be closed, so it needs none.
+///
+/// Ruby frees the buffer when it closes an IO, whether or not the kernel is still reading into it. `None` if there is
+/// none, and from Ruby 4.0 on, which itself waits for readers before it frees anything.
+pub fn take_read_buffer(io: Value) -> Option<ReadBuffer> {
+    if cfg!(ruby_gte_4_0) {
+        return None;
+    }
+    let mut taken = std::ptr::null_mut();
+    protect(|| {
+        // SAFETY: called with the GVL on a valid object. The first two calls raise, and stop at `protect`, unless it is an
+        // IO that is open, whose `fptr` is valid. `rbuf` is laid out as `InternalBuffer`, and need not be aligned.
+        unsafe {
+            let io = rb_sys::rb_io_get_io(io.as_raw());
+            let fptr = (*(io as *const rb_sys::RFile)).fptr;
+            rb_sys::rb_io_check_closed(fptr);
+            let buffer = (&raw mut (*fptr).rbuf).cast::<InternalBuffer>();
+            taken = (*buffer).memory;
+            let empty = InternalBuffer { memory: std::ptr::null_mut(), offset: 0, length: 0, capacity: 0 };
+            buffer.write_unaligned(empty);
+        }
+        rb_sys::Qnil as rb_sys::VALUE
+    })
+    .ok()?;
+    std::ptr::NonNull::new(taken).map(ReadBuffer)
+}
+
 /// What Ruby says that an IO is. It may be wrong: a File can be a pipe that was opened by its name, and whatever there is
 /// can be opened by its number.
 pub fn likely_kind(io: Value) -> Likely {

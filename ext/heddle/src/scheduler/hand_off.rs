@@ -302,7 +302,7 @@ impl Scheduler {
     }
 
     /// Looks at timers and completions, and with `may_block` waits for the first of them if nobody is runnable.
-    pub(super) fn poll(&self, ruby: &Ruby, may_block: bool) -> Result<Polled, Error> {
+    pub fn poll(&self, ruby: &Ruby, may_block: bool) -> Result<Polled, Error> {
         let now = Instant::now();
         let timeout = {
             let mut turns = self.turns.borrow_mut();
@@ -315,7 +315,8 @@ impl Scheduler {
             }
         };
         let mut slot = self.reactor.borrow_mut();
-        let Some(reactor) = slot.as_mut() else { return Ok(Polled::Looked) };
+        let Some(reactor) = slot.as_mut() else { return Err(error::scheduler_closed(ruby)) };
+        self.turns.borrow_mut().cancel_closed(reactor);
         let mut interrupted = false;
         if timeout == Some(Duration::ZERO) {
             reactor.look().map_err(|error| error::from_core(ruby, error))?;

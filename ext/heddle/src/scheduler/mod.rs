@@ -19,14 +19,14 @@ mod hooks;
 mod masking;
 mod options;
 mod preempting;
-mod reactor;
+pub mod reactor;
 pub mod registry;
 mod sharing;
 mod shield;
 mod structure;
-mod turns;
+pub mod turns;
 mod unhandled;
-mod wait;
+pub mod wait;
 mod waiting;
 mod whereabouts;
 mod yielding;
@@ -65,9 +65,11 @@ use crate::ruby::{error, fiber, fork, thread};
 #[magnus(class = "Heddle::Scheduler", mark, free_immediately)]
 pub struct Scheduler {
     options: RefCell<Options>,
-    turns: RefCell<Turns>,
-    /// Owner's thread only. Made with the first hook, given back by `close`, made anew in a forked child.
-    reactor: RefCell<Option<Reactor>>,
+    /// `initialize` has been called.
+    initialized: Cell<bool>,
+    pub turns: RefCell<Turns>,
+    /// Borrowed while the owner waits in the kernel. Made with the first hook, given back by `close`, made anew in a forked child.
+    pub reactor: RefCell<Option<Reactor>>,
     /// Ends the owner's wait in the kernel.
     waker: RefCell<Option<heddle_core::waker::Waker>>,
     workers: RefCell<Option<Arc<WorkerPool>>>,
@@ -200,7 +202,7 @@ impl Scheduler {
     /// # Errors
     /// FiberError on another thread, as Ruby says of a fiber that is switched to from there.
     #[inline(always)]
-    fn enter(&self, ruby: &Ruby) -> Result<Visit<'_>, Error> {
+    pub fn enter(&self, ruby: &Ruby) -> Result<Visit<'_>, Error> {
         self.enter_and(ruby, |turns, current| turns.begin_visit(current).map(|key| (key, ()))).map(|(visit, ())| visit)
     }
 
@@ -277,6 +279,11 @@ impl Scheduler {
         key
     }
 
+    /// Whether `thread` is the owner.
+    pub fn is_owned_by(&self, thread: Held) -> bool {
+        self.owner.get() == Some(thread)
+    }
+
     /// FiberError on any thread but the owner's.
     fn expect_owner(&self, ruby: &Ruby) -> Result<(), Error> {
         match self.owner.get() {
@@ -289,6 +296,9 @@ impl Scheduler {
     fn open(&self, ruby: &Ruby) -> Result<(), Error> {
         if self.reactor.borrow().is_some() {
             return Ok(());
+        }
+        if !self.initialized.get() {
+            return Err(Error::new(ruby.exception_type_error(), "uninitialized Heddle::Scheduler: call `super` in initialize"));
         }
         let options = *self.options.borrow();
         self.turns.borrow_mut().queue.set_policy(options.policy);
@@ -305,7 +315,7 @@ impl Scheduler {
     }
 
     /// Whether the scheduler comes from the parent of this process and has not been used here.
-    fn is_inherited(&self) -> bool {
+    pub fn is_inherited(&self) -> bool {
         self.generation.get() != fork::generation()
     }
 
@@ -336,7 +346,7 @@ impl Scheduler {
     }
 
     /// Ends the owner's wait in the kernel, if it is in one, or has it look soon who is due. Called by any thread.
-    fn wake_owner(&self) {
+    pub fn wake_owner(&self) {
         self.end_lull();
         if let Some(waker) = self.waker.borrow().as_ref() {
             waker.wake();

@@ -191,6 +191,7 @@ impl Scheduler {
         if self.is_inherited() || self.owner.get() != Some(thread::current()) {
             return;
         }
+        self.attend_to_closing(ruby);
         let Ok(current) = fiber::ensure_current() else { return };
         let Some(holder) = self.preemptible_holder(current) else { return };
         let unraised = Unraised::at_tick(&self.unraised);

@@ -1,10 +1,12 @@
-//! All schedulers that are open, for what concerns them all: an IO that is closed.
+//! All schedulers that are open, for what concerns them all: an IO that is closed, a signal that the program takes.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use magnus::Error;
+use magnus::typed_data::Obj;
+use magnus::{Error, Module, RArray, RClass, RModule, Ruby, TryConvert, Value, prelude::*};
 
 use super::Scheduler;
+use crate::ruby::value::Held;
 
 struct Entry(*const Scheduler);
 
@@ -13,8 +15,25 @@ unsafe impl Send for Entry {}
 
 static OPEN: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-fn open() -> std::sync::MutexGuard<'static, Vec<Entry>> {
-    OPEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+/// An `ObjectSpace::WeakMap` of the scheduler objects: Ruby's own way to tell which of them are still alive. One that is
+/// about to be collected must not be brought back.
+static ALIVE: OnceLock<Held> = OnceLock::new();
+
+fn open() -> MutexGuard<'static, Vec<Entry>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes what the others need.
+pub fn define(ruby: &Ruby) -> Result<(), Error> {
+    let alive: Value = ruby.class_object().const_get::<_, RModule>("ObjectSpace")?.const_get::<_, RClass>("WeakMap")?.new_instance(())?;
+    ruby.gc_register_mark_object(alive);
+    ALIVE.get_or_init(|| Held::new(alive));
+    Ok(())
+}
+
+/// A scheduler has been made. It may be opened from now on.
+pub fn know(scheduler: Obj<Scheduler>) -> Result<(), Error> {
+    ALIVE.get().map_or(Ok(()), |alive| alive.get().funcall::<_, _, Value>("[]=", (scheduler, true)).map(|_| ()))
 }
 
 /// A scheduler has been opened.
@@ -35,15 +54,25 @@ pub fn is_empty() -> bool {
     open().is_empty()
 }
 
-/// Calls `visit` with each open scheduler.
+/// Calls `look` with each open scheduler; `look` calls no Ruby. Whether it has answered true.
+pub fn any(mut look: impl FnMut(&Scheduler) -> bool) -> bool {
+    // All of them, as `look` may do something.
+    open().iter().fold(false, |any, entry| {
+        // SAFETY: `Drop` removes the entry before the scheduler is freed, which happens with the GVL. It is held now, and
+        // not released, as no Ruby is called.
+        look(unsafe { &*entry.0 }) || any
+    })
+}
+
+/// Calls `visit` with each open scheduler. It may call Ruby, switch fibers, and release the GVL.
 pub fn each(mut visit: impl FnMut(&Scheduler) -> Result<(), Error>) -> Result<(), Error> {
-    // No lock may be held while Ruby runs: `visit` may switch fibers.
-    let schedulers: Vec<*const Scheduler> = open().iter().map(|entry| entry.0).collect();
-    for scheduler in schedulers {
-        if open().iter().any(|entry| std::ptr::eq(entry.0, scheduler)) {
-            // SAFETY: it is still open, so its object has not been freed: `Drop` removes the entry first.
-            visit(unsafe { &*scheduler })?;
-        }
-    }
-    Ok(())
+    let Some(alive) = ALIVE.get() else { return Ok(()) };
+    // On this stack, and thus what is in it is kept alive until the last visit has ended.
+    let alive: RArray = alive.get().funcall("keys", ())?;
+    let visited = alive.into_iter().try_for_each(|scheduler| {
+        let scheduler = Obj::<Scheduler>::try_convert(scheduler)?;
+        if open().iter().any(|entry| std::ptr::eq(entry.0, &raw const *scheduler)) { visit(&scheduler) } else { Ok(()) }
+    });
+    std::hint::black_box(alive);
+    visited
 }

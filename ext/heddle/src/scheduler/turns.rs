@@ -2,18 +2,20 @@
 
 mod closing;
 mod delivering;
-mod operations;
+pub mod operations;
 
 use std::os::fd::RawFd;
 use std::time::Instant;
 
-use heddle_core::Interest;
+use heddle_core::{Interest, Token};
 use heddle_core::fairness::Fairness;
 use heddle_core::run_queue::{Policy, RunQueue};
-use heddle_core::timers::{TimerKey, Timers};
+use heddle_core::timers::Timers;
 use slab::Slab;
 
-use self::operations::Pending;
+use self::closing::CloseWaiters;
+pub use self::closing::Signal;
+pub use self::operations::{Ended, Operations};
 use super::fibers::{Delivery, FiberKey, Fibers, Record, Redeemed, Scope, State};
 use super::sharing::Halfway;
 use super::wait::Wait;
@@ -34,6 +36,15 @@ pub enum Alarm {
     },
 }
 
+/// What a fiber in `IO.select` waits on.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// Each number once, with all that is wanted of it.
+    pub wanted: Vec<(RawFd, Interest)>,
+    /// An operation for each.
+    pub tokens: Vec<Token>,
+}
+
 /// The scheduler's books. No method calls Ruby, so a borrow of this never lives across a switch.
 pub struct Turns {
     pub fibers: Fibers,
@@ -41,7 +52,7 @@ pub struct Turns {
     pub fairness: Fairness,
     /// Entries are valid as long as the fiber's ticket is the same.
     pub queue: RunQueue<(FiberKey, u32)>,
-    operations: Slab<Pending>,
+    pub operations: Operations,
     /// The fiber that has the turn, as far as we know: Ruby switches fibers on its own, too.
     running: Option<(Held, FiberKey)>,
     pub halfway: Halfway,
@@ -54,10 +65,12 @@ pub struct Turns {
     strays: Vec<(Held, Delivery)>,
     /// Raised in every fiber, once, while the scheduler is being stopped.
     stop: Option<Held>,
-    /// Fibers that close an IO and let those leave first that wait on it.
-    closers: Vec<FiberKey>,
+    close_waiters: CloseWaiters,
     /// What fibers in `IO.select` wait on.
-    selecting: Vec<(FiberKey, RawFd, Interest)>,
+    pub selections: Slab<Selection>,
+    /// Memory that operations use instead of a program's `IO::Buffer`. A fiber that waits has a key only: its stack may
+    /// be left for good.
+    pub bounce_buffers: Slab<Vec<u8>>,
 }
 
 impl Default for Turns {
@@ -67,7 +80,7 @@ impl Default for Turns {
             timers: Timers::default(),
             fairness: Fairness::default(),
             queue: RunQueue::new(Policy::default()),
-            operations: Slab::new(),
+            operations: Operations::default(),
             running: None,
             halfway: Halfway::default(),
             next_deadline: 0,
@@ -75,8 +88,9 @@ impl Default for Turns {
             due: Vec::new(),
             strays: Vec::new(),
             stop: None,
-            closers: Vec::new(),
-            selecting: Vec::new(),
+            close_waiters: CloseWaiters::default(),
+            selections: Slab::new(),
+            bounce_buffers: Slab::new(),
         }
     }
 }
@@ -185,7 +199,7 @@ impl Turns {
     /// The fiber that has the turn computes, and need not make way now. If nothing happens: until when is that so? In a
     /// quantum it should be asked again in any case. `None` if the kernel or a worker might tell of somebody at any time.
     pub fn due_at(&mut self, now: Instant) -> Option<Instant> {
-        if self.operations_under_way() > 0 || self.queue.has_woken() {
+        if self.operations.len() > 0 || self.queue.has_woken() {
             return None;
         }
         let turn_ends = self.queue.turn_ends_at(now);
@@ -266,8 +280,8 @@ impl Turns {
             record.wait = outer;
             may_be_due |= !record.deliveries.is_empty();
         }
-        if !self.closers.is_empty() {
-            self.wake_closers();
+        if self.has_close_waiters() {
+            self.wake_close_waiters();
         }
         may_be_due
     }
@@ -277,7 +291,7 @@ impl Turns {
     #[inline(always)]
     pub fn end_plain_yield(&mut self, key: FiberKey, outer: Wait) -> bool {
         let has_turn = self.running.is_some_and(|(_, running)| running == key);
-        if !has_turn || self.stop.is_some() || !self.closers.is_empty() {
+        if !has_turn || self.stop.is_some() || self.has_close_waiters() {
             return false;
         }
         self.fibers.get_mut(key).is_some_and(|record| record.end_plain_yield(outer))
@@ -290,13 +304,6 @@ impl Turns {
             && let Some(record) = self.fibers.get_mut(key)
         {
             record.deliveries.retain(|delivery| delivery.scope != Scope::Wait);
-        }
-    }
-
-    #[cold]
-    fn wake_closers(&mut self) {
-        for index in 0..self.closers.len() {
-            self.wake(self.closers[index]);
         }
     }
 
@@ -352,8 +359,7 @@ impl Turns {
         }
         self.operations.clear();
         self.strays.clear();
-        self.selecting.retain(|(key, ..)| Some(*key) == survivor);
-        self.closers.retain(|key| Some(*key) == survivor);
+        self.forget_close_waiters(survivor);
         self.timers.retain(|alarm| {
             let (Alarm::Wake(key) | Alarm::Deadline { fiber: key, .. }) = alarm;
             Some(*key) == survivor

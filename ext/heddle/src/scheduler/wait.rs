@@ -57,14 +57,6 @@ impl Wait {
             _ => false,
         }
     }
-
-    /// Whether it is a wait on the descriptor that ends when the sides of `interest` are closed.
-    pub fn is_on(self, fd: RawFd, interest: Interest) -> bool {
-        match self {
-            Wait::Ready(on, wanted) | Wait::Transfer(on, wanted) => on == fd && wanted.intersects(interest),
-            _ => false,
-        }
-    }
 }
 
 impl fmt::Display for Wait {

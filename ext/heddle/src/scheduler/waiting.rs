@@ -10,7 +10,7 @@ use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
 use super::fibers::{Delivery, FiberKey, Scope};
-use super::turns::{Alarm, Turns};
+use super::turns::{Alarm, Ended, Turns};
 use super::wait::Wait;
 use crate::ruby::error;
 use crate::ruby::nogvl::without_gvl;
@@ -29,7 +29,8 @@ pub enum Outcome<T> {
 pub struct AtHand<'a> {
     /// Whether that would succeed now.
     pub is_ready: &'a dyn Fn() -> bool,
-    /// The number of bytes, if there still are any.
+    /// The number of bytes, if there still are any. Other fibers have run since the operation began, so this looks up the
+    /// descriptor anew.
     pub transfer: &'a dyn Fn() -> Option<i32>,
 }
 
@@ -48,7 +49,7 @@ impl Scheduler {
     /// # Errors
     /// What was raised into the fiber. What has come is looked at first: a wake-up that Ruby has passed to this fiber
     /// alone (a mutex, an element of a queue) must not get lost because a timeout came right after it.
-    pub(super) fn wait<T>(
+    pub fn wait<T>(
         &self,
         ruby: &Ruby,
         key: FiberKey,
@@ -138,6 +139,9 @@ impl Scheduler {
 
     /// Waits until a descriptor is ready. The [`Interest`](heddle_core::Interest) bits, or a negated errno; `None` says
     /// that the time was up before.
+    ///
+    /// # Errors
+    /// What was raised into the fiber; IOError if the descriptor was closed meanwhile.
     pub(super) fn await_readiness(
         &self,
         ruby: &Ruby,
@@ -147,9 +151,10 @@ impl Scheduler {
         deadline: Option<Instant>,
     ) -> Result<Option<i32>, Error> {
         // SAFETY: waiting for readiness needs no memory.
-        let token = unsafe { self.begin(key, Operation::Ready { fd, interest }) };
-        match self.wait(ruby, key, wait, deadline, |turns| turns.take_result(token)) {
-            Ok(Outcome::Done(result)) => Ok(Some(result)),
+        let token = unsafe { self.begin(ruby, key, Operation::Ready { fd, interest })? };
+        match self.wait(ruby, key, wait, deadline, |turns| turns.operations.take_result(token)) {
+            Ok(Outcome::Done(Ended::Result(result))) => Ok(Some(result)),
+            Ok(Outcome::Done(Ended::Closed)) => Err(error::stream_closed(ruby)),
             outcome => {
                 self.cancel_readiness(token);
                 outcome.map(|_| None)
@@ -163,6 +168,9 @@ impl Scheduler {
     /// then are not lost: the fiber goes on with them, and the exception is due when it waits next. What is at hand when the
     /// exception comes goes before it, too, and not what comes later: that is the next one's.
     ///
+    /// # Errors
+    /// What was raised into the fiber; IOError if the descriptor was closed before the operation came to a result.
+    ///
     /// # Safety
     /// The operation's memory is valid for as long as this call lasts.
     pub(super) unsafe fn operate(
@@ -174,22 +182,25 @@ impl Scheduler {
         at_hand: Option<&AtHand<'_>>,
     ) -> Result<i32, Error> {
         enum Heard {
-            Result(i32),
+            Ended(Ended),
             Exception(Delivery),
         }
         // Put off once is enough, or it would never strike who reads what never ends.
         self.raise_due(key)?;
         // SAFETY: by this function's contract, and as it waits for the completion.
-        let token = unsafe { self.begin(key, operation) };
+        let token = unsafe { self.begin(ruby, key, operation)? };
         let heard = self.wait(ruby, key, wait, None, |turns| {
-            turns.take_result(token).map(Heard::Result).or_else(|| turns.take_delivery(key).map(Heard::Exception))
+            let ended = turns.operations.take_result(token).map(Heard::Ended);
+            ended.or_else(|| turns.take_delivery(key).map(Heard::Exception))
         });
-        if let Ok(Outcome::Done(Heard::Result(result))) = heard {
-            return Ok(result);
+        match heard {
+            Ok(Outcome::Done(Heard::Ended(Ended::Result(result)))) => return Ok(result),
+            Ok(Outcome::Done(Heard::Ended(Ended::Closed))) => return Err(error::stream_closed(ruby)),
+            _ => {}
         }
         let at_hand = at_hand.filter(|at_hand| (at_hand.is_ready)());
-        let (mut result, ended) = self.end_early(ruby, key, wait, token);
-        let delivery = match (ended, heard) {
+        let (mut result, left) = self.end_early(ruby, key, wait, token);
+        let delivery = match (left, heard) {
             (Ok(()), Ok(Outcome::Done(Heard::Exception(delivery)))) => delivery,
             // The later one tells that the fiber is to end, or what it is to do instead, as when an `ensure` raises.
             (Err(error), _) | (Ok(()), Err(error)) => match error::exception_of(&error) {
@@ -198,8 +209,7 @@ impl Scheduler {
             },
             _ => return Ok(result),
         };
-        // Of a descriptor that is being closed the number may mean another file by now.
-        if result == -libc::ECANCELED && delivery.scope != Scope::Wait {
+        if result == -libc::ECANCELED {
             result = at_hand.and_then(|at_hand| (at_hand.transfer)()).unwrap_or(result);
         }
         if result < 0 {
@@ -209,30 +219,38 @@ impl Scheduler {
         Ok(result)
     }
 
-    /// Submits an operation.
+    /// Submits an operation. Its descriptor's number was looked up after the last time that another fiber or thread could
+    /// run: see [`crate::io::descriptors`].
+    ///
+    /// # Errors
+    /// IOError if the scheduler has been closed: there is no backend that could be asked.
     ///
     /// # Safety
-    /// The operation's memory is valid until [`Turns::take_result`] has given its result.
-    pub(super) unsafe fn begin(&self, key: FiberKey, operation: Operation) -> Token {
+    /// The operation's memory is valid until [`Operations::take_result`](super::turns::Operations::take_result) has told
+    /// how it ended.
+    pub(super) unsafe fn begin(&self, ruby: &Ruby, key: FiberKey, operation: Operation) -> Result<Token, Error> {
+        let mut reactor = self.reactor.borrow_mut();
+        let Some(reactor) = reactor.as_mut() else { return Err(error::scheduler_closed(ruby)) };
         let token = {
             let mut turns = self.turns.borrow_mut();
             turns.fairness.submitted();
-            turns.begin_operation(key)
+            turns.operations.begin(key, Some(&operation))
         };
-        if let Some(reactor) = self.reactor.borrow_mut().as_mut() {
-            // SAFETY: by this function's contract.
-            unsafe { reactor.submit(token, operation) };
-        }
-        token
+        // SAFETY: by this function's contract.
+        unsafe { reactor.submit(token, operation) };
+        Ok(token)
     }
 
-    /// Cancels a wait for readiness. No memory belongs to it, so nobody has to wait for its end.
-    pub(super) fn cancel_readiness(&self, token: Token) {
-        if self.turns.borrow_mut().abandon_operation(token)
+    /// Cancels a wait for readiness. No memory belongs to it, so nobody has to wait for its end. Returns how it has ended,
+    /// if it has.
+    pub(super) fn cancel_readiness(&self, token: Token) -> Option<Ended> {
+        let ended = self.turns.borrow_mut().operations.abandon(token);
+        if ended.is_none()
             && let Some(reactor) = self.reactor.borrow_mut().as_mut()
         {
             reactor.cancel(token);
         }
+        ended
     }
 
     /// Cancels an operation and waits for its end, which comes soon. Returns its result, and what was raised into the
@@ -243,8 +261,8 @@ impl Scheduler {
             reactor.cancel(token);
         }
         let result = self.wait_unconditionally(ruby, key, wait, token);
-        let value = self.turns.borrow_mut().take_result(token).unwrap_or(-libc::ECANCELED);
-        (value, result)
+        let ended = self.turns.borrow_mut().operations.take_result(token);
+        (ended.map_or(-libc::ECANCELED, Ended::result), result)
     }
 
     /// Waits for the end of an operation that cannot be cancelled, or has been. What is raised into the fiber meanwhile
@@ -261,7 +279,7 @@ impl Scheduler {
         loop {
             {
                 let mut turns = self.turns.borrow_mut();
-                if turns.is_finished(token) {
+                if turns.operations.is_finished(token) {
                     break;
                 }
                 turns.begin_wait(key);
@@ -290,16 +308,16 @@ impl Scheduler {
             job();
         };
         self.submit_work(job);
-        let result = self.wait(ruby, key, wait, None, |turns| turns.take_result(token));
+        let result = self.wait(ruby, key, wait, None, |turns| turns.operations.take_result(token));
         if result.is_err() {
-            self.turns.borrow_mut().abandon_operation(token);
+            self.turns.borrow_mut().operations.abandon(token);
         }
         result.map(|_| ())
     }
 
     fn begin_work(&self, key: FiberKey) -> Option<(Token, Done)> {
         let mailbox = self.reactor.borrow().as_ref()?.mailbox();
-        let token = self.turns.borrow_mut().begin_operation(key);
+        let token = self.turns.borrow_mut().operations.begin(key, None);
         Some((token, Done { mailbox, token }))
     }
 

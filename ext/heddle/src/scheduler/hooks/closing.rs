@@ -1,37 +1,25 @@
-//! `io_close`, `fiber_interrupt`: an IO is closed while somebody waits on it.
-//!
-//! From Ruby 4.0 on, Ruby calls `fiber_interrupt` for each waiting fiber and then waits until all have left. Ruby 3.3 and
-//! 3.4 tell nobody: there `lib/heddle/io_close.rb` calls [`closing`] first.
+//! `io_close`, `fiber_interrupt`: Ruby closes an IO. From 4.0 on it calls them; see [`crate::io::descriptors`] for what
+//! comes before, on every Ruby.
 
 use std::os::fd::RawFd;
 
-use heddle_core::Interest;
 use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
+use crate::io::descriptors;
 use crate::ruby::value::{Held, same};
-use crate::ruby::{error, fiber, io, thread};
+use crate::ruby::{error, fiber, thread};
 use crate::scheduler::fibers::{Delivery, FiberKey, Scope};
 use crate::scheduler::wait::Wait;
-use crate::scheduler::{Scheduler, registry};
-
-/// What Ruby says to a thread in this case.
-const CLOSED: &str = "stream closed in another thread";
+use crate::scheduler::Scheduler;
 
 /// Closes the descriptor, before it returns: the other side must not see the end late. False if it was no descriptor,
 /// so that Ruby's own close reports that.
 ///
 /// Also called for an IO that the garbage collector found, so it neither waits nor raises.
-pub fn io_close(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd) -> bool {
-    // Ruby tells those that wait on the IO alone, but not who waits on several.
-    let selecting = scheduler.waiters_on(fd, Interest::ALL);
-    if !selecting.is_empty()
-        && let Ok(exception) = ruby.exception_io_error().new_instance((CLOSED,))
-    {
-        let delivery = Delivery { exception: Held::new(exception.as_value()), message: None, scope: Scope::Wait };
-        selecting.iter().for_each(|waiter| scheduler.turns.borrow_mut().deliver(*waiter, delivery));
-        scheduler.wake_owner();
-    }
+pub fn io_close(ruby: &Ruby, _: &Scheduler, fd: RawFd) -> bool {
+    // Ruby has seen to operations of the IO that is closed; another IO may have the same number.
+    descriptors::give_up(ruby, fd);
     // SAFETY: no memory is passed. Ruby owns the descriptor and gives it up with this call.
     let result = Errno::result(unsafe { libc::close(fd) });
     result != Err(Errno::EBADF)
@@ -85,43 +73,6 @@ pub fn let_leavers_go(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     let_leave(ruby, scheduler, &leavers)
 }
 
-/// Ruby 3.3 and 3.4: the IO is about to be closed, or the sides of it that `events` names. Raises IOError in all fibers, of any scheduler, that wait on it, and
-/// waits for those of this thread's scheduler to leave, as Ruby does for threads.
-pub fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<(), Error> {
-    if registry::is_empty() {
-        return Ok(());
-    }
-    // One that is closed already, or never was open, concerns nobody.
-    let Ok(fd) = io::descriptor(io) else { return Ok(()) };
-    let interest = Interest(events);
-    let mut awaited = false;
-    registry::each(|scheduler| {
-        awaited |= !scheduler.waiters_on(fd, interest).is_empty();
-        Ok(())
-    })?;
-    if !awaited {
-        return Ok(());
-    }
-    let exception = Held::new(ruby.exception_io_error().new_instance((CLOSED,))?.as_value());
-    let delivery = Delivery { exception, message: None, scope: Scope::Wait };
-    registry::each(|scheduler| {
-        let waiters = scheduler.waiters_on(fd, interest);
-        waiters.iter().for_each(|waiter| scheduler.turns.borrow_mut().deliver(*waiter, delivery));
-        scheduler.wake_owner();
-        if !waiters.is_empty() && scheduler.owner.get() == Some(thread::current()) {
-            let_leave(ruby, scheduler, &waiters)?;
-        }
-        Ok(())
-    })
-}
-
-impl Scheduler {
-    /// The fibers of this process that wait on a descriptor. In a forked child those of the parent do not count.
-    fn waiters_on(&self, fd: RawFd, interest: Interest) -> Vec<FiberKey> {
-        if self.is_inherited() { Vec::new() } else { self.turns.borrow().waiters_on(fd, interest) }
-    }
-}
-
 /// Whether the fiber that is running is a blocking one of the owner's thread: while that waits natively, as Ruby's close
 /// does, no other fiber ever runs.
 fn closer_blocks_owner(scheduler: &Scheduler) -> Result<bool, Error> {
@@ -139,7 +90,7 @@ fn let_leave(ruby: &Ruby, scheduler: &Scheduler, waiters: &[FiberKey]) -> Result
             .filter_map(|waiter| turns.fibers.get(*waiter).map(|record| (*waiter, record.waits)))
             .collect()
     };
-    scheduler.turns.borrow_mut().add_closer(visit.key);
+    scheduler.turns.borrow_mut().add_close_waiter(visit.key);
     let result = scheduler.wait(ruby, visit.key, Wait::Turn, None, |turns| {
         let left = |(waiter, before): &(FiberKey, u32)| {
             turns.is_lost(*waiter)
@@ -150,6 +101,6 @@ fn let_leave(ruby: &Ruby, scheduler: &Scheduler, waiters: &[FiberKey]) -> Result
         };
         waits.iter().all(left).then_some(())
     });
-    scheduler.turns.borrow_mut().remove_closer(visit.key);
+    scheduler.turns.borrow_mut().remove_close_waiter(visit.key);
     result.map(|_| ())
 }

@@ -22,7 +22,8 @@ mod transfer;
 use magnus::typed_data::Obj;
 use magnus::{Error, Module, Object, RModule, RString, Ruby, Symbol, Value, function, method, prelude::*};
 
-use super::Scheduler;
+use super::{Scheduler, registry};
+use crate::io::descriptors;
 use super::options::Options;
 use crate::preempt::dispositions;
 use crate::preempt::ticker::TickerChoice;
@@ -75,17 +76,19 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_singleton_method("raising", function!(raising::raising, 0))?;
     class.define_singleton_method("killing", function!(raising::killing, 1))?;
     class.define_singleton_method("raised", function!(raising::raised, 1))?;
-    class.define_singleton_method("closing", function!(closing::closing, 2))?;
-    Ok(())
+    registry::define(ruby)?;
+    descriptors::define(ruby, heddle, class)
 }
 
-fn initialize(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<(), Error> {
+fn initialize(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Result<(), Error> {
     let options = Options::parse(ruby, arguments)?;
     if options.ticker == TickerChoice::Signal {
         dispositions::expect_free(ruby, options.signal)?;
     }
     *scheduler.options.borrow_mut() = options;
     scheduler.generation.set(fork::generation());
+    scheduler.initialized.set(true);
+    registry::know(scheduler)?;
     scheduler.open(ruby)
 }
 

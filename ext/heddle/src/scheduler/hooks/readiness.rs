@@ -8,6 +8,7 @@ use heddle_core::attempt;
 use magnus::{Error, Integer, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
+use crate::io::descriptors;
 use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, io, time};
 use crate::scheduler::Scheduler;
@@ -41,13 +42,13 @@ fn wait_for_events(
     let interest = parse_events(ruby, events)?;
     let timeout = time::optional_interval(timeout)?;
     let visit = scheduler.enter(ruby)?;
-    let fd = io::descriptor(io)?;
+    let fd = descriptors::descriptor(ruby, io, interest)?;
     let in_transfer = timeout.is_none() && scheduler.take_would_block(visit.key) == Some(fd);
     let timeout = match timeout {
         Some(timeout) => Some(timeout),
         None => time::optional_interval(io::timeout(io)?)?,
     };
-    match wait_ready(ruby, scheduler, visit.key, io, fd, interest, timeout)? {
+    match wait_ready(ruby, scheduler, visit.key, io, interest, timeout)? {
         Some(ready) => Ok(ruby.integer_from_i64(i64::from(ready.0)).as_value()),
         // Told 'false', Ruby 3.3 raises EAGAIN out of `IO#read`; without a scheduler it raises this.
         None if in_transfer => Err(error::io_timeout(ruby)),
@@ -61,20 +62,20 @@ pub fn wait_ready(
     scheduler: &Scheduler,
     key: FiberKey,
     io: Value,
-    fd: RawFd,
     interest: Interest,
     timeout: Option<Duration>,
 ) -> Result<Option<Interest>, Error> {
     if timeout.is_some_and(|timeout| timeout.is_zero()) {
         scheduler.be_fair(ruby, key)?;
-        return poll_now(ruby, fd, interest);
+        return poll_now(ruby, descriptors::descriptor(ruby, io, interest)?, interest);
     }
     let deadline = deadline_after(timeout);
+    let mut fd = descriptors::descriptor(ruby, io, interest)?;
     loop {
         let wait = Wait::Ready(fd, interest);
         let result = scheduler.await_readiness(ruby, key, wait, (fd, interest), deadline)?;
         // It may have been closed meanwhile, and its number may mean another file by now.
-        io::descriptor(io)?;
+        fd = descriptors::descriptor(ruby, io, interest)?;
         match result {
             None => return Ok(None),
             Some(ready) if ready > 0 => return Ok(Some(Interest(ready as u8))),

@@ -167,12 +167,12 @@ fn state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
         return Ok(ruby.to_symbol("dead"));
     }
     let mut found = None;
-    registry::each(|scheduler| {
+    registry::any(|scheduler| {
         let turns = scheduler.turns.borrow();
         let record = turns.fibers.find(held).and_then(|key| turns.fibers.get(key));
         found = found.or(record.map(|record| record.state()));
-        Ok(())
-    })?;
+        found.is_some()
+    });
     Ok(ruby.to_symbol(match found {
         Some(State::Running) => "running",
         Some(State::Runnable) => "runnable",
@@ -187,7 +187,7 @@ fn counts(ruby: &Ruby, scheduler: &Scheduler) -> Result<RHash, Error> {
     let counts = [
         ("fibers", turns.fibers.iter().count()),
         ("timers", turns.timers.len()),
-        ("operations", turns.operations_under_way()),
+        ("operations", turns.operations.len()),
         ("deliveries", turns.fibers.iter().map(|(_, record)| record.deliveries.len()).sum()),
     ];
     drop(turns);

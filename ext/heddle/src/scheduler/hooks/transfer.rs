@@ -5,6 +5,7 @@ mod ways;
 
 use std::os::fd::RawFd;
 
+use heddle_core::Interest;
 use heddle_core::attempt::{Attempt, Likely};
 use magnus::{Error, Integer, RString, Ruby, Value, prelude::*};
 use nix::errno::Errno;
@@ -12,6 +13,7 @@ use nix::errno::Errno;
 use self::piece::{Direction, Extent, Piece};
 use self::ways::{attempt, exchange, transfer_file};
 use super::readiness::wait_ready;
+use crate::io::descriptors;
 use crate::ruby::io_buffer::Memory;
 use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, io, time};
@@ -80,7 +82,7 @@ pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, 
     let from = position(from)?.ok_or_else(|| error::system_call(ruby, Errno::EINVAL, "pwrite"))?;
     let visit = scheduler.enter(ruby)?;
     scheduler.be_fair(ruby, visit.key)?;
-    let fd = io::descriptor(io)?;
+    let fd = descriptors::descriptor(ruby, io, Interest::WRITABLE)?;
     // A frozen copy shares the bytes, and nobody can change them while the fiber waits.
     let string = RString::new_frozen(string);
     // SAFETY: the string is on this stack, so it is neither freed nor moved, and it is frozen.
@@ -121,10 +123,10 @@ fn transfer(
         plain && !is_never_to_wait(scheduler, direction)
     };
     if likely == Likely::Socket && scheduler.batches.get() {
-        let (fd, timeout) = io::descriptor_and_timeout(io)?;
+        let (_, timeout) = io::descriptor_and_timeout(io)?;
         if exchanges(timeout) {
             let piece = Piece::of(ruby, direction, buffer, extent)?;
-            if let Some(result) = exchange(ruby, scheduler, visit.key, direction, fd, piece)? {
+            if let Some(result) = exchange(ruby, scheduler, visit.key, direction, io, piece)? {
                 return Ok(result);
             }
         }
@@ -133,11 +135,11 @@ fn transfer(
         scheduler.let_answer_come(ruby, visit.key, io::descriptor(io)?)?;
     }
     scheduler.be_fair(ruby, visit.key)?;
-    // Looked up only now, as the others may have had their turns: it may have been closed.
-    let (fd, timeout) = io::descriptor_and_timeout(io)?;
     let mut piece = Piece::of(ruby, direction, buffer, extent)?;
     let mut done = 0;
     loop {
+        // Each time anew: other fibers may have run, and the IO may have been closed.
+        let (fd, timeout) = descriptors::descriptor_and_timeout(ruby, io, direction.interest())?;
         let from = from.map(|from| from + done as u64);
         // SAFETY: no other fiber has run since the piece was made.
         let mut result = unsafe { attempt(direction, fd, piece.memory(), from, likely) };
@@ -159,7 +161,7 @@ fn transfer(
             Attempt::WouldBlock | Attempt::NeedsOperation => {
                 if exchanges(timeout) {
                     piece = piece.renewed(ruby, scheduler, direction)?;
-                    if let Some(result) = exchange(ruby, scheduler, visit.key, direction, fd, piece)? {
+                    if let Some(result) = exchange(ruby, scheduler, visit.key, direction, io, piece)? {
                         return Ok(result);
                     }
                 }
@@ -169,7 +171,7 @@ fn transfer(
                     return Ok(negated(Errno::EAGAIN));
                 }
                 let timeout = time::optional_interval(io::timeout(io)?)?;
-                if wait_ready(ruby, scheduler, visit.key, io, fd, direction.interest(), timeout)?.is_none() {
+                if wait_ready(ruby, scheduler, visit.key, io, direction.interest(), timeout)?.is_none() {
                     return Ok(if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) });
                 }
             }

@@ -1,49 +1,84 @@
-//! Who waits on a descriptor that is being closed, and who waits for them to leave.
+//! Fibers, and other threads, that close a descriptor and wait until no operation names its number any more.
 
-use std::os::fd::RawFd;
-
-use heddle_core::Interest;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::Turns;
 use crate::scheduler::fibers::FiberKey;
 
+/// How another thread is told that operations have ended.
+#[derive(Debug, Default)]
+pub struct Signal {
+    given: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Signal {
+    /// Waits for the signal, at most for `timeout`.
+    pub fn wait(&self, timeout: Duration) {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut given, _) =
+            self.changed.wait_timeout_while(given, timeout, |given| !*given).unwrap_or_else(PoisonError::into_inner);
+        *given = false;
+    }
+
+    fn give(&self) {
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_one();
+    }
+}
+
+/// What waits for the ends of operations, or of waits.
+#[derive(Default)]
+pub struct CloseWaiters {
+    fibers: Vec<FiberKey>,
+    threads: Vec<Arc<Signal>>,
+}
+
 impl Turns {
-    /// The fibers that wait on a descriptor, for one of `interest`.
-    pub fn waiters_on(&self, fd: RawFd, interest: Interest) -> Vec<FiberKey> {
-        self.fibers
-            .iter()
-            .filter(|(_, record)| record.is_parked() && record.wait.is_on(fd, interest))
-            .map(|(key, _)| key)
-            .chain(self.selecting_on(fd, interest))
-            .collect()
+    /// The fiber is to be woken whenever operations or waits end.
+    pub fn add_close_waiter(&mut self, key: FiberKey) {
+        self.close_waiters.fibers.push(key);
     }
 
-    fn selecting_on(&self, fd: RawFd, interest: Interest) -> impl Iterator<Item = FiberKey> {
-        self.selecting
-            .iter()
-            .filter(move |(_, watched, wanted)| *watched == fd && wanted.intersects(interest))
-            .map(|(key, ..)| *key)
+    /// The inverse of [`Turns::add_close_waiter`].
+    pub fn remove_close_waiter(&mut self, key: FiberKey) {
+        self.close_waiters.fibers.retain(|waiter| *waiter != key);
     }
 
-    /// The fiber waits on several descriptors, this one among them.
-    pub fn begin_select(&mut self, key: FiberKey, fd: RawFd, interest: Interest) {
-        self.selecting.push((key, fd, interest));
+    /// Another thread is to be told whenever operations end.
+    pub fn add_signal(&mut self, signal: Arc<Signal>) {
+        self.close_waiters.threads.push(signal);
     }
 
-    /// The inverse of [`Turns::begin_select`].
-    pub fn end_select(&mut self, key: FiberKey, fd: RawFd) {
-        if let Some(index) = self.selecting.iter().rposition(|(selecting, on, _)| (*selecting, *on) == (key, fd)) {
-            self.selecting.swap_remove(index);
+    /// The inverse of [`Turns::add_signal`].
+    pub fn remove_signal(&mut self, signal: &Arc<Signal>) {
+        self.close_waiters.threads.retain(|waiter| !Arc::ptr_eq(waiter, signal));
+    }
+
+    /// Whether a fiber or a thread waits for the ends of operations or waits.
+    #[inline]
+    pub fn has_close_waiters(&self) -> bool {
+        !(self.close_waiters.fibers.is_empty() && self.close_waiters.threads.is_empty())
+    }
+
+    /// Whether a thread waits for the ends of operations.
+    pub fn is_awaited_elsewhere(&self) -> bool {
+        !self.close_waiters.threads.is_empty()
+    }
+
+    /// Operations or waits have ended.
+    #[cold]
+    pub fn wake_close_waiters(&mut self) {
+        for index in 0..self.close_waiters.fibers.len() {
+            self.wake(self.close_waiters.fibers[index]);
         }
+        self.close_waiters.threads.iter().for_each(|signal| signal.give());
     }
 
-    /// The fiber is to be woken whenever some wait ends.
-    pub fn add_closer(&mut self, key: FiberKey) {
-        self.closers.push(key);
-    }
-
-    /// The inverse of [`Turns::add_closer`].
-    pub fn remove_closer(&mut self, key: FiberKey) {
-        self.closers.retain(|closer| *closer != key);
+    /// In a forked child, where only `survivor` is left.
+    pub fn forget_close_waiters(&mut self, survivor: Option<FiberKey>) {
+        self.close_waiters.fibers.retain(|key| Some(*key) == survivor);
+        self.close_waiters.threads.clear();
     }
 }

@@ -10,6 +10,30 @@ use crate::scheduler::callers::Callers;
 /// How many bytes at most go through a bounce buffer at once; whoever wants more transfers again.
 const MOST_BOUNCED: usize = 1 << 20;
 
+/// Memory of the scheduler's, used instead of a program's buffer until this is dropped.
+struct Bounce<'a> {
+    scheduler: &'a Scheduler,
+    place: usize,
+    base: *mut u8,
+}
+
+impl<'a> Bounce<'a> {
+    /// `None` if there is no memory.
+    fn new(scheduler: &'a Scheduler, size: usize) -> Option<Self> {
+        let mut memory: Vec<u8> = Vec::new();
+        memory.try_reserve_exact(size).ok()?;
+        let base = memory.as_mut_ptr();
+        let place = scheduler.turns.borrow_mut().bounce_buffers.insert(memory);
+        Some(Bounce { scheduler, place, base })
+    }
+}
+
+impl Drop for Bounce<'_> {
+    fn drop(&mut self) {
+        self.scheduler.turns.borrow_mut().bounce_buffers.remove(self.place);
+    }
+}
+
 /// Which way the bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -145,12 +169,11 @@ impl Piece {
             _ => return transfer(self.memory),
         };
         let size = self.memory.size.min(MOST_BOUNCED);
-        let mut bounce: Vec<u8> = Vec::new();
-        if bounce.try_reserve_exact(size).is_err() {
+        let Some(bounce) = Bounce::new(scheduler, size) else {
             let message = format!("no memory to keep {size} bytes of an IO::Buffer in while a fiber waits");
             return Err(Error::new(ruby.exception_no_mem_error(), message));
-        }
-        let base = bounce.as_mut_ptr();
+        };
+        let base = bounce.base;
         if direction == Direction::Write {
             // SAFETY: the piece is valid, as no other fiber has run since it was made; `bounce` has room for `size`.
             unsafe { std::ptr::copy_nonoverlapping(self.memory.base, base, size) };

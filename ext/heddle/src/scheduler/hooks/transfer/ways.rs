@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use heddle_core::Operation;
 use heddle_core::attempt::{self, Attempt, Likely};
-use magnus::{Error, Ruby};
+use magnus::{Error, Ruby, Value};
 use nix::errno::Errno;
 
 use super::piece::{Direction, Piece};
+use crate::io::descriptors;
 use crate::ruby::io_buffer::Memory;
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
@@ -38,7 +39,7 @@ pub fn exchange(
     scheduler: &Scheduler,
     key: FiberKey,
     direction: Direction,
-    fd: RawFd,
+    io: Value,
     piece: Piece,
 ) -> Result<Option<isize>, Error> {
     if piece.size() == 0 {
@@ -47,18 +48,25 @@ pub fn exchange(
     }
     let exchange_pinned = |memory: Memory| {
         let interest = direction.interest();
-        let operation = match direction {
-            Direction::Read => Operation::Receive { fd, buffer: memory.base, length: memory.size },
-            Direction::Write => Operation::Send { fd, buffer: memory.base, length: memory.size },
+        let transfer = || {
+            let fd = descriptors::descriptor(ruby, io, interest).ok()?;
+            // SAFETY: the memory is valid until this returns.
+            match unsafe { attempt(direction, fd, memory, None, Likely::Socket) } {
+                Attempt::Done(count) => i32::try_from(count).ok(),
+                _ => None,
+            }
         };
-        // SAFETY: the memory is valid until this returns.
-        let transfer = || match unsafe { attempt(direction, fd, memory, None, Likely::Socket) } {
-            Attempt::Done(count) => i32::try_from(count).ok(),
-            _ => None,
+        let is_ready = || {
+            descriptors::descriptor(ruby, io, interest)
+                .is_ok_and(|fd| attempt::poll_now(fd, interest.0.into()).is_ok_and(|ready| ready != 0))
         };
-        let is_ready = || attempt::poll_now(fd, interest.0.into()).is_ok_and(|ready| ready != 0);
         let at_hand = AtHand { is_ready: &is_ready, transfer: &transfer };
         loop {
+            let fd = descriptors::descriptor(ruby, io, interest)?;
+            let operation = match direction {
+                Direction::Read => Operation::Receive { fd, buffer: memory.base, length: memory.size },
+                Direction::Write => Operation::Send { fd, buffer: memory.base, length: memory.size },
+            };
             // SAFETY: the memory is valid until this returns.
             match unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, Some(&at_hand))? } {
                 result if result == -libc::ENOTSOCK => return Ok(None),

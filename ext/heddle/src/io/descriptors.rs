@@ -1,0 +1,310 @@
+//! Closing a descriptor while operations name its number.
+//!
+//! A number outlives its file: the next file that is opened may get it. An operation that is queued, or that Ruby begins
+//! again for the rest of a read or write, would then go to that file. And Ruby frees an IO's read buffer when it closes
+//! the IO, whether or not the kernel still writes to it. So `IO#close`, `close_read`, `close_write` and `reopen` call
+//! [`closing`] first (`lib/heddle/io_close.rb`), and the following holds in all schedulers of the process:
+//!
+//! 1. From here on no hook begins anything on the number: it raises IOError ([`descriptor`]). The fiber that closes may
+//!    still write what is buffered.
+//! 2. Operations that the kernel has not been told of are dropped. Those under way are cancelled.
+//! 3. When the last of them has ended, Ruby closes the descriptor. A fiber whose operation had no result by then raises
+//!    the IOError that a thread raises.
+//!
+//! ```text
+//!              closing                  no operation names it            Ruby's close(2)
+//!     open ──────────────▶ closing ─────────────────────────▶ quiet ───────────────────────▶ given back
+//!                             │                                 ▲
+//!                             └── the owner does not answer ────┘
+//!                                 (detached: see `end_elsewhere`)
+//! ```
+//!
+//! To close a number takes as long as its own operations need, however many other fibers and operations there are: see
+//! `descriptor_index.rs` of the core.
+
+use std::os::fd::RawFd;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use heddle_core::Interest;
+use magnus::gc::Marker;
+use magnus::typed_data::Obj;
+use magnus::{DataTypeFunctions, Error, Module, Object, RClass, RModule, Ruby, TypedData, Value, function, prelude::*};
+
+use crate::ruby::nogvl::without_gvl;
+use crate::ruby::value::{Held, same};
+use crate::ruby::{error, fiber, fork, interrupts, io, postponed_job, thread};
+use crate::scheduler::turns::Signal;
+use crate::scheduler::wait::Wait;
+use crate::scheduler::{Scheduler, registry};
+
+/// How often the kernel is asked at once whether cancelled operations have ended. Most have by the second time.
+const LOOKS: u32 = 4;
+/// How long the thread of another scheduler may take to end its operations on a number.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How often that thread is reminded meanwhile.
+const REMINDER: Duration = Duration::from_millis(1);
+
+/// A number that is being closed.
+struct Closing {
+    id: u64,
+    fd: RawFd,
+    interest: Interest,
+    /// The IO that is closed. Held, so that it cannot be collected, and its number closed, while this says that it is open.
+    io: Held,
+    /// The fiber that closes it.
+    closer: Held,
+    generation: u64,
+}
+
+/// All numbers that are being closed.
+static CLOSING: Mutex<Vec<Closing>> = Mutex::new(Vec::new());
+/// How many that are.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+fn all_closing() -> MutexGuard<'static, Vec<Closing>> {
+    CLOSING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Marks what [`CLOSING`] holds. There is one object of this class.
+#[derive(TypedData)]
+#[magnus(class = "Heddle::ClosingDescriptors", mark, free_immediately)]
+struct ClosingDescriptors;
+
+impl DataTypeFunctions for ClosingDescriptors {
+    fn mark(&self, marker: &Marker) {
+        for closing in all_closing().iter() {
+            closing.io.mark(marker);
+            closing.closer.mark(marker);
+        }
+    }
+}
+
+/// Says that a number is being closed, as long as it lives.
+struct Announcement(u64);
+
+impl Announcement {
+    fn new(io: Value, fd: RawFd, interest: Interest) -> Self {
+        let mut all = all_closing();
+        let id = all.last().map_or(0, |last| last.id + 1);
+        let generation = fork::generation();
+        all.push(Closing { id, fd, interest, io: Held::new(io), closer: fiber::current(), generation });
+        COUNT.store(all.len(), Ordering::Relaxed);
+        Announcement(id)
+    }
+}
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        remove(self.0);
+    }
+}
+
+fn remove(id: u64) {
+    let mut all = all_closing();
+    all.retain(|closing| closing.id != id);
+    COUNT.store(all.len(), Ordering::Relaxed);
+}
+
+/// The descriptor of an IO, for an operation that begins at once. It has to be asked for again whenever another fiber or
+/// thread could have run.
+///
+/// # Errors
+/// IOError if the IO is closed, or another fiber or thread is closing it; TypeError if it is no IO.
+#[inline]
+pub fn descriptor(ruby: &Ruby, io: Value, interest: Interest) -> Result<RawFd, Error> {
+    let fd = io::descriptor(io)?;
+    expect_open(ruby, fd, interest).map(|()| fd)
+}
+
+/// What [`descriptor`] says, and the IO's timeout.
+///
+/// # Errors
+/// As there.
+#[inline]
+pub fn descriptor_and_timeout(ruby: &Ruby, io: Value, interest: Interest) -> Result<(RawFd, Value), Error> {
+    let (fd, timeout) = io::descriptor_and_timeout(io)?;
+    expect_open(ruby, fd, interest).map(|()| (fd, timeout))
+}
+
+#[inline]
+fn expect_open(ruby: &Ruby, fd: RawFd, interest: Interest) -> Result<(), Error> {
+    if COUNT.load(Ordering::Relaxed) == 0 { Ok(()) } else { expect_not_closing(ruby, fd, interest) }
+}
+
+#[cold]
+fn expect_not_closing(ruby: &Ruby, fd: RawFd, interest: Interest) -> Result<(), Error> {
+    let current = fiber::current();
+    loop {
+        let found = all_closing().iter().find_map(|closing| {
+            let concerned = closing.fd == fd && closing.interest.intersects(interest) && closing.closer != current;
+            (concerned && closing.generation == fork::generation()).then_some((closing.id, closing.io))
+        });
+        let Some((id, io)) = found else { return Ok(()) };
+        if io::descriptor(io.get()).is_ok_and(|still| still == fd) {
+            return Err(error::stream_closed(ruby));
+        }
+        // Ruby has closed it, and the fiber has more to do before `close` returns, as waiting for a child process.
+        remove(id);
+    }
+}
+
+/// Runs the block, which closes `io`, or the sides of it that `events` names, when no operation names its number any more.
+fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<Value, Error> {
+    if registry::is_empty() {
+        return ruby.yield_value(());
+    }
+    // One that is closed already, or never was open, concerns no operation.
+    let Ok(fd) = io::descriptor(io) else { return ruby.yield_value(()) };
+    let interest = Interest(events);
+    let write_io = io::write_io(io)?;
+    if same(write_io, io) {
+        let _announced = Announcement::new(io, fd, interest);
+        end_operations(ruby, io, fd, interest)?;
+        return ruby.yield_value(());
+    }
+    // It has a descriptor for each direction.
+    let reads = (interest.intersects(Interest::READABLE)).then(|| Announcement::new(io, fd, Interest::ALL));
+    let write_fd = io::descriptor(write_io).ok().filter(|_| interest.intersects(Interest::WRITABLE));
+    let writes = write_fd.map(|write_fd| Announcement::new(write_io, write_fd, Interest::ALL));
+    if reads.is_some() {
+        end_operations(ruby, io, fd, Interest::ALL)?;
+    }
+    if let Some(write_fd) = write_fd {
+        end_operations(ruby, write_io, write_fd, Interest::ALL)?;
+    }
+    let closed = ruby.yield_value(());
+    drop((reads, writes));
+    closed
+}
+
+/// Ends the operations that name `fd`, in all schedulers of the process.
+fn end_operations(ruby: &Ruby, io: Value, fd: RawFd, interest: Interest) -> Result<(), Error> {
+    if !registry::any(|scheduler| scheduler.close_number(fd, interest)) {
+        return Ok(());
+    }
+    registry::each(|scheduler| {
+        if !scheduler.has_operations_on(fd, interest) {
+            Ok(())
+        } else if scheduler.is_owned_by(thread::current()) {
+            end_here(ruby, scheduler, fd, interest)
+        } else {
+            end_elsewhere(scheduler, io, fd, interest)
+        }
+    })
+}
+
+/// Ends operations of this thread's scheduler.
+fn end_here(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) -> Result<(), Error> {
+    for _ in 0..LOOKS {
+        scheduler.poll(ruby, false)?;
+        if !scheduler.has_operations_on(fd, interest) {
+            return Ok(());
+        }
+    }
+    // Files are read and written on other threads of the kernel's or of ours, and a read from a disk ends when it ends.
+    let visit = scheduler.enter(ruby)?;
+    scheduler.turns.borrow_mut().add_close_waiter(visit.key);
+    let waited = scheduler.wait(ruby, visit.key, Wait::Turn, None, |turns| {
+        (!turns.operations.names(fd, interest)).then_some(())
+    });
+    scheduler.turns.borrow_mut().remove_close_waiter(visit.key);
+    waited.map(|_| ())
+}
+
+/// Ends operations of another thread's scheduler. That thread waits in the kernel, and is woken; or it runs Ruby, and does
+/// it at the next safe point.
+///
+/// But it may wait elsewhere, perhaps for the thread that is here (`Thread#join`), and not answer. Then the operations are
+/// detached. Those that it had queued have been dropped, and those that are in the kernel's hands own their file, and are
+/// given the IO's read buffer. Thus the number can be given back; the file stays open until that thread comes back.
+fn end_elsewhere(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest) -> Result<(), Error> {
+    let signal = Arc::new(Signal::default());
+    scheduler.turns.borrow_mut().add_signal(Arc::clone(&signal));
+    let begin = Instant::now();
+    let ended = loop {
+        let is_waiting_in_kernel = !scheduler.cancel_closed();
+        if !scheduler.has_operations_on(fd, interest) {
+            break Ok(());
+        }
+        if !is_waiting_in_kernel && begin.elapsed() >= PATIENCE {
+            let memory = io::take_read_buffer(io).map(Rc::new);
+            scheduler.turns.borrow_mut().operations.detach(fd, interest, memory.as_ref());
+            break Ok(());
+        }
+        scheduler.wake_owner();
+        // Triggered without the GVL, so that Ruby runs the job on the thread that has it.
+        let remind = || {
+            postponed_job::trigger();
+            signal.wait(REMINDER);
+        };
+        if without_gvl(remind, &|| {}).is_none()
+            && let Err(raised) = interrupts::check()
+        {
+            break Err(raised);
+        }
+    };
+    scheduler.turns.borrow_mut().remove_signal(&signal);
+    ended
+}
+
+/// The number is closed at once, by a caller that cannot wait. Operations on it that the kernel has not been told of are
+/// dropped, those under way are cancelled, and own their file.
+pub fn give_up(ruby: &Ruby, fd: RawFd) {
+    let concerned = registry::any(|scheduler| {
+        let concerned = scheduler.close_number(fd, Interest::ALL);
+        if concerned {
+            scheduler.cancel_closed();
+            scheduler.turns.borrow_mut().operations.detach(fd, Interest::ALL, None);
+            scheduler.wake_owner();
+        }
+        concerned
+    });
+    if concerned && let Ok(scheduler) = Obj::<Scheduler>::try_convert(fiber::scheduler()) {
+        // So that the other side sees the end now. An error is told to the fiber that waits next.
+        let _ = scheduler.poll(ruby, false);
+    }
+}
+
+impl Scheduler {
+    /// The number is being closed. Returns whether operations name it.
+    fn close_number(&self, fd: RawFd, interest: Interest) -> bool {
+        !self.is_inherited() && self.turns.borrow_mut().operations.close(fd, interest)
+    }
+
+    fn has_operations_on(&self, fd: RawFd, interest: Interest) -> bool {
+        !self.is_inherited() && self.turns.borrow().operations.names(fd, interest)
+    }
+
+    /// Cancels the operations of closed numbers, and takes the results that are there, without a system call. False if the
+    /// owner's thread is waiting in the kernel, and has to do it itself.
+    fn cancel_closed(&self) -> bool {
+        let Ok(mut reactor) = self.reactor.try_borrow_mut() else { return false };
+        if let Some(reactor) = reactor.as_mut() {
+            let mut turns = self.turns.borrow_mut();
+            turns.cancel_closed(reactor);
+            turns.complete(reactor.completions());
+        }
+        true
+    }
+
+    /// At a safe point of the owner's thread: another thread may be waiting for operations to end.
+    pub fn attend_to_closing(&self, ruby: &Ruby) {
+        for _ in 0..LOOKS {
+            // An error is told to the fiber that waits next.
+            if !self.turns.borrow().is_awaited_elsewhere() || self.poll(ruby, false).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Defines `Heddle::Scheduler.closing`, which `lib/heddle/io_close.rb` calls.
+pub fn define(ruby: &Ruby, heddle: RModule, class: RClass) -> Result<(), Error> {
+    let holder = heddle.define_class("ClosingDescriptors", ruby.class_object())?;
+    holder.undef_default_alloc_func();
+    ruby.gc_register_mark_object(ruby.obj_wrap(ClosingDescriptors));
+    class.define_singleton_method("closing", function!(closing, 2))
+}

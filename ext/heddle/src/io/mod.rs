@@ -1,0 +1,3 @@
+//! What the hooks that read, write and wait share.
+
+pub mod descriptors;
