@@ -66,7 +66,6 @@ RSpec.describe "Closing an IO that a fiber waits for" do
       end
 
       it "raises IOError when the root closes it" do
-        skip "Ruby 4.0 tells nobody of it" if name == "IO.select" && RUBY_VERSION >= "4.0"
         outcomes = Queue.new
         with_io(kind) do |io|
           with_scheduler do
@@ -78,7 +77,6 @@ RSpec.describe "Closing an IO that a fiber waits for" do
       end
 
       it "raises IOError when another thread closes it" do
-        skip "Ruby 4.0 tells nobody of it" if name == "IO.select" && RUBY_VERSION >= "4.0"
         outcomes = Queue.new
         with_io(kind) do |io|
           waits = false

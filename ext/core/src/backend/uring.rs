@@ -1,6 +1,5 @@
 //! io_uring: operations are queued in memory and handed to the kernel in one batch with the wait for their ends.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
@@ -40,7 +39,7 @@ pub struct Uring {
     ring: Option<IoUring>,
     /// What the kernel has not been told of. It is moved into the ring with the next `wait`, and not before: until then
     /// an operation can still be dropped.
-    queue: VecDeque<squeue::Entry>,
+    queue: Vec<squeue::Entry>,
     /// The sequence number of the first entry of `queue`; that of an entry that has left it is lower.
     first_queued: u64,
     /// Operations whose completion has not been handed out, without the waker's.
@@ -100,7 +99,7 @@ impl Uring {
         let event = Arc::new(Event { fd: eventfd, abandoned: AtomicBool::new(false) });
         Ok(Uring {
             ring: Some(ring),
-            queue: VecDeque::new(),
+            queue: Vec::with_capacity(SUBMISSION_ENTRIES as usize),
             first_queued: 0,
             in_flight: 0,
             under_way: Vec::new(),
@@ -120,7 +119,7 @@ impl Uring {
 
     /// Queues an entry, and answers its sequence number.
     fn push(&mut self, entry: squeue::Entry) -> u64 {
-        self.queue.push_back(entry);
+        self.queue.push(entry);
         self.first_queued + self.queue.len() as u64 - 1
     }
 
@@ -128,24 +127,25 @@ impl Uring {
     /// memory, or too many completions are waiting to be looked at. The next `wait` tries again.
     fn flush(&mut self) -> bool {
         let Some(ring) = self.ring.as_mut() else { return false };
-        while !self.queue.is_empty() {
-            let (front, _) = self.queue.as_slices();
+        let mut moved = 0;
+        while moved < self.queue.len() {
             let mut submissions = ring.submission();
             let room = submissions.capacity() - submissions.len();
-            let count = front.len().min(room);
+            let count = room.min(self.queue.len() - moved);
             // SAFETY: what the entries point to stays valid until their completions: operations by the contract of
             // `submit`, the wake counter because it is dropped after the ring has been drained, cancel requests point to
             // nothing.
-            let pushed = unsafe { submissions.push_multiple(&front[..count]).is_ok() };
+            let pushed = unsafe { submissions.push_multiple(&self.queue[moved..moved + count]).is_ok() };
             drop(submissions);
             if pushed && count > 0 {
-                self.queue.drain(..count);
-                self.first_queued += count as u64;
+                moved += count;
             } else if !matches!(ring.submit(), Ok(taken) if taken > 0) {
-                return false;
+                break;
             }
         }
-        true
+        self.first_queued += moved as u64;
+        self.queue.drain(..moved);
+        self.queue.is_empty()
     }
 
     /// Whether the kernel has not been told of the entry with this sequence number.
@@ -296,7 +296,8 @@ impl Backend for Uring {
                     token => {
                         ended += 1;
                         let token = token as Token;
-                        let interest = self.under_way[token].take().map(|under_way| under_way.interest).unwrap_or_default();
+                        let interest =
+                            self.under_way[token].take().map(|under_way| under_way.interest).unwrap_or_default();
                         into.push(Completion { token, result: result(&entry, interest) });
                     }
                 }

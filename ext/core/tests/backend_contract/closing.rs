@@ -1,6 +1,6 @@
 //! Descriptors that are closed, and numbers that are given to another file; and the end of the backend itself.
 
-use std::io::{Read, Write, pipe};
+use std::io::{ErrorKind, Read, Write, pipe};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
@@ -18,6 +18,9 @@ over_every_backend!(
     an_event_of_the_old_file_is_not_delivered_after_its_waiter_was_cancelled,
     a_wait_for_a_closed_descriptor_can_be_cancelled,
     a_number_that_is_used_again_is_read_as_what_it_is_now,
+    a_read_that_is_cancelled_before_it_was_started_takes_nothing_of_the_next_file,
+    a_write_that_is_cancelled_before_it_was_started_gives_nothing_to_the_next_file,
+    operations_around_one_that_is_cancelled_before_it_was_started_are_done,
     dropping_the_backend_gives_back_the_buffers,
     dropping_the_backend_ends_reads_of_files,
     wakers_outlive_their_backend,
@@ -35,6 +38,48 @@ fn a_number_that_is_used_again_serves_the_new_file(mut rig: Rig) {
         take_over(&mut number, reader);
         writer = next;
     }
+}
+
+fn a_read_that_is_cancelled_before_it_was_started_takes_nothing_of_the_next_file(mut rig: Rig) {
+    let (here, _peer) = UnixStream::pair().expect("socketpair");
+    let (next, mut next_peer) = UnixStream::pair().expect("socketpair");
+    next_peer.write_all(b"secret").expect("write");
+    let mut number = OwnedFd::from(here);
+    let mut buffer = Buffer::new(6);
+    rig.receive(1, &number, &mut buffer);
+    rig.backend.cancel(1);
+    take_over(&mut number, next);
+    assert_eq!(rig.next(), failed(1, Errno::ECANCELED));
+    rig.nothing_completes();
+    rig.receive(2, &number, &mut buffer);
+    assert_eq!(rig.next(), done(2, 6));
+}
+
+fn a_write_that_is_cancelled_before_it_was_started_gives_nothing_to_the_next_file(mut rig: Rig) {
+    let (here, _peer) = UnixStream::pair().expect("socketpair");
+    let (next, mut next_peer) = UnixStream::pair().expect("socketpair");
+    let mut number = OwnedFd::from(here);
+    rig.send(1, &number, b"for the old one");
+    rig.backend.cancel(1);
+    take_over(&mut number, next);
+    assert_eq!(rig.next(), failed(1, Errno::ECANCELED));
+    rig.nothing_completes();
+    next_peer.set_nonblocking(true).expect("fcntl");
+    assert_eq!(next_peer.read(&mut [0]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+}
+
+fn operations_around_one_that_is_cancelled_before_it_was_started_are_done(mut rig: Rig) {
+    let (here, mut peer) = UnixStream::pair().expect("socketpair");
+    let (silent, _other) = UnixStream::pair().expect("socketpair");
+    let mut buffers = [Buffer::new(1), Buffer::new(1), Buffer::new(1)];
+    rig.receive(1, &here, &mut buffers[0]);
+    rig.receive(2, &silent, &mut buffers[1]);
+    rig.receive(3, &here, &mut buffers[2]);
+    rig.backend.cancel(2);
+    peer.write_all(b"ab").expect("write");
+    let mut ended = rig.all(3);
+    ended.sort_by_key(|completion| completion.token);
+    assert_eq!(ended, [done(1, 1), failed(2, Errno::ECANCELED), done(3, 1)]);
 }
 
 fn a_number_that_is_used_again_for_a_regular_file_is_ready(mut rig: Rig) {

@@ -26,9 +26,10 @@ use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use heddle_core::Interest;
+use heddle_core::signals::SignalsBlocked;
 use magnus::gc::Marker;
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, Module, Object, RClass, RModule, Ruby, TypedData, Value, function, prelude::*};
@@ -42,10 +43,12 @@ use crate::scheduler::{Scheduler, registry};
 
 /// How often the kernel is asked at once whether cancelled operations have ended. Most have by the second time.
 const LOOKS: u32 = 4;
-/// How long the thread of another scheduler may take to end its operations on a number.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// How often that thread is reminded meanwhile.
-const REMINDER: Duration = Duration::from_millis(1);
+/// How long the thread of another scheduler has to end its operations on a number before it is asked again.
+const REMINDER: Duration = Duration::from_micros(500);
+/// How often it is asked before a look whether it waits elsewhere.
+const REMINDERS: u32 = 20;
+/// How many times it may be found to do so.
+const MOST_UNANSWERED: u32 = 10;
 
 /// A number that is being closed.
 struct Closing {
@@ -207,15 +210,14 @@ fn end_here(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) -
     // Files are read and written on other threads of the kernel's or of ours, and a read from a disk ends when it ends.
     let visit = scheduler.enter(ruby)?;
     scheduler.turns.borrow_mut().add_close_waiter(visit.key);
-    let waited = scheduler.wait(ruby, visit.key, Wait::Turn, None, |turns| {
-        (!turns.operations.names(fd, interest)).then_some(())
-    });
+    let waited = scheduler
+        .wait(ruby, visit.key, Wait::Turn, None, |turns| (!turns.operations.names(fd, interest)).then_some(()));
     scheduler.turns.borrow_mut().remove_close_waiter(visit.key);
     waited.map(|_| ())
 }
 
-/// Ends operations of another thread's scheduler. That thread waits in the kernel, and is woken; or it runs Ruby, and does
-/// it at the next safe point.
+/// Ends operations of another thread's scheduler. That thread waits in its backend, and is woken; or it runs Ruby, and
+/// does it at the next safe point.
 ///
 /// But it may wait elsewhere, perhaps for the thread that is here (`Thread#join`), and not answer. Then the operations are
 /// detached. Those that it had queued have been dropped, and those that are in the kernel's hands own their file, and are
@@ -223,22 +225,35 @@ fn end_here(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) -
 fn end_elsewhere(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest) -> Result<(), Error> {
     let signal = Arc::new(Signal::default());
     scheduler.turns.borrow_mut().add_signal(Arc::clone(&signal));
-    let begin = Instant::now();
+    let mut unanswered = 0;
     let ended = loop {
-        let is_waiting_in_kernel = !scheduler.cancel_closed();
+        let is_in_backend = !scheduler.cancel_closed();
         if !scheduler.has_operations_on(fd, interest) {
             break Ok(());
         }
-        if !is_waiting_in_kernel && begin.elapsed() >= PATIENCE {
+        let is_elsewhere = match scheduler.owner.get() {
+            Some(owner) if !is_in_backend => thread::is_stopped(owner),
+            _ => Ok(false),
+        };
+        match is_elsewhere {
+            Ok(true) => unanswered += 1,
+            Ok(false) => unanswered = 0,
+            Err(error) => break Err(error),
+        }
+        if unanswered >= MOST_UNANSWERED {
             let memory = io::take_read_buffer(io).map(Rc::new);
             scheduler.turns.borrow_mut().operations.detach(fd, interest, memory.as_ref());
             break Ok(());
         }
         scheduler.wake_owner();
-        // Triggered without the GVL, so that Ruby runs the job on the thread that has it.
         let remind = || {
-            postponed_job::trigger();
-            signal.wait(REMINDER);
+            (0..REMINDERS).any(|_| {
+                let answered = signal.wait(REMINDER);
+                if !answered {
+                    interrupt_running_thread();
+                }
+                answered
+            })
         };
         if without_gvl(remind, &|| {}).is_none()
             && let Err(raised) = interrupts::check()
@@ -248,6 +263,17 @@ fn end_elsewhere(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest
     };
     scheduler.turns.borrow_mut().remove_signal(&signal);
     ended
+}
+
+/// Has the thread that has the GVL run the job, and so [`Scheduler::attend_to_closing`] if it is the one that is waited
+/// for. A Ruby thread that triggers the job runs it itself; a native thread does not.
+fn interrupt_running_thread() {
+    let _blocked = SignalsBlocked::new();
+    let name = "heddle closing".to_owned();
+    // Without a thread to be had the other one is not interrupted, and answers when it waits next.
+    if let Ok(native) = std::thread::Builder::new().name(name).spawn(postponed_job::trigger) {
+        let _ = native.join();
+    }
 }
 
 /// The number is closed at once, by a caller that cannot wait. Operations on it that the kernel has not been told of are

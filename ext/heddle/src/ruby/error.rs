@@ -100,9 +100,18 @@ pub fn io_timeout(ruby: &Ruby) -> Error {
     }
 }
 
-/// The IOError of a fiber or thread whose IO is closed by another one, in Ruby's words.
+/// Ruby's words for a thread whose IO is closed by another one.
+const STREAM_CLOSED: &str = "stream closed in another thread";
+
+/// The IOError of a fiber or thread whose IO is closed by another one.
 pub fn stream_closed(ruby: &Ruby) -> Error {
-    Error::new(ruby.exception_io_error(), "stream closed in another thread")
+    Error::new(ruby.exception_io_error(), STREAM_CLOSED)
+}
+
+/// Whether it is that error.
+#[cfg(not(ruby_gte_3_4))]
+pub fn is_stream_closed(ruby: &Ruby, error: &Error) -> bool {
+    error.is_kind_of(ruby.exception_io_error()) && error.to_string().contains(STREAM_CLOSED)
 }
 
 /// The IOError of a fiber that wants to wait after its scheduler has been closed.

@@ -25,6 +25,11 @@ pub fn raise_into(thread: Held, exception: magnus::Value) -> Result<(), Error> {
     thread.get().funcall::<_, _, magnus::Value>("raise", (exception,)).map(|_| ())
 }
 
+/// Whether the thread waits in a native call, or has ended (`Thread#stop?`).
+pub fn is_stopped(thread: Held) -> Result<bool, Error> {
+    thread.get().funcall("stop?", ())
+}
+
 /// Whether `value` is a thread that has not ended.
 pub fn is_running(ruby: &Ruby, value: Value) -> Result<bool, Error> {
     if !is_hidden(value) && value.is_kind_of(ruby.class_thread()) { value.funcall("alive?", ()) } else { Ok(false) }

@@ -1,6 +1,8 @@
 //! Methods that want something else of a hook than the others do. Ruby does not tell a hook what it is called for, but
 //! the method that called it can be seen on the stack.
 
+use std::cell::{Cell, RefCell};
+
 use rustc_hash::FxHashMap;
 
 use crate::ruby::{frames, gc};
@@ -48,9 +50,32 @@ pub struct Callers {
     collections: u64,
 }
 
+/// The method that called the hook that is running, looked up once at most.
+pub struct CallSite<'a> {
+    callers: &'a RefCell<Callers>,
+    traits: Cell<Option<Traits>>,
+}
+
+impl<'a> CallSite<'a> {
+    /// Looks nothing up yet.
+    pub fn new(callers: &'a RefCell<Callers>) -> Self {
+        CallSite { callers, traits: Cell::new(None) }
+    }
+
+    /// What is known of the method.
+    #[inline]
+    pub fn traits(&self) -> Traits {
+        self.traits.get().unwrap_or_else(|| {
+            let traits = Callers::traits(self.callers);
+            self.traits.set(Some(traits));
+            traits
+        })
+    }
+}
+
 impl Callers {
     /// Of the method that called the hook that is running.
-    pub fn traits(cell: &std::cell::RefCell<Callers>) -> Traits {
+    pub fn traits(cell: &RefCell<Callers>) -> Traits {
         let Some(caller) = frames::caller() else { return Traits::default() };
         {
             let mut callers = cell.borrow_mut();

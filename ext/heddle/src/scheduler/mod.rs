@@ -96,7 +96,7 @@ pub struct Scheduler {
     closing: Cell<bool>,
     /// Fibers whose wait on an IO was ended because a blocking fiber of their thread closes it.
     leavers: RefCell<Vec<FiberKey>>,
-    owner: Cell<Option<Held>>,
+    pub owner: Cell<Option<Held>>,
     /// The backend that was set up last; known to other threads, too, while the owner waits in the kernel.
     backend_name: Cell<Option<&'static str>>,
     /// See [`heddle_core::Backend::is_batching`].
@@ -298,7 +298,10 @@ impl Scheduler {
             return Ok(());
         }
         if !self.initialized.get() {
-            return Err(Error::new(ruby.exception_type_error(), "uninitialized Heddle::Scheduler: call `super` in initialize"));
+            return Err(Error::new(
+                ruby.exception_type_error(),
+                "uninitialized Heddle::Scheduler: call `super` in initialize",
+            ));
         }
         let options = *self.options.borrow();
         self.turns.borrow_mut().queue.set_policy(options.policy);

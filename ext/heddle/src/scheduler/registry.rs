@@ -25,7 +25,11 @@ fn open() -> MutexGuard<'static, Vec<Entry>> {
 
 /// Makes what the others need.
 pub fn define(ruby: &Ruby) -> Result<(), Error> {
-    let alive: Value = ruby.class_object().const_get::<_, RModule>("ObjectSpace")?.const_get::<_, RClass>("WeakMap")?.new_instance(())?;
+    let alive: Value = ruby
+        .class_object()
+        .const_get::<_, RModule>("ObjectSpace")?
+        .const_get::<_, RClass>("WeakMap")?
+        .new_instance(())?;
     ruby.gc_register_mark_object(alive);
     ALIVE.get_or_init(|| Held::new(alive));
     Ok(())

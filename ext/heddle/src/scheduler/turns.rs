@@ -7,10 +7,10 @@ pub mod operations;
 use std::os::fd::RawFd;
 use std::time::Instant;
 
-use heddle_core::{Interest, Token};
 use heddle_core::fairness::Fairness;
 use heddle_core::run_queue::{Policy, RunQueue};
 use heddle_core::timers::Timers;
+use heddle_core::{Interest, Token};
 use slab::Slab;
 
 use self::closing::CloseWaiters;

@@ -7,11 +7,13 @@ use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
 use crate::io::descriptors;
+#[cfg(not(ruby_gte_3_4))]
+use crate::ruby::interrupts;
 use crate::ruby::value::{Held, same};
 use crate::ruby::{error, fiber, thread};
+use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::{Delivery, FiberKey, Scope};
 use crate::scheduler::wait::Wait;
-use crate::scheduler::Scheduler;
 
 /// Closes the descriptor, before it returns: the other side must not see the end late. False if it was no descriptor,
 /// so that Ruby's own close reports that.
@@ -71,6 +73,24 @@ pub fn let_leavers_go(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     }
     let leavers = std::mem::take(&mut *scheduler.leavers.borrow_mut());
     let_leave(ruby, scheduler, &leavers)
+}
+
+/// Ruby 3.3: another thread's fiber closes an IO that the fiber which runs here uses in a native call (`recv`, `accept`).
+/// Ruby raises IOError at this thread, and has the native call's end tell the closer, by `unblock`, under a lock. It raises
+/// as soon as that hook is over, and then never releases the lock, which the closer wants next.
+///
+/// So the IOError is taken here. The fiber raises it in its next hook, as the number is being closed.
+#[cfg(not(ruby_gte_3_4))]
+pub fn let_closer_go(ruby: &Ruby, scheduler: &Scheduler, blocker: Value) -> Result<(), Error> {
+    let current = thread::current();
+    let closer = Held::new(blocker);
+    if closer == current || !scheduler.is_owned_by(closer) || fiber::current_scheduler().is_none() {
+        return Ok(());
+    }
+    match interrupts::check() {
+        Err(error) if !error::is_stream_closed(ruby, &error) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Whether the fiber that is running is a blocking one of the owner's thread: while that waits natively, as Ruby's close

@@ -22,9 +22,9 @@ mod transfer;
 use magnus::typed_data::Obj;
 use magnus::{Error, Module, Object, RModule, RString, Ruby, Symbol, Value, function, method, prelude::*};
 
+use super::options::Options;
 use super::{Scheduler, registry};
 use crate::io::descriptors;
-use super::options::Options;
 use crate::preempt::dispositions;
 use crate::preempt::ticker::TickerChoice;
 use crate::ruby::fork;

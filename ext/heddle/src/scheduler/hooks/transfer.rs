@@ -18,7 +18,7 @@ use crate::ruby::io_buffer::Memory;
 use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, io, time};
 use crate::scheduler::Scheduler;
-use crate::scheduler::callers::Callers;
+use crate::scheduler::callers::CallSite;
 use crate::scheduler::fibers::FiberKey;
 
 /// Reads at the IO's position. Bytes, 0 at the end, or `-errno`.
@@ -93,7 +93,8 @@ pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, 
     // SAFETY: as above; the memory is only read.
     let mut result = unsafe { attempt(Direction::Write, fd, memory, Some(from), Likely::Other) };
     if result == Attempt::NeedsOperation {
-        result = transfer_file(ruby, scheduler, visit.key, Direction::Write, fd, piece, Some(from))?;
+        let call_site = CallSite::new(&scheduler.callers);
+        result = transfer_file(ruby, scheduler, &call_site, visit.key, Direction::Write, fd, piece, Some(from))?;
     }
     // The bytes alone do not keep the string alive; seen here, it stays on the stack until now.
     std::hint::black_box(string);
@@ -117,16 +118,18 @@ fn transfer(
     if direction == Direction::Write {
         scheduler.owe_turn(visit.key);
     }
+    let call_site = CallSite::new(&scheduler.callers);
     let likely = io::likely_kind(io);
     let exchanges = |timeout: Value| {
         let plain = likely == Likely::Socket && extent.least == 0 && timeout.is_nil();
-        plain && !is_never_to_wait(scheduler, direction)
+        // Methods that want EAGAIN rather than wait. Those that write so never come here.
+        plain && !(direction == Direction::Read && call_site.traits().never_waits)
     };
     if likely == Likely::Socket && scheduler.batches.get() {
-        let (_, timeout) = io::descriptor_and_timeout(io)?;
+        let (fd, timeout) = descriptors::descriptor_and_timeout(ruby, io, direction.interest())?;
         if exchanges(timeout) {
             let piece = Piece::of(ruby, direction, buffer, extent)?;
-            if let Some(result) = exchange(ruby, scheduler, visit.key, direction, io, piece)? {
+            if let Some(result) = exchange(ruby, scheduler, &call_site, visit.key, direction, (io, fd), piece)? {
                 return Ok(result);
             }
         }
@@ -144,7 +147,7 @@ fn transfer(
         // SAFETY: no other fiber has run since the piece was made.
         let mut result = unsafe { attempt(direction, fd, piece.memory(), from, likely) };
         if result == Attempt::NeedsOperation {
-            result = transfer_file(ruby, scheduler, visit.key, direction, fd, piece, from)?;
+            result = transfer_file(ruby, scheduler, &call_site, visit.key, direction, fd, piece, from)?;
         }
         match result {
             Attempt::Done(count) => {
@@ -160,12 +163,13 @@ fn transfer(
             Attempt::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
             Attempt::WouldBlock | Attempt::NeedsOperation => {
                 if exchanges(timeout) {
-                    piece = piece.renewed(ruby, scheduler, direction)?;
-                    if let Some(result) = exchange(ruby, scheduler, visit.key, direction, io, piece)? {
+                    piece = piece.renewed(ruby, &call_site, direction)?;
+                    if let Some(result) = exchange(ruby, scheduler, &call_site, visit.key, direction, (io, fd), piece)?
+                    {
                         return Ok(result);
                     }
                 }
-                let caller = Callers::traits(&scheduler.callers);
+                let caller = call_site.traits();
                 if extent.least == 0 && !caller.expects_to_wait {
                     scheduler.set_would_block(visit.key, (!caller.never_waits).then_some(fd));
                     return Ok(negated(Errno::EAGAIN));
@@ -176,13 +180,8 @@ fn transfer(
                 }
             }
         }
-        piece = piece.renewed(ruby, scheduler, direction)?;
+        piece = piece.renewed(ruby, &call_site, direction)?;
     }
-}
-
-/// Whether the method that called wants EAGAIN rather than wait. Those that write so never come here.
-fn is_never_to_wait(scheduler: &Scheduler, direction: Direction) -> bool {
-    direction == Direction::Read && Callers::traits(&scheduler.callers).never_waits
 }
 
 impl Scheduler {

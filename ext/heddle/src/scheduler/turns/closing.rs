@@ -14,12 +14,12 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Waits for the signal, at most for `timeout`.
-    pub fn wait(&self, timeout: Duration) {
+    /// Waits for the signal, at most for `timeout`. Returns whether it was given.
+    pub fn wait(&self, timeout: Duration) -> bool {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut given, _) =
             self.changed.wait_timeout_while(given, timeout, |given| !*given).unwrap_or_else(PoisonError::into_inner);
-        *given = false;
+        std::mem::take(&mut given)
     }
 
     fn give(&self) {

@@ -193,12 +193,14 @@ impl Turns {
 
     /// Operations have ended: whatever waits for them is woken.
     pub fn complete(&mut self, completions: impl Iterator<Item = Completion>) {
+        let mut any = false;
         for completion in completions {
+            any = true;
             if let Some(fiber) = self.operations.complete(completion) {
                 self.wake(fiber);
             }
         }
-        if self.has_close_waiters() {
+        if any && self.has_close_waiters() {
             self.wake_close_waiters();
         }
     }

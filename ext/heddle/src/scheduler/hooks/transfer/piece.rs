@@ -5,7 +5,7 @@ use magnus::{Error, Ruby, Value};
 
 use crate::ruby::io_buffer::{self, Contents, Memory};
 use crate::scheduler::Scheduler;
-use crate::scheduler::callers::Callers;
+use crate::scheduler::callers::CallSite;
 
 /// How many bytes at most go through a bounce buffer at once; whoever wants more transfers again.
 const MOST_BOUNCED: usize = 1 << 20;
@@ -137,17 +137,17 @@ impl Piece {
     ///
     /// # Errors
     /// As [`of`](Self::of): the buffer may have been freed or become too short.
-    pub fn renewed(self, ruby: &Ruby, scheduler: &Scheduler, direction: Direction) -> Result<Self, Error> {
+    pub fn renewed(self, ruby: &Ruby, call_site: &CallSite<'_>, direction: Direction) -> Result<Self, Error> {
         match self.lender {
-            Some((buffer, offset)) if !self.is_pinned(scheduler) => {
+            Some((buffer, offset)) if !self.is_pinned(call_site) => {
                 Piece::of(ruby, direction, buffer, Extent { offset, least: self.size(), most: self.size() })
             }
             _ => Ok(self),
         }
     }
 
-    fn is_pinned(self, scheduler: &Scheduler) -> bool {
-        self.looks_pinned && !Callers::traits(&scheduler.callers).lends_own_buffer
+    fn is_pinned(self, call_site: &CallSite<'_>) -> bool {
+        self.looks_pinned && !call_site.traits().lends_own_buffer
     }
 
     /// Calls `transfer` with memory that is valid until it returns, even if the fiber waits meanwhile: this, or a bounce
@@ -160,12 +160,13 @@ impl Piece {
         self,
         ruby: &Ruby,
         scheduler: &Scheduler,
+        call_site: &CallSite<'_>,
         direction: Direction,
         transfer: impl FnOnce(Memory) -> Result<R, Error>,
         count: impl FnOnce(&R) -> usize,
     ) -> Result<R, Error> {
         let (buffer, offset) = match self.lender {
-            Some(lender) if !self.is_pinned(scheduler) => lender,
+            Some(lender) if !self.is_pinned(call_site) => lender,
             _ => return transfer(self.memory),
         };
         let size = self.memory.size.min(MOST_BOUNCED);

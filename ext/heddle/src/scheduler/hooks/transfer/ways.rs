@@ -12,6 +12,7 @@ use super::piece::{Direction, Piece};
 use crate::io::descriptors;
 use crate::ruby::io_buffer::Memory;
 use crate::scheduler::Scheduler;
+use crate::scheduler::callers::CallSite;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::AtHand;
@@ -37,9 +38,10 @@ pub unsafe fn attempt(direction: Direction, fd: RawFd, memory: Memory, from: Opt
 pub fn exchange(
     ruby: &Ruby,
     scheduler: &Scheduler,
+    call_site: &CallSite<'_>,
     key: FiberKey,
     direction: Direction,
-    io: Value,
+    (io, fd): (Value, RawFd),
     piece: Piece,
 ) -> Result<Option<isize>, Error> {
     if piece.size() == 0 {
@@ -61,8 +63,8 @@ pub fn exchange(
                 .is_ok_and(|fd| attempt::poll_now(fd, interest.0.into()).is_ok_and(|ready| ready != 0))
         };
         let at_hand = AtHand { is_ready: &is_ready, transfer: &transfer };
+        let mut fd = fd;
         loop {
-            let fd = descriptors::descriptor(ruby, io, interest)?;
             let operation = match direction {
                 Direction::Read => Operation::Receive { fd, buffer: memory.base, length: memory.size },
                 Direction::Write => Operation::Send { fd, buffer: memory.base, length: memory.size },
@@ -74,9 +76,10 @@ pub fn exchange(
                 result if result == -libc::EINTR || result == -libc::ECANCELED => {}
                 result => return Ok(Some(result as isize)),
             }
+            fd = descriptors::descriptor(ruby, io, interest)?;
         }
     };
-    piece.while_pinned(ruby, scheduler, direction, exchange_pinned, |result| {
+    piece.while_pinned(ruby, scheduler, call_site, direction, exchange_pinned, |result| {
         result.map_or(0, |count| count.max(0) as usize)
     })
 }
@@ -86,6 +89,7 @@ pub fn exchange(
 pub fn transfer_file(
     ruby: &Ruby,
     scheduler: &Scheduler,
+    call_site: &CallSite<'_>,
     key: FiberKey,
     direction: Direction,
     fd: RawFd,
@@ -106,6 +110,7 @@ pub fn transfer_file(
     piece.while_pinned(
         ruby,
         scheduler,
+        call_site,
         direction,
         // SAFETY: the memory is valid until this returns.
         |memory| unsafe { operate(ruby, scheduler, key, direction, fd, memory, offset) },

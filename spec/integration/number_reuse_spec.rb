@@ -1,0 +1,222 @@
+# frozen_string_literal: true
+
+require "socket"
+
+# A descriptor's number is given to the next file that is opened. What was under way on the old file must not touch it.
+RSpec.describe "A descriptor number that is used again at once" do
+  let(:secret) { "SECRET" * 10 }
+  # Ruby's words for an IO that was closed during the call, or just before it.
+  let(:closed) { eq("stream closed in another thread").or eq("closed stream") }
+
+  # What the block raises, or its value.
+  def outcome
+    yield
+  rescue IOError => e
+    e.message
+  end
+
+  # A new pair of sockets. The first has the number, as the lowest that is free.
+  def heir_of(number)
+    UNIXSocket.pair.tap { |heir, _| expect(heir.fileno).to eq number }
+  end
+
+  # Schedules `wait` on a socket, closes it by `close` after `before`, and opens another with its number. Returns what
+  # came of the wait, and yields the new pair meanwhile.
+  def reuse(before: ->(_peer) {}, close: :close.to_proc, wait:)
+    peer, closed = UNIXSocket.pair
+    number = closed.fileno
+    outcomes = Queue.new
+    Fiber.schedule { outcomes.push(outcome { wait.call(closed) }) }
+    before.call(peer)
+    close.call(closed)
+    heir, heirs_peer = heir_of(number)
+    yield heir, heirs_peer
+    outcomes.pop
+  ensure
+    [peer, heir, heirs_peer].each { |io| io&.close }
+  end
+
+  reads = {
+    "read(100), of which a part has come" => ->(io) { io.read(100) },
+    "gets, of which half a line has come" => ->(io) { io.gets },
+    "a loop of readpartial" => ->(io) { loop { io.readpartial(100) } },
+    "read without a length" => ->(io) { io.read },
+    "each_line" => ->(io) { io.each_line.to_a },
+    "IO.copy_stream" => ->(io) { IO.copy_stream(io, StringIO.new) },
+    "recv" => ->(io) { loop { io.recv(100) } },
+    "IO.select" => ->(io) { loop { IO.select([io]) && io.readpartial(100) } }
+  }
+
+  closers = {
+    "another fiber" => :close.to_proc,
+    "another thread while the fibers' thread computes" => lambda { |io|
+      closed = false
+      Thread.new { io.close.then { closed = true } }
+      nil until closed
+    },
+    "another scheduler's fiber" => lambda { |io|
+      Thread.new { Heddle.run { Fiber.schedule { io.close } } }.join
+    },
+    "a second IO object with the number" => ->(io) { IO.for_fd(io.fileno).close.then { io.autoclose = false } }
+  }
+
+  closers.each do |closer, close|
+    reads.each do |name, wait|
+      it "gives #{name} nothing of the next socket's when it is closed by #{closer}" do
+        read = nil
+        came = Heddle.run do
+          reuse(before: ->(peer) { peer.write("p" * 50) }, close:, wait:) do |heir, peer|
+            peer.write(secret)
+            sleep(0.001)
+            read = heir.read_nonblock(100, exception: false)
+          end
+        end
+        expect([came, read]).to match [closed, secret]
+      end
+    end
+
+    it "takes nothing of a write's rest when it is closed by #{closer}" do
+      read = nil
+      came = Heddle.run do
+        reuse(close:, wait: ->(io) { io.write("p" * 8_000_000) }) do |_, peer|
+          sleep(0.001)
+          read = peer.read_nonblock(100, exception: false)
+        end
+      end
+      expect([came, read]).to match [closed, :wait_readable]
+    end
+  end
+
+  it "leaves the memory of a freed read buffer alone" do
+    strings = Heddle.run do
+      strings = nil
+      reuse(before: ->(peer) { peer.write("p" * 50) }, wait: :gets.to_proc) do |_, peer|
+        strings = Array.new(300) { "x" * 8100 }
+        peer.write("y" * 8100)
+        sleep(0.001)
+      end
+      strings
+    end
+    expect(strings).to all eq("x" * 8100)
+  end
+
+  it "shows the peer the end when another thread has closed it" do
+    errors = Heddle.run do
+      Array.new(5) do
+        peer, closed = UNIXSocket.pair
+        waiting = Fiber.schedule { outcome { closed.read(100) } }
+        error = nil
+        Thread.new { closed.close.then { error = sent(peer) } }
+        nil until error
+        Heddle.await(waiting) if waiting.alive?
+        error
+      ensure
+        peer.close
+      end
+    end
+    expect(errors).to all be Errno::EPIPE
+  end
+
+  def sent(io)
+    io.write("x")
+    :sent
+  rescue SystemCallError => e
+    e.class
+  end
+
+  it "is given back although the fibers' thread waits for the one that closes it" do
+    skip "Ruby 4.0 itself waits for the fiber, which waits for its thread" if RUBY_VERSION >= "4.0"
+    came = Queue.new
+    read = with_scheduler do
+      peer, closed = UNIXSocket.pair
+      number = closed.fileno
+      Fiber.schedule { came.push(outcome { closed.gets }) }
+      # A blocking fiber: no other one runs meanwhile.
+      heir, heirs_peer = Thread.new { closed.close.then { heir_of(number) } }.value
+      Fiber.schedule do
+        heirs_peer.write(secret)
+        came.push(heir.readpartial(100))
+        [peer, heir, heirs_peer].each(&:close)
+      end
+    end
+    expect([came.pop, came.pop, read]).to contain_exactly("stream closed in another thread", secret, anything)
+  end
+end
+
+RSpec.describe "An IO whose buffered bytes are written before it is closed" do
+  # A pipe that is full, and a line that is still in the buffer of the IO that writes to it.
+  def with_unwritten_line
+    reader, writer = IO.pipe
+    nil until writer.write_nonblock("x" * (1 << 16), exception: false) == :wait_writable
+    writer.sync = false
+    writer.write("line\n")
+    yield writer, reader
+  ensure
+    reader.close
+    writer.close
+  end
+
+  def outcome
+    yield
+  rescue IOError => e
+    e.message
+  end
+
+  uses = { "wait_writable" => ->(io) { io.wait_writable }, "syswrite" => ->(io) { io.syswrite("y") },
+           "IO.select" => ->(io) { IO.select(nil, [io]) } }
+
+  uses.each do |name, use|
+    it "raises IOError in a fiber that calls #{name} meanwhile" do
+      result = with_unwritten_line do |writer, reader|
+        Heddle.run do
+          closing = Heddle.spin { writer.close }
+          Heddle.snooze
+          used = outcome { use.call(writer) }
+          written = reader.read
+          Heddle.await(closing)
+          [used, written.end_with?("xline\n")]
+        end
+      end
+      expect(result).to eq ["stream closed in another thread", true]
+    end
+  end
+end
+
+RSpec.describe "Closing an IO with a pipe for each direction" do
+  def outcomes_of_waits_on(process)
+    outcomes = Queue.new
+    { reading: -> { process.gets }, writing: -> { process.write("x" * (1 << 20)) } }.each do |name, wait|
+      Fiber.schedule do
+        wait.call
+      rescue IOError => e
+        outcomes.push([name, e.class])
+      end
+    end
+    yield
+    Array.new(outcomes.size) { outcomes.pop }
+  end
+
+  it "raises IOError in the fiber that reads, and in the one that writes" do
+    outcomes = Heddle.run do
+      process = IO.popen(%w[sleep 60], "r+")
+      outcomes_of_waits_on(process) do
+        Process.kill(:KILL, process.pid)
+        process.close
+        sleep(0)
+      end
+    end
+    expect(outcomes).to contain_exactly([:reading, IOError], [:writing, IOError])
+  end
+
+  it "lets the fiber that reads go on when the side to write to is closed" do
+    read = Heddle.run do
+      IO.popen(["cat"], "r+") do |process|
+        reading = Heddle.spin { process.read }
+        process.write("written")
+        process.close_write
+        Heddle.await(reading)
+      end
+    end
+    expect(read).to eq ["written"]
+  end
+end
