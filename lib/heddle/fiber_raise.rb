@@ -6,20 +6,14 @@ module Heddle # :nodoc:
   module FiberRaise
     # Raises in the fiber; see Ruby's documentation.
     def raise(...)
-      turn = Scheduler.raising
-      super
-    ensure
-      Scheduler.raised(turn)
+      Scheduler.__send__(:raising) { super }
     end
 
     # Ends the fiber; see Ruby's documentation.
     def kill
-      return self if Scheduler.killing(self)
+      return self if Scheduler.__send__(:killing, self)
 
-      turn = Scheduler.raising
-      super
-    ensure
-      Scheduler.raised(turn)
+      Scheduler.__send__(:raising) { super }
     end
   end
   private_constant :FiberRaise

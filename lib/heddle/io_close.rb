@@ -12,22 +12,22 @@ module Heddle # :nodoc:
 
     # Closes the IO; see Ruby's documentation.
     def close
-      Scheduler.closing(self, ALL) { super }
+      Scheduler.__send__(:closing, self, ALL) { super }
     end
 
     # Closes the side to read from. What still waits to write goes on.
     def close_read
-      Scheduler.closing(self, IO::READABLE) { super }
+      Scheduler.__send__(:closing, self, IO::READABLE) { super }
     end
 
     # Closes the side to write to. What still waits to read goes on.
     def close_write
-      Scheduler.closing(self, IO::WRITABLE) { super }
+      Scheduler.__send__(:closing, self, IO::WRITABLE) { super }
     end
 
     # Makes the IO another file; see Ruby's documentation.
     def reopen(...)
-      Scheduler.closing(self, ALL) { super }
+      Scheduler.__send__(:closing, self, ALL) { super }
     end
   end
   private_constant :IOClose

@@ -120,7 +120,7 @@ module Heddle
 
     # Also in a forked child: the threads stayed in the parent.
     def begin_anew
-      @generation = Scheduler.generation
+      @generation = Scheduler.__send__(:generation)
       @guard = Guard.new
       @backlog = Backlog.new(@guard)
       @roots = {}
@@ -128,7 +128,7 @@ module Heddle
     end
 
     def inherited?
-      @generation != Scheduler.generation
+      @generation != Scheduler.__send__(:generation)
     end
 
     def siblings(parent)

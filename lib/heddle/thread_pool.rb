@@ -99,14 +99,14 @@ module Heddle
 
     # Also in a forked child: the threads stayed in the parent.
     def begin_anew
-      @generation = Scheduler.generation
+      @generation = Scheduler.__send__(:generation)
       @guard = Guard.new
       @jobs = Thread::Queue.new
       @threads = []
     end
 
     def inherited?
-      @generation != Scheduler.generation
+      @generation != Scheduler.__send__(:generation)
     end
 
     def start_thread

@@ -6,7 +6,7 @@ module Heddle # :nodoc:
   module TrapWatch
     # Handles a signal; see Ruby's documentation.
     def trap(signal, ...)
-      Heddle.trapping(signal)
+      Heddle.__send__(:trapping, signal)
       super
     end
 

@@ -59,7 +59,7 @@ module Heddle # :nodoc:
       def start(scheduler, arguments, storage, block)
         fiber = allocate
         INITIALIZE.bind_call(fiber, storage:) do |started_by, given|
-          Scheduler.run_scheduled(started_by, given)
+          Scheduler.__send__(:run_scheduled, started_by, given)
         end
         scheduler.__send__(:start_yielding, fiber, arguments, block)
       end
@@ -77,15 +77,12 @@ module Heddle # :nodoc:
 
     # Resumes the fiber; see Ruby's documentation. It may yield without having been told to.
     def resume(...)
-      turn = Scheduler.resuming(self)
-      super
-    ensure
-      Scheduler.resumed(turn)
+      Scheduler.__send__(:resuming, self) { super }
     end
 
     # Switches to the fiber; see Ruby's documentation.
     def transfer(...)
-      Scheduler.transferring
+      Scheduler.__send__(:transferring)
       super
     end
   end
@@ -108,7 +105,7 @@ module Heddle # :nodoc:
   module ForkWatch
     # Called by Ruby for each fork; see Process._fork.
     def _fork
-      super.tap { |pid| Scheduler.forked if pid.zero? }
+      super.tap { |pid| Scheduler.__send__(:forked) if pid.zero? }
     end
   end
   private_constant :ForkWatch

@@ -13,6 +13,7 @@ use magnus::{Error, Ruby};
 fn init(ruby: &Ruby) -> Result<(), Error> {
     let heddle = ruby.define_module("Heddle")?;
     ruby::fork::watch();
+    ruby::ractor::note_main();
     scheduler::define(ruby, heddle)?;
     preempt::define(ruby, heddle)
 }

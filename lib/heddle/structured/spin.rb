@@ -144,7 +144,7 @@ module Heddle # :nodoc:
     #   Heddle.run { Heddle.state(Heddle.spin { }) } # => :runnable
     def state(fiber)
       Checks.fiber(fiber, "Heddle.state")
-      Scheduler.state(fiber)
+      Scheduler.__send__(:state, fiber)
     end
 
     private

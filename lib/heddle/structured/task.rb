@@ -34,7 +34,7 @@ module Heddle
       # Kept in order by Hash, and quickly left.
       @children = {}
       @awaits = []
-      @generation = Scheduler.generation
+      @generation = Scheduler.__send__(:generation)
     end
 
     def belong_to(fiber)
@@ -118,9 +118,9 @@ module Heddle
 
     # After a fork the other fibers are in the parent process alone.
     def follow_fork(scheduler)
-      return if @generation == Scheduler.generation
+      return if @generation == Scheduler.__send__(:generation)
 
-      @generation = Scheduler.generation
+      @generation = Scheduler.__send__(:generation)
       @scheduler = scheduler
       @parent = nil
       @children.clear

@@ -36,7 +36,7 @@ use magnus::{DataTypeFunctions, Error, Module, Object, RClass, RModule, Ruby, Ty
 
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::value::{Held, same};
-use crate::ruby::{error, fiber, fork, interrupts, io, postponed_job, thread};
+use crate::ruby::{error, fiber, fork, interrupts, io, postponed_job, ractor, thread};
 use crate::scheduler::turns::Signal;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::{Scheduler, registry};
@@ -156,7 +156,7 @@ fn expect_not_closing(ruby: &Ruby, fd: RawFd, interest: Interest) -> Result<(), 
 
 /// Runs the block, which closes `io`, or the sides of it that `events` names, when no operation names its number any more.
 fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<Value, Error> {
-    if registry::is_empty() {
+    if !ractor::is_main() || registry::is_empty() {
         return ruby.yield_value(());
     }
     // One that is closed already, or never was open, concerns no operation.

@@ -6,6 +6,7 @@ use libc::c_int;
 use magnus::{Error, RHash, RModule, RString, Ruby, Symbol, Value, prelude::*};
 
 use super::signal;
+use crate::ruby::ractor;
 use crate::scheduler::registry;
 
 /// Those that end or stop programs, tell of errors, or that Ruby keeps to itself.
@@ -124,7 +125,7 @@ pub fn watch_trap(ruby: &Ruby) -> Result<(), Error> {
 
 /// The program is about to set a handler. Tickers that use the signal go over to timerfd, and it is as before.
 pub fn trapping(ruby: &Ruby, signal: Value) -> Result<(), Error> {
-    if ASKING.get() {
+    if ASKING.get() || !ractor::is_main() {
         return Ok(());
     }
     // What is no signal, `trap` itself complains of.

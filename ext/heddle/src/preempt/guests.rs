@@ -16,7 +16,7 @@ use super::safe_points;
 use super::timerfd::TimerfdTicker;
 use super::unraised::Unraised;
 use crate::ruby::value::Held;
-use crate::ruby::{aside, error, fiber, fork, interrupts, pending};
+use crate::ruby::{aside, error, fiber, fork, interrupts, pending, ractor};
 use crate::scheduler::Scheduler;
 
 /// How long one may compute. Nobody knows here whether somebody else is due.
@@ -85,9 +85,10 @@ pub fn presence_of(fiber: Held) -> Option<Obj<Presence>> {
 
 /// The fiber that is running is a yielding one from now on.
 fn begin(ruby: &Ruby) -> Result<Obj<Presence>, Error> {
+    ractor::expect_main(ruby, "Heddle::YieldingFiber")?;
     let presence = ruby.obj_wrap(Presence::default());
     fiber::attach(fiber::ensure_current()?, presence.as_value())?;
-    if let Ok(scheduler) = Obj::<Scheduler>::try_convert(fiber::scheduler()) {
+    if let Some(scheduler) = Scheduler::of_thread() {
         scheduler.expect_ticks(ruby)?;
         return Ok(presence);
     }
@@ -194,7 +195,10 @@ fn without_preemption(ruby: &Ruby) -> Result<Value, Error> {
     if !ruby.block_given() {
         return Err(Error::new(ruby.exception_arg_error(), "Heddle.without_preemption needs a block"));
     }
-    if let Some(scheduler) = fiber::current_scheduler().and_then(|value| Obj::<Scheduler>::try_convert(value).ok()) {
+    if !ractor::is_main() {
+        return ruby.yield_value(());
+    }
+    if let Some(scheduler) = Scheduler::of_thread().filter(|_| fiber::current_scheduler().is_some()) {
         return scheduler.without_preemption(ruby);
     }
     let Some(presence) = presence_of(fiber::ensure_current()?) else { return ruby.yield_value(()) };
@@ -208,8 +212,8 @@ fn without_preemption(ruby: &Ruby) -> Result<Value, Error> {
 pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     let class = heddle.define_class("Presence", ruby.class_object())?;
     class.undef_default_alloc_func();
-    class.define_singleton_method("begin", function!(begin, 0))?;
+    ractor::safe(|| class.define_singleton_method("begin", function!(begin, 0)))?;
     class.define_singleton_method("stop", function!(stop, 0))?;
     class.define_method("finish", method!(finish, 0))?;
-    heddle.define_singleton_method("without_preemption", function!(without_preemption, 0))
+    ractor::safe(|| heddle.define_singleton_method("without_preemption", function!(without_preemption, 0)))
 }

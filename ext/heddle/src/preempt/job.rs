@@ -1,12 +1,10 @@
 //! What Ruby runs at a safe point after a tick.
 
 use magnus::Ruby;
-use magnus::typed_data::Obj;
-use magnus::{TryConvert, prelude::*};
 use nix::errno::Errno;
 
 use super::{guests, pace};
-use crate::ruby::{fiber, postponed_job};
+use crate::ruby::postponed_job;
 use crate::scheduler::Scheduler;
 
 struct Tick;
@@ -27,13 +25,9 @@ impl postponed_job::Job for Tick {
     fn run(ruby: &Ruby) {
         let _over = Over { errno: Errno::last_raw() };
         pace::begin();
-        let scheduler = fiber::scheduler();
-        if scheduler.is_nil() {
-            return guests::tick(ruby);
-        }
-        match Obj::<Scheduler>::try_convert(scheduler) {
-            Ok(scheduler) => scheduler.tick(ruby),
-            Err(_) => guests::tick(ruby),
+        match Scheduler::of_thread() {
+            Some(scheduler) => scheduler.tick(ruby),
+            None => guests::tick(ruby),
         }
     }
 }

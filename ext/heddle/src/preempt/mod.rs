@@ -22,7 +22,9 @@ pub mod ticker;
 mod timerfd;
 pub mod unraised;
 
-use magnus::{Error, Object, RModule, Ruby, function};
+use magnus::{Error, Object, RModule, Ruby, Value, function, prelude::*};
+
+use crate::ruby::ractor;
 
 pub use dispositions::parse as parse_signal;
 pub use pulse::Pulse;
@@ -31,5 +33,6 @@ pub use pulse::Pulse;
 pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     job::register();
     guests::define(ruby, heddle)?;
-    heddle.define_singleton_method("trapping", function!(dispositions::trapping, 1))
+    ractor::safe(|| heddle.define_singleton_method("trapping", function!(dispositions::trapping, 1)))?;
+    heddle.funcall::<_, _, Value>("private_class_method", ("trapping",)).map(|_| ())
 }

@@ -30,11 +30,13 @@ pub fn system_call(ruby: &Ruby, errno: Errno, call: &str) -> Error {
     }
 }
 
-/// The exception that `raise(*arguments)` would raise.
-pub fn make_exception(arguments: &[Held]) -> Error {
-    let raw: Vec<_> = arguments.iter().map(|argument| argument.raw()).collect();
-    // SAFETY: `raw` holds valid objects and outlives the call; a Ruby exception in it stops at `protect`.
-    let made = protect(|| unsafe { rb_sys::rb_make_exception(raw.len() as i32, raw.as_ptr()) });
+/// The exception that `raise(exception)`, or `raise(exception, message)`, would raise.
+pub fn make_exception(exception: Held, message: Option<Held>) -> Error {
+    // On the stack, where the collector looks: nothing else may hold them any more.
+    let arguments = [exception.raw(), message.unwrap_or(exception).raw()];
+    let count = 1 + i32::from(message.is_some());
+    // SAFETY: `arguments` holds valid objects and outlives the call; a Ruby exception in it stops at `protect`.
+    let made = protect(|| unsafe { rb_sys::rb_make_exception(count, arguments.as_ptr()) });
     match made {
         // SAFETY: it is an exception, or nil if there were no arguments.
         Ok(exception) => match Exception::try_convert(unsafe { Value::from_raw(exception) }) {
@@ -119,10 +121,12 @@ pub fn scheduler_closed(ruby: &Ruby) -> Error {
     Error::new(ruby.exception_io_error(), "this fiber's scheduler has been closed; it cannot wait any more")
 }
 
-/// TypeError if the object is no fiber.
+/// TypeError if the object is no fiber, FiberError for one that `Fiber.allocate` made and nothing has initialized. Ruby's
+/// C functions raise for those.
 pub fn expect_fiber(ruby: &Ruby, value: Value) -> Result<(), Error> {
     if super::fiber::is_fiber(value) {
-        return Ok(());
+        let initialized = super::fiber::is_initialized(value);
+        return if initialized { Ok(()) } else { Err(fiber_error(ruby, "uninitialized fiber")) };
     }
     Err(Error::new(ruby.exception_type_error(), format!("{} is not a Fiber", value.inspect())))
 }

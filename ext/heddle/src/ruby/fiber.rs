@@ -93,7 +93,13 @@ pub fn is_fiber(value: Value) -> bool {
     unsafe { rb_sys::rb_obj_is_fiber(value.as_raw()) == rb_sys::Qtrue as VALUE }
 }
 
-/// Whether the fiber has not ended.
+/// Whether Ruby has made its record of the fiber, which it does in `Fiber#initialize`.
+pub fn is_initialized(fiber: Value) -> bool {
+    // SAFETY: a fiber is an object with data of Ruby's; the pointer is not followed.
+    !unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.as_raw()) }.is_null()
+}
+
+/// Whether the fiber has not ended. It must be an initialized one: see [`expect_fiber`].
 pub fn is_alive(fiber: Held) -> bool {
     // SAFETY: called with the GVL on a fiber; does not raise.
     unsafe { rb_sys::rb_fiber_alive_p(fiber.raw()) != rb_sys::Qfalse as VALUE }
@@ -111,9 +117,8 @@ pub fn is_current_blocking() -> Result<bool, Error> {
 }
 
 /// Raises into a fiber that is suspended outside of the scheduler (`Fiber#raise`).
-pub fn raise_into(fiber: Held, arguments: &[Held]) -> Result<(), Error> {
-    let arguments: Vec<Value> = arguments.iter().map(|argument| argument.get()).collect();
-    fiber.get().funcall_public::<_, _, Value>("raise", &arguments[..]).map(|_| ())
+pub fn raise_into(fiber: Value, arguments: &[Value]) -> Result<(), Error> {
+    fiber.funcall_public::<_, _, Value>("raise", arguments).map(|_| ())
 }
 
 /// Creates a non-blocking fiber that has not started yet and runs `BODY`. `storage` is what `Fiber.new(storage:)`
@@ -168,8 +173,8 @@ fn new_name() -> rb_sys::ID {
 
 /// The code of a fiber.
 pub trait FiberBody {
-    /// Runs in the new fiber. `callback` is what [`spawn`] was given, `arguments` those of the first transfer. An error
-    /// leaves the fiber, and Ruby raises it in whichever fiber it picks to go on.
+    /// Runs in the new fiber. `callback` is what [`spawn`] was given, `arguments` those of the first transfer; none of
+    /// them is collected before the fiber ends. An error leaves the fiber, and Ruby raises it in whichever fiber it picks to go on.
     fn run(ruby: &Ruby, callback: Value, arguments: &[Value]) -> Result<Value, Error>;
 }
 
@@ -189,7 +194,10 @@ unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, 
             }
             // SAFETY: the object that `spawn` was given.
             let callback = unsafe { Value::from_raw(callback) };
-            B::run(&ruby, callback, &arguments[..count])
+            let result = B::run(&ruby, callback, &arguments[..count]);
+            // Until here they are on this stack: what the body has borrowed from them lives as long as the fiber.
+            std::hint::black_box((callback, &arguments));
+            result
         })
     });
     match result {

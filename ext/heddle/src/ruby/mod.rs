@@ -17,6 +17,7 @@ pub mod note;
 pub mod pending;
 pub mod postponed_job;
 pub mod process;
+pub mod ractor;
 pub mod receiver;
 pub mod stack_colour;
 pub mod thread;

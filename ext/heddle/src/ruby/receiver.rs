@@ -1,9 +1,10 @@
-//! The object that a method is called on.
+//! The object that a method is called on, and others whose Rust side is borrowed.
 
 use std::ops::Deref;
 
 use magnus::rb_sys::AsRawValue;
-use magnus::{Error, TryConvert, TypedData, Value};
+use magnus::typed_data::Obj;
+use magnus::{Error, TryConvert, TypedData, Value, prelude::*};
 use rb_sys::stable_api::StableApiDefinition;
 
 /// The Rust side of a method's `self`. As an argument it is what `&T` is, but to find it takes no `rb_protect`, which
@@ -55,5 +56,29 @@ impl<T: TypedData> TryConvert for Receiver<'_, T> {
         // alive while the method runs.
         let data = unsafe { ruby.rtypeddata_get_data(object).cast::<T>().as_ref() };
         data.map_or_else(|| Receiver::looked_up(value), |data| Ok(Receiver { data, object: value }))
+    }
+}
+
+/// An object that is kept alive until this is dropped. For one that is not the receiver of a method that runs: the
+/// program may let go of it while its Rust side is borrowed, and a borrow alone is nothing that the collector sees.
+pub struct KeptAlive<T: TypedData>(Obj<T>);
+
+impl<T: TypedData> KeptAlive<T> {
+    /// Keeps `object`, for as long as this stays on a stack.
+    pub fn new(object: Obj<T>) -> Self {
+        KeptAlive(object)
+    }
+}
+
+impl<T: TypedData> Deref for KeptAlive<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: TypedData> Drop for KeptAlive<T> {
+    fn drop(&mut self) {
+        std::hint::black_box(self.0.as_value());
     }
 }

@@ -27,16 +27,6 @@ impl FiberKey {
     fn index(self) -> usize {
         self.0 as u32 as usize
     }
-
-    /// As a number, to travel through a switch as a Ruby Integer.
-    pub fn to_number(self) -> u64 {
-        self.0
-    }
-
-    /// The inverse of [`FiberKey::to_number`].
-    pub fn from_number(number: u64) -> Self {
-        FiberKey(number)
-    }
 }
 
 /// Where a fiber is in its life.
@@ -92,10 +82,7 @@ impl Delivery {
 
     /// What is to be raised.
     pub fn to_error(self) -> Error {
-        match self.message {
-            Some(message) => make_exception(&[self.exception, message]),
-            None => make_exception(&[self.exception]),
-        }
+        make_exception(self.exception, self.message)
     }
 }
 

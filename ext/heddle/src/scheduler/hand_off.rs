@@ -352,9 +352,8 @@ fn raise_by_helper(ruby: &Ruby, target: Held, delivery: Delivery) -> Result<(), 
     impl fiber::FiberBody for Raise {
         fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
             if let Some((target, exception)) = arguments.split_first() {
-                let exception: Vec<Held> = exception.iter().map(|value| Held::new(*value)).collect();
                 // The fiber may have ended meanwhile (FiberError): then there is nothing left to interrupt.
-                let _ = fiber::raise_into(Held::new(*target), &exception);
+                let _ = fiber::raise_into(*target, exception);
             }
             Ok(ruby.qnil().as_value())
         }
@@ -362,9 +361,9 @@ fn raise_by_helper(ruby: &Ruby, target: Held, delivery: Delivery) -> Result<(), 
 
     let nil = ruby.qnil().as_value();
     let raiser = fiber::spawn::<Raise>(nil, nil)?;
-    let mut arguments = vec![target.get(), delivery.exception.get()];
-    arguments.extend(delivery.message.map(Held::get));
-    fiber::start(raiser, &arguments)
+    let arguments = [target.get(), delivery.exception.get(), delivery.message.map_or(nil, Held::get)];
+    let count = arguments.len() - usize::from(delivery.message.is_none());
+    fiber::start(raiser, &arguments[..count])
 }
 
 #[cold]

@@ -38,7 +38,8 @@ use std::time::Instant;
 use heddle_core::patience::Patience;
 use heddle_core::workers::WorkerPool;
 use magnus::gc::Marker;
-use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData};
+use magnus::typed_data::Obj;
+use magnus::{DataTypeFunctions, Error, RModule, Ruby, TryConvert, TypedData, prelude::*};
 
 use self::callers::Callers;
 use self::ended_stacks::EndedStacks;
@@ -53,8 +54,9 @@ use crate::preempt::guests;
 use crate::preempt::ticker::Ticker;
 use crate::preempt::unraised::Unraised;
 use crate::ruby::masks::Masks;
+use crate::ruby::receiver::KeptAlive;
 use crate::ruby::value::Held;
-use crate::ruby::{error, fiber, fork, thread};
+use crate::ruby::{error, fiber, fork, ractor, thread};
 
 /// A scheduler. It belongs to the thread that calls its first hook.
 ///
@@ -197,6 +199,15 @@ impl Drop for Visit<'_> {
 }
 
 impl Scheduler {
+    /// The current thread's scheduler, if it is one of ours. In a Ractor other than the main one there is none.
+    pub fn of_thread() -> Option<KeptAlive<Self>> {
+        let scheduler = fiber::scheduler();
+        if scheduler.is_nil() || !ractor::is_main() {
+            return None;
+        }
+        Obj::try_convert(scheduler).ok().map(KeptAlive::new)
+    }
+
     /// To be called first in each hook that only the owner's fibers may call.
     ///
     /// # Errors

@@ -2,9 +2,10 @@
 
 mod closing;
 mod delivering;
+mod descriptors;
 pub mod operations;
 
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::time::Instant;
 
 use heddle_core::fairness::Fairness;
@@ -15,6 +16,7 @@ use slab::Slab;
 
 use self::closing::CloseWaiters;
 pub use self::closing::Signal;
+pub use self::descriptors::OwnedDescriptor;
 pub use self::operations::{Ended, Operations};
 use super::fibers::{Delivery, FiberKey, Fibers, Record, Redeemed, Scope, State};
 use super::sharing::Halfway;
@@ -71,6 +73,8 @@ pub struct Turns {
     /// Memory that operations use instead of a program's `IO::Buffer`. A fiber that waits has a key only: its stack may
     /// be left for good.
     pub bounce_buffers: Slab<Vec<u8>>,
+    /// Those that hooks have opened for the time of a wait.
+    descriptors: Slab<(FiberKey, OwnedFd)>,
 }
 
 impl Default for Turns {
@@ -91,6 +95,7 @@ impl Default for Turns {
             close_waiters: CloseWaiters::default(),
             selections: Slab::new(),
             bounce_buffers: Slab::new(),
+            descriptors: Slab::new(),
         }
     }
 }
@@ -360,6 +365,7 @@ impl Turns {
         self.operations.clear();
         self.strays.clear();
         self.forget_close_waiters(survivor);
+        self.close_descriptors_but(survivor);
         self.timers.retain(|alarm| {
             let (Alarm::Wake(key) | Alarm::Deadline { fiber: key, .. }) = alarm;
             Some(*key) == survivor

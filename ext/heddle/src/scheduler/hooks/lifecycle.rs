@@ -47,7 +47,11 @@ pub fn start_yielding(
     arguments: RArray,
     block: Proc,
 ) -> Result<Value, Error> {
+    error::expect_fiber(ruby, child)?;
     let visit = scheduler.enter(ruby)?;
+    if scheduler.turns.borrow().fibers.find(Held::new(child)).is_some() {
+        return Err(error::fiber_error(ruby, "the fiber has been scheduled already"));
+    }
     let preemptible = scheduler.options.borrow().preempt.takes_yielding();
     start(ruby, &scheduler, &visit, Newcomer { fiber: Held::new(child), block, preemptible }, Some(arguments))
 }
@@ -135,17 +139,9 @@ impl fiber::FiberBody for Scheduled {
             return Err(error::fiber_error(ruby, "this fiber is started by its scheduler alone"));
         };
         let scheduler = Receiver::<Scheduler>::try_convert(*scheduler)?;
-        let newborn = {
-            let turns = scheduler.turns.borrow();
-            let running = turns.running().filter(|(fiber, _)| *fiber == fiber::current());
-            let record = running.and_then(|(_, key)| Some((key, turns.fibers.get(key)?)));
-            record.filter(|(_, record)| record.wait == Wait::Birth).map(|(key, record)| (key, record.block))
-        };
-        let Some((key, Some(block))) = newborn else {
-            return Err(error::fiber_error(ruby, "this fiber has been started already"));
-        };
+        let (key, block) = scheduler.expect_birth(ruby)?;
         let arguments = arguments.first().map(|arguments| RArray::try_convert(*arguments)).transpose()?;
-        run_to_end(ruby, &scheduler, key, Proc::try_convert(block.get())?, arguments)
+        run_to_end(ruby, &scheduler, key, block, arguments)
     }
 }
 
@@ -235,6 +231,23 @@ fn cancel(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<(), Error
 }
 
 impl Scheduler {
+    /// The key and the block of the fiber that is running, which has just begun.
+    ///
+    /// # Errors
+    /// FiberError if it is not one of this scheduler's that was to begin.
+    pub fn expect_birth(&self, ruby: &Ruby) -> Result<(FiberKey, Proc), Error> {
+        let newborn = {
+            let turns = self.turns.borrow();
+            let found = turns.fibers.find(fiber::current());
+            let record = found.and_then(|key| Some((key, turns.fibers.get(key)?)));
+            record.filter(|(_, record)| record.wait == Wait::Birth).and_then(|(key, record)| Some((key, record.block?)))
+        };
+        match newborn {
+            Some((key, block)) => Ok((key, Proc::try_convert(block.get())?)),
+            None => Err(error::fiber_error(ruby, "this fiber has been started already, or is not its scheduler's")),
+        }
+    }
+
     /// Takes a new fiber of ours into the books, which is to run `block`.
     pub fn take_in_newborn(&self, ruby: &Ruby, child: Held, block: Proc, preemptible: bool) -> Result<FiberKey, Error> {
         if preemptible {

@@ -27,8 +27,8 @@ use super::{Scheduler, registry};
 use crate::io::descriptors;
 use crate::preempt::dispositions;
 use crate::preempt::ticker::TickerChoice;
-use crate::ruby::fork;
 use crate::ruby::value::any_to_s;
+use crate::ruby::{fork, ractor};
 
 /// Defines `Heddle::Scheduler` and its methods.
 pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
@@ -38,7 +38,8 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 
     let class = heddle.define_class("Scheduler", ruby.class_object())?;
     magnus::Class::define_alloc_func::<Scheduler>(class);
-    class.define_method("initialize", method!(initialize, -1))?;
+    ractor::safe(|| class.define_method("initialize", method!(initialize, -1)))?;
+    class.define_private_method("initialize_copy", method!(initialize_copy, 1))?;
     class.define_method("backend", method!(backend, 0))?;
     class.define_method("inspect", method!(inspect, 0))?;
     preempting::define(class)?;
@@ -73,14 +74,24 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("fiber_interrupt", method!(closing::fiber_interrupt, 2))?;
     spinning::define(class)?;
     delivering::define(class)?;
-    class.define_singleton_method("raising", function!(raising::raising, 0))?;
-    class.define_singleton_method("killing", function!(raising::killing, 1))?;
-    class.define_singleton_method("raised", function!(raising::raised, 1))?;
+    ractor::safe(|| {
+        class.define_singleton_method("raising", function!(raising::raising, 0))?;
+        class.define_singleton_method("killing", function!(raising::killing, 1))?;
+        descriptors::define(ruby, heddle, class)
+    })?;
     registry::define(ruby)?;
-    descriptors::define(ruby, heddle, class)
+    class.funcall::<_, _, Value>("private_class_method", INTERNALS).map(|_| ())
 }
 
+/// Called by `lib/heddle` alone.
+const INTERNALS: (&str, &str, &str, &str, &str, &str, &str, &str, &str) =
+    ("raising", "killing", "closing", "resuming", "transferring", "forked", "generation", "state", "run_scheduled");
+
 fn initialize(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Result<(), Error> {
+    ractor::expect_main(ruby, "Heddle::Scheduler")?;
+    if scheduler.backend_name.get().is_some() {
+        return Err(Error::new(ruby.exception_type_error(), "already initialized scheduler"));
+    }
     let options = Options::parse(ruby, arguments)?;
     if options.ticker == TickerChoice::Signal {
         dispositions::expect_free(ruby, options.signal)?;
@@ -90,6 +101,13 @@ fn initialize(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Re
     scheduler.initialized.set(true);
     registry::know(scheduler)?;
     scheduler.open(ruby)
+}
+
+/// `dup` and `clone`. A copy would share neither the fibers nor the descriptors.
+fn initialize_copy(ruby: &Ruby, scheduler: Obj<Scheduler>, _: Value) -> Result<Value, Error> {
+    // SAFETY: the name is copied before Ruby is called again.
+    let class = unsafe { scheduler.class().name().into_owned() };
+    Err(Error::new(ruby.exception_type_error(), format!("can't copy {class}")))
 }
 
 fn backend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Option<Symbol>, Error> {

@@ -1,11 +1,10 @@
 //! What programs and `lib/heddle/yielding_fiber.rb` ask about preemption.
 
-use magnus::typed_data::Obj;
-use magnus::{Error, Module, Object, RClass, Ruby, Symbol, TryConvert, Value, function, method};
+use magnus::{Error, Module, Object, RClass, Ruby, Symbol, Value, function, method};
 
 use crate::preempt::guests;
 use crate::ruby::value::Held;
-use crate::ruby::{fiber, thread};
+use crate::ruby::{error, fiber, ractor, thread};
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::{Scheduler, Visit};
 
@@ -13,10 +12,11 @@ use crate::scheduler::{Scheduler, Visit};
 pub fn define(class: RClass) -> Result<(), Error> {
     class.define_method("ticker", method!(ticker, 0))?;
     class.define_method("preemptions", method!(preemptions, 0))?;
-    class.define_singleton_method("resuming", function!(resuming, 1))?;
-    class.define_singleton_method("transferring", function!(transferring, 0))?;
-    class.define_singleton_method("resumed", function!(resumed, 1))?;
-    class.define_singleton_method("forked", function!(forked, 0))
+    ractor::safe(|| {
+        class.define_singleton_method("resuming", function!(resuming, 1))?;
+        class.define_singleton_method("transferring", function!(transferring, 0))?;
+        class.define_singleton_method("forked", function!(forked, 0))
+    })
 }
 
 fn ticker(ruby: &Ruby, scheduler: &Scheduler) -> Option<Symbol> {
@@ -27,13 +27,21 @@ fn preemptions(scheduler: &Scheduler) -> u64 {
     scheduler.preemptions.get()
 }
 
-/// A yielding fiber is about to be resumed. What it resumes itself is preempted with it. Returns what [`resumed`] is to
-/// be called with.
-fn resuming(ruby: &Ruby, target: Value) -> Result<Option<u64>, Error> {
-    let Ok(scheduler) = Obj::<Scheduler>::try_convert(fiber::scheduler()) else { return Ok(None) };
+/// Runs a block that resumes a yielding fiber. What that fiber resumes is preempted with it.
+fn resuming(ruby: &Ruby, target: Value) -> Result<Value, Error> {
+    let Some(scheduler) = Scheduler::of_thread() else { return ruby.yield_value(()) };
+    let Some(key) = register_resumed(ruby, &scheduler, target)? else { return ruby.yield_value(()) };
+    let result = ruby.yield_value(());
+    scheduler.expose(key, -1);
+    drop(Visit::new(&scheduler, key));
+    result
+}
+
+fn register_resumed(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<FiberKey>, Error> {
     if scheduler.owner.get() != Some(thread::current()) || !scheduler.options.borrow().preempt.takes_yielding() {
         return Ok(None);
     }
+    error::expect_fiber(ruby, target)?;
     scheduler.expect_ticks(ruby)?;
     let target = Held::new(target);
     let found = scheduler.turns.borrow().fibers.find(target);
@@ -51,28 +59,20 @@ fn resuming(ruby: &Ruby, target: Value) -> Result<Option<u64>, Error> {
         record.exposures += 1;
     }
     turns.take_turn(key);
-    Ok(Some(key.to_number()))
+    Ok(Some(key))
 }
 
 /// A yielding fiber is about to be switched to by `transfer`.
 fn transferring(ruby: &Ruby) -> Result<(), Error> {
-    match Obj::<Scheduler>::try_convert(fiber::scheduler()) {
-        Ok(scheduler) if scheduler.owner.get() == Some(thread::current()) => scheduler.expect_ticks(ruby),
+    match Scheduler::of_thread() {
+        Some(scheduler) if scheduler.owner.get() == Some(thread::current()) => scheduler.expect_ticks(ruby),
         _ => Ok(()),
     }
 }
 
-/// It has yielded, or ended.
-fn resumed(number: Option<u64>) {
-    let (Ok(scheduler), Some(number)) = (Obj::<Scheduler>::try_convert(fiber::scheduler()), number) else { return };
-    let key = FiberKey::from_number(number);
-    scheduler.expose(key, -1);
-    drop(Visit::new(&scheduler, key));
-}
-
 /// This process is a forked child. Whoever computes in it, and calls no hook for long, is to be preempted as before.
 fn forked(ruby: &Ruby) -> Result<(), Error> {
-    if let Ok(scheduler) = Obj::<Scheduler>::try_convert(fiber::scheduler())
+    if let Some(scheduler) = Scheduler::of_thread()
         && scheduler.is_inherited()
         && scheduler.pulse.get().is_some()
     {

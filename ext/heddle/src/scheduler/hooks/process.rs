@@ -1,6 +1,6 @@
 //! `process_wait`: `Process.wait`, `system`, backticks, and all that waits for a child.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use heddle_core::Interest;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
@@ -8,6 +8,7 @@ use magnus::{Error, RModule, Ruby, Value, prelude::*};
 use crate::ruby::process;
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::turns::OwnedDescriptor;
 use crate::scheduler::wait::Wait;
 
 /// The Process::Status of a child, once it has ended.
@@ -21,7 +22,12 @@ pub fn process_wait(ruby: &Ruby, scheduler: &Scheduler, pid: i32, flags: i32) ->
     }
     let other_events = flags & (libc::WUNTRACED | libc::WCONTINUED) != 0;
     match open_process(pid).filter(|_| pid > 0 && !other_events) {
-        Some(process) => wait_for_descriptor(ruby, scheduler, visit.key, pid, flags, &process),
+        Some(process) => {
+            let descriptor = scheduler.turns.borrow_mut().own_descriptor(visit.key, process);
+            let status = wait_for_descriptor(ruby, scheduler, visit.key, pid, flags, descriptor);
+            scheduler.turns.borrow_mut().close_descriptor(descriptor);
+            status
+        }
         None => wait_in_thread(ruby, pid, flags),
     }
 }
@@ -32,14 +38,17 @@ fn wait_for_descriptor(
     key: FiberKey,
     pid: i32,
     flags: i32,
-    process: &OwnedFd,
+    descriptor: OwnedDescriptor,
 ) -> Result<Value, Error> {
     loop {
         let status = process::status_if_ended(pid, flags)?;
         if !status.is_nil() {
             return Ok(status);
         }
-        let readable = (process.as_raw_fd(), Interest::READABLE);
+        let fd = scheduler.turns.borrow().number_of(descriptor);
+        // The scheduler was closed meanwhile, or the process forked.
+        let Some(fd) = fd else { return wait_in_thread(ruby, pid, flags) };
+        let readable = (fd, Interest::READABLE);
         let result = scheduler.await_readiness(ruby, key, Wait::Process(pid), readable, None)?;
         if result.is_some_and(|result| result < 0) {
             return wait_in_thread(ruby, pid, flags);

@@ -2,21 +2,19 @@
 //! the run queue in return is the one that had the turn, as far as the scheduler knows. If that one had resumed a
 //! generator, and the generator raises, only `lib/heddle/fiber_raise.rb` knows.
 
-use magnus::typed_data::Obj;
-use magnus::{Error, Ruby, TryConvert, Value, prelude::*};
+use magnus::{Error, Ruby, Value, prelude::*};
 
 use crate::preempt::guests;
+use crate::ruby::receiver::KeptAlive;
 use crate::ruby::value::Held;
 use crate::ruby::{error, fiber, thread};
-use crate::scheduler::fibers::{Delivery, FiberKey, Scope};
+use crate::scheduler::fibers::{Delivery, Scope};
 use crate::scheduler::wait::Wait;
 use crate::scheduler::{Scheduler, Visit};
 
-/// The fiber that is running is about to raise into another one.
-///
-/// Returns what [`raised`] is to be called with. The fiber counts as being in a hook until then.
-pub fn raising(_: &Ruby) -> Result<Option<u64>, Error> {
-    let Some(scheduler) = current() else { return Ok(None) };
+/// Runs a block that raises into another fiber. The fiber that is running counts as being in a hook meanwhile.
+pub fn raising(ruby: &Ruby) -> Result<Value, Error> {
+    let Some(scheduler) = current() else { return ruby.yield_value(()) };
     let current = fiber::ensure_current()?;
     let running = scheduler.turns.borrow().running();
     let key = match running {
@@ -26,17 +24,14 @@ pub fn raising(_: &Ruby) -> Result<Option<u64>, Error> {
     if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
         record.visits += 1;
     }
-    Ok(Some(key.to_number()))
-}
-
-/// It is back.
-pub fn raised(_: &Ruby, number: Option<u64>) {
-    let (Some(scheduler), Some(number)) = (current(), number) else { return };
-    let key = FiberKey::from_number(number);
-    // It may have been raised into itself meanwhile, by a fiber that has to come back in its turn.
-    scheduler.recover_giver(key);
-    scheduler.turns.borrow_mut().take_turn(key);
-    drop(Visit::new(&scheduler, key));
+    let result = ruby.yield_value(());
+    if is_in_use(&scheduler) {
+        // An exception may have been raised into this fiber meanwhile, by a fiber that has to come back in its turn.
+        scheduler.recover_giver(key);
+        scheduler.turns.borrow_mut().take_turn(key);
+        drop(Visit::new(&scheduler, key));
+    }
+    result
 }
 
 /// The fiber that is running is about to kill `target`. If that one was preempted it is told to end by an exception,
@@ -62,7 +57,10 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
 }
 
 /// This thread's scheduler, if it is one of ours and in use.
-fn current() -> Option<Obj<Scheduler>> {
-    let scheduler = Obj::<Scheduler>::try_convert(fiber::scheduler()).ok()?;
-    (scheduler.owner.get() == Some(thread::current()) && !scheduler.is_inherited()).then_some(scheduler)
+fn current() -> Option<KeptAlive<Scheduler>> {
+    Scheduler::of_thread().filter(|scheduler| is_in_use(scheduler))
+}
+
+fn is_in_use(scheduler: &Scheduler) -> bool {
+    scheduler.owner.get() == Some(thread::current()) && !scheduler.is_inherited()
 }

@@ -3,12 +3,13 @@
 use magnus::error::ErrorType;
 use magnus::typed_data::Obj;
 use magnus::{
-    Error, Module, Object, RArray, RClass, RHash, Ruby, Symbol, Value, block::Proc, function, method, prelude::*,
+    Error, Module, Object, RClass, RHash, Ruby, Symbol, TryConvert, Value, block::Proc, function, method, prelude::*,
 };
 
 use super::lifecycle::run_to_end;
+use crate::ruby::receiver::Receiver;
 use crate::ruby::value::Held;
-use crate::ruby::{error, fiber, fork};
+use crate::ruby::{error, fiber, fork, ractor};
 use crate::scheduler::fibers::{FiberKey, State};
 use crate::scheduler::options::Preempt;
 use crate::scheduler::wait::Wait;
@@ -24,7 +25,7 @@ pub fn define(class: RClass) -> Result<(), Error> {
     class.define_private_method("watch", method!(watch, 2))?;
     class.define_private_method("running", method!(running, 0))?;
     class.define_private_method("counts", method!(counts, 0))?;
-    class.define_singleton_method("state", function!(state, 1))?;
+    ractor::safe(|| class.define_singleton_method("state", function!(state, 1)))?;
     class.define_singleton_method("generation", function!(fork::generation, 0))?;
     Ok(())
 }
@@ -32,11 +33,8 @@ pub fn define(class: RClass) -> Result<(), Error> {
 /// A new fiber for the block. It begins when its turn comes; `watcher` is told if it can't.
 fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc, watcher: Value) -> Result<Value, Error> {
     let _visit = scheduler.enter(ruby)?;
-    let start = ruby.ary_new_capa(3);
-    start.push(scheduler)?;
-    start.push(block)?;
     let storage = ruby.qtrue().as_value();
-    let child = fiber::spawn::<Spun>(start.as_value(), storage)?;
+    let child = fiber::spawn::<Spun>(scheduler.as_value(), storage)?;
     let preemptible = scheduler.options.borrow().preempt == Preempt::All;
     let key = scheduler.take_in_newborn(ruby, child, block, preemptible)?;
     {
@@ -46,21 +44,17 @@ fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc, watcher: Value) ->
         }
         turns.enqueue(key);
     }
-    start.push(key.to_number())?;
     Ok(child.get())
 }
 
-/// The code of a fiber that `spawn` makes. Unlike that of `Fiber.schedule` it is started by whoever finds it in the run
-/// queue, so what it needs to know comes with the fiber.
+/// The code of a fiber that `spawn` makes. Unlike that of `Fiber.schedule` it is started by whichever fiber finds it in
+/// the run queue, so its scheduler comes with the fiber.
 struct Spun;
 
 impl fiber::FiberBody for Spun {
-    fn run(ruby: &Ruby, start: Value, _: &[Value]) -> Result<Value, Error> {
-        let (scheduler, block, number) = RArray::try_convert(start)?.to_array::<Value, 3>().and_then(|parts| {
-            let [scheduler, block, number] = parts;
-            Ok((Obj::<Scheduler>::try_convert(scheduler)?, Proc::try_convert(block)?, u64::try_convert(number)?))
-        })?;
-        let key = FiberKey::from_number(number);
+    fn run(ruby: &Ruby, scheduler: Value, _: &[Value]) -> Result<Value, Error> {
+        let scheduler = Receiver::<Scheduler>::try_convert(scheduler)?;
+        let (key, block) = scheduler.expect_birth(ruby)?;
         // It has begun. The block knows by itself whom to tell of its end, and is not preempted, nor struck by what is
         // raised into the fiber, but where it says so: see `expose`.
         if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
@@ -167,12 +161,15 @@ fn state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
         return Ok(ruby.to_symbol("dead"));
     }
     let mut found = None;
-    registry::any(|scheduler| {
-        let turns = scheduler.turns.borrow();
-        let record = turns.fibers.find(held).and_then(|key| turns.fibers.get(key));
-        found = found.or(record.map(|record| record.state()));
-        found.is_some()
-    });
+    // In another Ractor no fiber is a scheduler's.
+    if ractor::is_main() {
+        registry::any(|scheduler| {
+            let turns = scheduler.turns.borrow();
+            let record = turns.fibers.find(held).and_then(|key| turns.fibers.get(key));
+            found = found.or(record.map(|record| record.state()));
+            found.is_some()
+        });
+    }
     Ok(ruby.to_symbol(match found {
         Some(State::Running) => "running",
         Some(State::Runnable) => "runnable",

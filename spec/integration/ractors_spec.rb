@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+# In processes of their own: once there has been a Ractor, Ruby works in another way for the rest of its life.
+RSpec.describe "A Ractor without a scheduler of Heddle's" do
+  # Each is run in a Ractor, with Heddle loaded and without.
+  programs = {
+    "File.open with a block" => "File.open('/dev/null') { 1 }",
+    "IO#close" => "IO.pipe.each(&:close).map(&:closed?)",
+    "IO#close_write and IO#close_read" => <<~RUBY,
+      io = IO.popen("cat", "r+")
+      io.close_write
+      [io.read, io.close_read, io.closed?]
+    RUBY
+    "IO#reopen" => "IO.pipe { |one, _| IO.pipe { |other, input| one.reopen(other); input << 'x'; one.readpartial(1) } }",
+    "IO#pwrite" => "File.open(IO::NULL, 'w') { |file| file.pwrite('abc', 1) }",
+    "IO#close of an IO on which a thread of the Ractor waits" => <<~RUBY,
+      reader, writer = IO.pipe
+      thread = Thread.new { Thread.current.report_on_exception = false; reader.read }
+      Thread.pass until thread.stop?
+      reader.close
+      [(thread.value rescue $!), writer.close]
+    RUBY
+    "IOs that are collected" => "10.times { IO.pipe }; GC.start; IO.pipe.each(&:close).size",
+    "Fiber#raise" => <<~RUBY,
+      fiber = Fiber.new { Fiber.yield rescue $! }
+      fiber.resume
+      fiber.raise("out")
+    RUBY
+    "Fiber#raise of a fiber that has ended" => "fiber = Fiber.new {}; fiber.resume; (fiber.raise('out') rescue $!)",
+    "Fiber#kill" => <<~RUBY,
+      seen = []
+      fiber = Fiber.new { begin Fiber.yield; ensure seen << 1; end }
+      fiber.resume
+      [fiber.kill.alive?, seen]
+    RUBY
+    "Fiber#kill of a fiber that has not begun" => "Fiber.new {}.kill.alive?",
+    "Kernel#trap" => "[trap('USR1') {}, trap('USR1', 'DEFAULT').class, (trap('KILL') {} rescue $!)]",
+    "Signal.trap" => "[Signal.trap('USR1', 'IGNORE'), Signal.trap('USR1', 'DEFAULT')]",
+    "Enumerator#next" => "enum = [1, 2].each; [enum.next, enum.next]",
+    "Thread and Queue" => "queue = Queue.new; Thread.new { queue << 1 }; queue.pop",
+    "fork" => "begin Process.wait(fork { exit!(3) }); $?.exitstatus; rescue => e; e; end",
+    "Fiber.schedule" => "(Fiber.schedule {} rescue $!)",
+    "another scheduler" => <<~RUBY
+      scheduler = Class.new do
+        %i[block unblock kernel_sleep io_wait close fiber_interrupt].each { |name| class_eval "def \#{name}(*) = nil" }
+        def fiber(&block) = Fiber.new(blocking: false, &block).tap(&:resume)
+      end
+      Fiber.set_scheduler(scheduler.new)
+      Fiber.schedule { IO.pipe { |reader, writer| writer << "x"; reader.readpartial(1) } }
+      Fiber.set_scheduler(nil)
+    RUBY
+  }
+
+  # What each of the programs gives, one a line.
+  def outcomes(programs, preamble)
+    output, errors, status = run_ruby(<<~RUBY)
+      #{preamble}
+      Warning[:experimental] = false
+      ractor = Ractor.new(#{programs.inspect}) do |programs|
+        programs.map { |program| eval(program).inspect rescue $!.inspect }
+      end
+      puts ractor.respond_to?(:value) ? ractor.value : ractor.take
+    RUBY
+    expect([errors, status.success?]).to eq ["", true]
+    output.lines(chomp: true)
+  end
+
+  loaded = 'require "heddle"; Heddle.const_get(:TrapWatch).begin; Heddle.run { YieldingFiber.schedule {} }'
+  outcome = nil
+
+  before { outcome ||= [outcomes(programs.values, ""), outcomes(programs.values, loaded)] }
+
+  programs.each_key.with_index do |name, index|
+    it "sees nothing of Heddle in #{name}" do
+      plain, with_heddle = outcome
+
+      expect(with_heddle[index]).to eq plain[index]
+    end
+  end
+
+  {
+    "Heddle::Scheduler.new" => "Heddle::Scheduler.new",
+    "Heddle.run" => "Heddle.run {}",
+    "Heddle.spin" => "Heddle.spin {}",
+    "Heddle::YieldingFiber#resume" => "Heddle::YieldingFiber.new {}.resume"
+  }.each do |name, program|
+    it "is told by #{name} that Heddle works in the main one" do
+      expect(outcomes([program], 'require "heddle"')).to match [/Ractor::UnsafeError: .* works only in the main Ractor/]
+    end
+  end
+
+  it "may use what needs no scheduler" do
+    program = "[Heddle.without_preemption { 1 }, Heddle.state(Fiber.current), Heddle.state(Fiber.new {})]"
+
+    expect(outcomes([program], 'require "heddle"')).to eq ["[1, :running, :waiting]"]
+  end
+
+  it "does not disturb a scheduler of the main Ractor" do
+    output, = run_ruby(<<~RUBY)
+      require "heddle"
+      Warning[:experimental] = false
+      ractors = Array.new(2) do
+        Ractor.new { 200.times { IO.pipe.each(&:close); Fiber.new {}.kill; Array.new(100) { "x" * 100 } } }
+      end
+      Heddle.run do
+        reader, writer = IO.pipe
+        Fiber.schedule { 200.times { writer << "x"; sleep(0) }; writer.close }
+        puts reader.read.size
+      end
+      ractors.each { |ractor| ractor.respond_to?(:value) ? ractor.value : ractor.take }
+      puts "done"
+    RUBY
+
+    expect(output).to eq "200\ndone\n"
+  end
+end

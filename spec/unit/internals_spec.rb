@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+RSpec.describe Heddle::Scheduler do
+  %i[raising killing closing resuming transferring forked generation state run_scheduled].each do |name|
+    it "has no public #{name}" do
+      expect(described_class).not_to respond_to(name)
+    end
+  end
+
+  it "leaves Heddle without a public trapping" do
+    expect(Heddle).not_to respond_to(:trapping)
+  end
+
+  %i[dup clone].each do |name|
+    it "refuses ##{name}" do
+      expect { described_class.new.public_send(name) }.to raise_error(TypeError, "can't copy Heddle::Scheduler")
+    end
+  end
+
+  it "refuses to copy an instance of a subclass, by its name" do
+    stub_const("Mine", Class.new(described_class))
+
+    expect { Mine.new.dup }.to raise_error(TypeError, "can't copy Mine")
+  end
+
+  it "is initialized once" do
+    scheduler = described_class.new
+
+    expect { scheduler.__send__(:initialize) }.to raise_error(TypeError, "already initialized scheduler")
+  end
+
+  # Ruby's own functions raise for such a fiber, and must not do so across Rust's frames.
+  describe "a fiber that was allocated and not initialized" do
+    let(:fiber) { Fiber.allocate }
+
+    # Calls the block with the scheduler, in a fiber of it.
+    def inside
+      Heddle.run { yield Fiber.scheduler }
+    end
+
+    it "makes Heddle.state raise FiberError" do
+      expect { Heddle.state(fiber) }.to raise_error(FiberError, "uninitialized fiber")
+    end
+
+    {
+      "unblock" => ->(scheduler, fiber) { scheduler.unblock(:blocker, fiber) },
+      "fiber_interrupt" => ->(scheduler, fiber) { scheduler.fiber_interrupt(fiber, IOError.new) },
+      "Heddle.schedule" => ->(_, fiber) { Heddle.schedule(fiber) },
+      "Heddle.terminate" => ->(_, fiber) { Heddle.terminate(fiber) },
+      "Heddle.await" => ->(_, fiber) { Heddle.await(fiber) },
+      "Fiber#raise" => ->(_, fiber) { fiber.raise("x") },
+      "Fiber#kill" => ->(_, fiber) { fiber.kill }
+    }.each do |name, call|
+      it "makes #{name} raise FiberError" do
+        expect { inside { |scheduler| call[scheduler, fiber] } }.to raise_error(FiberError)
+      end
+    end
+
+    it "makes YieldingFiber#resume raise FiberError" do
+      expect { inside { Heddle::YieldingFiber.allocate.resume } }.to raise_error(FiberError, "uninitialized fiber")
+    end
+
+    it "makes Fiber.schedule raise FiberError if a program's Fiber.new gives one" do
+      allow(Fiber).to receive(:new) { Fiber.allocate }
+
+      expect { inside { Fiber.schedule { nil } } }.to raise_error(FiberError, "uninitialized fiber")
+    end
+  end
+
+  it "raises FiberError in a fiber that calls what starts scheduled ones" do
+    error = Heddle.run { Heddle::Scheduler.__send__(:run_scheduled, Fiber.scheduler, nil) rescue $! }
+
+    expect(error).to be_a(FiberError)
+  end
+end
