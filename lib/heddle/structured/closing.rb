@@ -17,6 +17,22 @@ module Heddle # :nodoc:
       super
       raise late if late
     end
+
+    private
+
+    # Called by {Scheduler#close}, which waits for all other fibers: none of them may wait for the one that calls.
+    #
+    # @raise [FiberError] in a fiber that others wait for, as a parent waits for its children
+    def expect_not_awaited
+      task = Task.of(Fiber.current)
+      return unless task
+
+      task.follow_fork(self)
+      return unless task.awaited?
+
+      raise FiberError, "Heddle::Scheduler#close waits for the other fibers, and one of them waits for this one: " \
+                        "call it in a fiber that no other awaits, or end the fibers with Heddle.terminate"
+    end
   end
   private_constant :Closing
 

@@ -411,6 +411,11 @@ impl Fibers {
         if blocking { self.parked.awaited + self.parked.draining } else { self.parked.awaited }
     }
 
+    /// Whether a fiber, and no blocking one, waits for the end of all others.
+    pub fn is_draining(&self) -> bool {
+        self.parked.draining > 0
+    }
+
     /// Those that wait for the end of all others, and for whom there is none left.
     pub fn finished_drainers(&self) -> Vec<FiberKey> {
         if self.parked.awaited > 0 {

@@ -368,7 +368,10 @@ fn raise_by_helper(ruby: &Ruby, target: Held, delivery: Delivery) -> Result<(), 
 
 #[cold]
 fn lost(ruby: &Ruby) -> Error {
-    Error::new(ruby.exception_io_error(), "what this fiber waited for is lost: the process forked meanwhile")
+    Error::new(
+        ruby.exception_io_error(),
+        "what this fiber waited for is lost: its scheduler was closed, or the process forked, meanwhile",
+    )
 }
 
 /// What came of a look at the kernel.

@@ -349,14 +349,15 @@ impl Turns {
         self.forgotten && self.fibers.get(key).is_none_or(|record| record.state() == State::Lost)
     }
 
-    /// In a forked child: `survivor` is the fiber that forked. Blocking fibers stay as they are, since the root will
-    /// get the control when the survivor ends. All others are lost, and their timers and operations with them.
+    /// In a forked child, or when the scheduler is closed: `survivor` is the fiber that did it. It stays as it is, and so
+    /// do those that have resumed it, and blocking fibers, since the root will get the control when the survivor ends. All
+    /// others are lost, and their timers and operations with them.
     pub fn forget_siblings(&mut self, survivor: Option<FiberKey>) {
         self.forgotten = true;
         let siblings: Vec<FiberKey> = self
             .fibers
             .iter()
-            .filter(|(key, record)| Some(*key) != survivor && !record.blocking)
+            .filter(|(key, record)| Some(*key) != survivor && !record.blocking && record.is_parked())
             .map(|(key, _)| key)
             .collect();
         for key in siblings {
@@ -364,11 +365,16 @@ impl Turns {
         }
         self.operations.clear();
         self.strays.clear();
-        self.forget_close_waiters(survivor);
-        self.close_descriptors_but(survivor);
+        let fibers = &self.fibers;
+        let stays = |key: FiberKey| {
+            let runs = |record: &Record| record.state() == State::Running && !record.blocking;
+            Some(key) == survivor || fibers.get(key).is_some_and(runs)
+        };
+        self.close_waiters.retain(stays);
+        self.descriptors.retain(|_, (key, _)| stays(*key));
         self.timers.retain(|alarm| {
             let (Alarm::Wake(key) | Alarm::Deadline { fiber: key, .. }) = alarm;
-            Some(*key) == survivor
+            stays(*key)
         });
     }
 

@@ -110,7 +110,14 @@ pub fn run(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
 /// Lets all fibers run to their end and gives back what the scheduler holds. Further calls do nothing.
 pub fn close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
     scheduler.expect_owner(ruby)?;
+    if !scheduler.closing.get() {
+        scheduler.funcall::<_, _, Value>("expect_not_awaited", ())?;
+    }
     let result = finish(ruby, &scheduler);
+    if scheduler.turns.borrow().fibers.is_draining() {
+        // Another fiber waits for the end of all others, this one included, and closes then.
+        return result;
+    }
     scheduler.shut();
     if !scheduler.closing.get() && same(fiber::scheduler(), scheduler.as_value()) {
         fiber::unset_scheduler(ruby)?;
@@ -274,7 +281,7 @@ impl Scheduler {
         *self.waker.borrow_mut() = None;
         *self.workers.borrow_mut() = None;
         let mut turns = self.turns.borrow_mut();
-        let survivor = turns.running().map(|(_, key)| key);
+        let survivor = turns.fibers.find(fiber::current());
         turns.forget_siblings(survivor);
         // So that a later hook takes the long way, which sets up a backend. Any thread may be its first one's.
         turns.drop_turn();

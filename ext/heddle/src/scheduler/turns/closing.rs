@@ -35,6 +35,14 @@ pub struct CloseWaiters {
     threads: Vec<Arc<Signal>>,
 }
 
+impl CloseWaiters {
+    /// Forgets other threads, and the fibers that do not stay.
+    pub fn retain(&mut self, stays: impl Fn(FiberKey) -> bool) {
+        self.fibers.retain(|key| stays(*key));
+        self.threads.clear();
+    }
+}
+
 impl Turns {
     /// The fiber is to be woken whenever operations or waits end.
     pub fn add_close_waiter(&mut self, key: FiberKey) {
@@ -74,11 +82,5 @@ impl Turns {
             self.wake(self.close_waiters.fibers[index]);
         }
         self.close_waiters.threads.iter().for_each(|signal| signal.give());
-    }
-
-    /// In a forked child, where only `survivor` is left.
-    pub fn forget_close_waiters(&mut self, survivor: Option<FiberKey>) {
-        self.close_waiters.fibers.retain(|key| Some(*key) == survivor);
-        self.close_waiters.threads.clear();
     }
 }

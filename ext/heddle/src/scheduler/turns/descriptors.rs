@@ -33,9 +33,4 @@ impl Turns {
             drop(self.descriptors.remove(descriptor.index));
         }
     }
-
-    /// Closes those of all other fibers.
-    pub(super) fn close_descriptors_but(&mut self, survivor: Option<FiberKey>) {
-        self.descriptors.retain(|_, (fiber, _)| Some(*fiber) == survivor);
-    }
 }

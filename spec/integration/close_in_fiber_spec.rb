@@ -1,0 +1,97 @@
+# frozen_string_literal: true
+
+RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
+  let(:seen) { [] }
+
+  it "returns when the other fibers have ended" do
+    Heddle.run do
+      Fiber.schedule { sleep(0.01) && seen.push(:other) }
+      Fiber.scheduler.close
+      seen << :closed
+    end
+
+    expect(seen).to eq %i[other closed]
+  end
+
+  it "leaves a fiber that goes on without a scheduler" do
+    after = Heddle.run do
+      Fiber.scheduler.close
+      sleep(0.001)
+      [Fiber.scheduler, IO.pipe { |reader, writer| (writer << "x") && reader.readpartial(1) }]
+    end
+
+    expect(after).to eq [nil, "x"]
+  end
+
+  it "leaves a closed scheduler whose hooks work in the fiber that closed it" do
+    woken = nil
+    with_scheduler do |scheduler|
+      Fiber.schedule do
+        sleep(0)
+        scheduler.close
+        woken = scheduler.kernel_sleep(0.001)
+      end
+      scheduler.run
+    end
+
+    expect(woken).to be false
+  end
+
+  it "lets every one of several fibers go on that close at the same time" do
+    with_scheduler do |scheduler|
+      2.times do
+        Fiber.schedule do
+          sleep(0.001)
+          scheduler.close
+        ensure
+          seen << :closed
+        end
+      end
+    end
+
+    expect(seen).to eq %i[closed closed]
+  end
+
+  it "works in a generator, whose resumer goes on" do
+    Heddle.run do
+      enumerator = Enumerator.new do |yielder|
+        Fiber.scheduler.close
+        yielder << 1
+      end
+      seen << enumerator.next
+      sleep(0.001)
+      seen << 2
+    end
+
+    expect(seen).to eq [1, 2]
+  end
+
+  it "keeps the time limit of the fiber that closes" do
+    error = Heddle.run do
+      Timeout.timeout(0.02) do
+        Fiber.schedule { sleep(5) rescue nil }
+        Fiber.scheduler.close
+      end
+    rescue Timeout::Error => e
+      e
+    end
+
+    expect(error).to be_a(Timeout::Error)
+  end
+
+  it "raises FiberError in a spun fiber, for which its parent waits" do
+    expect { Heddle.run { Heddle.await(Heddle.spin { Fiber.scheduler.close }) } }
+      .to raise_error(FiberError, /one of them waits for this one/)
+  end
+
+  it "raises FiberError in a fiber that another awaits" do
+    closing = lambda do
+      Heddle.snooze
+      Fiber.scheduler.close
+    rescue FiberError => e
+      e.message
+    end
+
+    expect(Heddle.run { Heddle.await(Fiber.schedule(&closing)).first }).to match(/one of them waits for this one/)
+  end
+end
