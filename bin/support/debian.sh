@@ -18,7 +18,7 @@ forky_packages=(ruby3.3 ruby3.3-dev ruby-rspec rake ruby-rb-sys ruby-benchmark-i
 experimental_packages=(ruby3.4 ruby3.4-dev)
 
 # What some specs try Heddle with, and are skipped without. The database's server comes from the machine's own release.
-forky_test_packages=(ruby-pg ruby-redis ruby-stackprof redis-server)
+forky_test_packages=(ruby-activerecord ruby-sqlite3 ruby-pg ruby-redis ruby-stackprof redis-server)
 own_test_packages=(postgresql)
 
 # --force-overwrite: a file moved between Debian's OpenSSL packages.

@@ -52,7 +52,7 @@ pub unsafe fn read(fd: RawFd, buffer: *mut u8, length: usize, likely: Likely) ->
     // SAFETY: by this function's contract.
     match unsafe { nowait::read(fd, buffer, length, None) } {
         Ok(count) => Attempt::Done(count),
-        Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => {
+        Err(errno) if is_unavailable(errno) => {
             // SAFETY: by this function's contract.
             look_first(fd, libc::POLLIN, || unsafe { libc::read(fd, buffer.cast(), length) })
         }
@@ -81,7 +81,7 @@ pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, likely: Likely)
     // SAFETY: by this function's contract.
     match unsafe { nowait::write(fd, buffer, length, None) } {
         Ok(count) => Attempt::Done(count),
-        Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => {
+        Err(errno) if is_unavailable(errno) => {
             // SAFETY: by this function's contract.
             look_first(fd, libc::POLLOUT, || unsafe { libc::write(fd, buffer.cast(), length.min(ROOM_WHEN_WRITABLE)) })
         }
@@ -154,10 +154,18 @@ fn has_position(fd: RawFd) -> bool {
     unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) >= 0 }
 }
 
+/// Whether `preadv2` and `pwritev2` cannot be had: for this descriptor, from this kernel, or for this process, where a
+/// seccomp filter that does not know them answers EPERM. Ruby's own calls, to which the caller goes over, report what is
+/// wrong with the descriptor itself.
+fn is_unavailable(errno: Errno) -> bool {
+    matches!(errno, Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EPERM)
+}
+
 fn at_offset(result: Result<usize, Errno>) -> Attempt {
     match result {
         Ok(count) => Attempt::Done(count),
-        Err(Errno::EAGAIN | Errno::EOPNOTSUPP | Errno::ENOSYS) => Attempt::NeedsOperation,
+        Err(Errno::EAGAIN) => Attempt::NeedsOperation,
+        Err(errno) if is_unavailable(errno) => Attempt::NeedsOperation,
         Err(errno) => Attempt::Failed(errno),
     }
 }

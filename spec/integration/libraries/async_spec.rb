@@ -88,3 +88,28 @@ RSpec.describe "YieldingFiber under Async" do
     end
   end
 end
+
+RSpec.describe "Async on a thread with Heddle's scheduler" do
+  include Libraries
+
+  { "Async" => "Async { puts 1 }", "Sync" => "Sync { puts 1 }" }.each do |name, call|
+    it "is told by #{name} what works" do
+      expect(output_with("async", <<~RUBY)).to match(/\ARuntimeError: Async needs a scheduler of its own, .* Thread\.new/)
+        Heddle.run do
+          #{call}
+        rescue => e
+          puts "\#{e.class}: \#{e.message}"
+        end
+      RUBY
+    end
+  end
+
+  it "works in a thread of its own, while fibers go on" do
+    expect(output_with("async", <<~RUBY)).to eq "fiber\ntask\n"
+      Heddle.run do
+        Fiber.schedule { sleep(0.001); puts "fiber" }
+        Thread.new { Async { |task| task.sleep(0.1); puts "task" } }.join
+      end
+    RUBY
+  end
+end

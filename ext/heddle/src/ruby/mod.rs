@@ -8,6 +8,7 @@ pub mod fiber;
 pub mod fork;
 pub mod frames;
 pub mod gc;
+pub mod interface;
 pub mod interrupts;
 pub mod io;
 pub mod io_buffer;

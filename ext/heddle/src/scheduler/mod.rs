@@ -98,6 +98,8 @@ pub struct Scheduler {
     closing: Cell<bool>,
     /// Fibers whose wait on an IO was ended because a blocking fiber of their thread closes it.
     leavers: RefCell<Vec<FiberKey>>,
+    /// An Array of what stands for such fibers; see `hooks/interrupting.rs`.
+    leaving_proxies: Cell<Option<Held>>,
     pub owner: Cell<Option<Held>>,
     /// The backend that was set up last; known to other threads, too, while the owner waits in the kernel.
     backend_name: Cell<Option<&'static str>>,
@@ -145,7 +147,7 @@ impl DataTypeFunctions for Scheduler {
             fiber.mark(marker);
         }
         let masks = self.masks.get().map(Masks::held);
-        let held = [self.owner.get(), self.opened_by.get(), self.fall_back.get(), masks];
+        let held = [self.owner.get(), self.opened_by.get(), self.fall_back.get(), self.leaving_proxies.get(), masks];
         held.into_iter().flatten().for_each(|value| value.mark(marker));
     }
 }

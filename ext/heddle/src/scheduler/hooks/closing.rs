@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
+use super::interrupting;
 use crate::io::descriptors;
 #[cfg(not(ruby_gte_3_4))]
 use crate::ruby::interrupts;
@@ -32,6 +33,9 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
     // Ruby 4.0 names a root fiber that has no object yet 'false'.
     let nameless_root = same(fiber, ruby.qfalse().as_value());
     if !nameless_root {
+        if interrupting::is_proxy(fiber)? {
+            return interrupting::interrupt(ruby, scheduler, fiber, exception);
+        }
         error::expect_fiber(ruby, fiber)?;
     }
     let target = Held::new(fiber);
@@ -68,6 +72,7 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
 /// go of it (this is called by `unblock`), those can leave. Then is the last chance to let them: what follows is Ruby
 /// waiting for them natively, which in a blocking fiber is the end of all switching.
 pub fn let_leavers_go(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    interrupting::let_leave(ruby, scheduler)?;
     if scheduler.leavers.borrow().is_empty() || !closer_blocks_owner(scheduler)? {
         return Ok(());
     }
@@ -95,7 +100,7 @@ pub fn let_closer_go(ruby: &Ruby, scheduler: &Scheduler, blocker: Value) -> Resu
 
 /// Whether the fiber that is running is a blocking one of the owner's thread: while that waits natively, as Ruby's close
 /// does, no other fiber ever runs.
-fn closer_blocks_owner(scheduler: &Scheduler) -> Result<bool, Error> {
+pub(super) fn closer_blocks_owner(scheduler: &Scheduler) -> Result<bool, Error> {
     Ok(scheduler.owner.get() == Some(thread::current()) && fiber::is_blocking(fiber::ensure_current()?)?)
 }
 

@@ -8,6 +8,7 @@ mod address;
 mod blocking_operation;
 mod closing;
 mod delivering;
+mod interrupting;
 mod lifecycle;
 mod preempting;
 mod process;

@@ -3,6 +3,7 @@
 use heddle_core::Interest;
 use magnus::{Error, Ruby, Value};
 
+use crate::ruby::interface;
 use crate::ruby::io_buffer::{self, Contents, Memory};
 use crate::scheduler::Scheduler;
 use crate::scheduler::callers::CallSite;
@@ -65,16 +66,13 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Until Ruby 4.0 the arguments are `(length, offset)`, and `length` is a minimum.
-    #[cfg(not(ruby_gte_4_1))]
-    pub fn new(length: usize, offset: usize) -> Self {
-        Extent { offset, least: length, most: usize::MAX }
-    }
-
-    /// From Ruby 4.1 on the arguments are `(offset, length)`, and `length` is the size of a single transfer.
-    #[cfg(ruby_gte_4_1)]
-    pub fn new(offset: usize, length: usize) -> Self {
-        Extent { offset, least: 0, most: length }
+    /// What the last two arguments of a hook mean; see [`interface::TRANSFERS_ARE_SINGLE`].
+    pub fn new(first: usize, second: usize) -> Self {
+        if interface::TRANSFERS_ARE_SINGLE {
+            Extent { offset: first, least: 0, most: second }
+        } else {
+            Extent { offset: second, least: first, most: usize::MAX }
+        }
     }
 }
 
