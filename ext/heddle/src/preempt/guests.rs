@@ -16,7 +16,7 @@ use super::safe_points;
 use super::timerfd::TimerfdTicker;
 use super::unraised::Unraised;
 use crate::ruby::value::Held;
-use crate::ruby::{aside, error, fiber, fork, interrupts, pending, ractor};
+use crate::ruby::{aside, error, fiber, fork, insides, interrupts, pending, ractor};
 use crate::scheduler::Scheduler;
 
 /// How long one may compute. Nobody knows here whether somebody else is due.
@@ -187,7 +187,9 @@ fn give_way(current: Held) -> Result<(), Error> {
 
 /// A fiber that nobody has resumed cannot yield; it goes on.
 fn ignore_refusal(ruby: &Ruby, yielded: Result<(), Error>) -> Result<(), Error> {
-    yielded.or_else(|error| if error::is_fiber_error_with(ruby, &error, "yield") { Ok(()) } else { Err(error) })
+    yielded.or_else(
+        |error| if error::is_fiber_error_with(ruby, &error, insides::REFUSED_YIELD) { Ok(()) } else { Err(error) },
+    )
 }
 
 /// `Heddle.without_preemption`

@@ -7,6 +7,7 @@ use magnus::rb_sys::{AsRawValue, FromRawValue, protect, resume_error};
 use magnus::{Error, ExceptionClass, RModule, Ruby, TryConvert, Value, prelude::*};
 use nix::errno::Errno;
 
+use super::insides;
 use super::value::Held;
 
 /// Turns an error of the core into the Ruby exception for it: `SystemCallError`'s subclass for an errno, ArgumentError's
@@ -97,23 +98,21 @@ pub fn stop_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
 /// IO::TimeoutError, as Ruby raises it.
 pub fn io_timeout(ruby: &Ruby) -> Error {
     match ruby.class_io().const_get::<_, ExceptionClass>("TimeoutError") {
-        Ok(class) => Error::new(class, "Blocking operation timed out!"),
+        Ok(class) => Error::new(class, insides::TIMED_OUT),
         Err(error) => error,
     }
 }
 
-/// Ruby's words for a thread whose IO is closed by another one.
-const STREAM_CLOSED: &str = "stream closed in another thread";
 
 /// The IOError of a fiber or thread whose IO is closed by another one.
 pub fn stream_closed(ruby: &Ruby) -> Error {
-    Error::new(ruby.exception_io_error(), STREAM_CLOSED)
+    Error::new(ruby.exception_io_error(), CLOSED)
 }
 
 /// Whether it is that error.
 #[cfg(not(ruby_gte_3_4))]
 pub fn is_stream_closed(ruby: &Ruby, error: &Error) -> bool {
-    error.is_kind_of(ruby.exception_io_error()) && error.to_string().contains(STREAM_CLOSED)
+    error.is_kind_of(ruby.exception_io_error()) && error.to_string().contains(CLOSED)
 }
 
 /// The IOError of a fiber that wants to wait after its scheduler has been closed.
@@ -126,7 +125,7 @@ pub fn scheduler_closed(ruby: &Ruby) -> Error {
 pub fn expect_fiber(ruby: &Ruby, value: Value) -> Result<(), Error> {
     if super::fiber::is_fiber(value) {
         let initialized = super::fiber::is_initialized(value);
-        return if initialized { Ok(()) } else { Err(fiber_error(ruby, "uninitialized fiber")) };
+        return if initialized { Ok(()) } else { Err(fiber_error(ruby, insides::UNINITIALIZED)) };
     }
     Err(Error::new(ruby.exception_type_error(), format!("{} is not a Fiber", value.inspect())))
 }
@@ -144,16 +143,15 @@ fn fiber_error_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
     ruby.class_object().const_get("FiberError")
 }
 
-/// Whether it is a FiberError whose message has these words. Ruby tells by nothing else what was wrong.
+/// Whether it is a FiberError whose message has these words, one of those in [`insides`]. Ruby tells by nothing else what
+/// was wrong.
 pub fn is_fiber_error_with(ruby: &Ruby, error: &Error, words: &str) -> bool {
     fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class)) && error.to_string().contains(words)
 }
 
 /// Whether Ruby had no memory, or no memory map, left for a fiber's stack.
 pub fn is_lack_of_stacks(ruby: &Ruby, error: &Error) -> bool {
-    ["can't alloc machine stack", "can't set a guard page"]
-        .into_iter()
-        .any(|words| is_fiber_error_with(ruby, error, words))
+    insides::NO_STACK.into_iter().any(|words| is_fiber_error_with(ruby, error, words))
 }
 
 fn unavailable_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {

@@ -4,6 +4,8 @@ use magnus::rb_sys::{FromRawValue, protect};
 use magnus::{RString, Value};
 use rb_sys::VALUE;
 
+use super::insides;
+
 /// A frame of Ruby's stack. Valid until the next call into Ruby.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame(VALUE);
@@ -29,13 +31,11 @@ pub fn innermost() -> Option<Frame> {
 impl Frame {
     /// Whether it is a method written in C.
     pub fn is_native(self) -> bool {
-        /// What Ruby says is such a method's file.
-        const NATIVE: &str = "<cfunc>";
         // SAFETY: the frame is still on Ruby's stack, as Ruby has not been called since; an exception stops at `protect`.
         let path = protect(|| unsafe { rb_sys::rb_profile_frame_absolute_path(self.0) }).ok();
         // SAFETY: a String or nil.
         let path = path.and_then(|path| RString::from_value(unsafe { Value::from_raw(path) }));
-        path.is_some_and(|path| path.to_string().is_ok_and(|path| path == NATIVE))
+        path.is_some_and(|path| path.to_string().is_ok_and(|path| path == insides::NATIVE_PATH))
     }
 
     /// A number for the method. After a garbage collection it may mean another one; see [`super::gc::collections`].

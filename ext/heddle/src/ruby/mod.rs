@@ -8,6 +8,7 @@ pub mod fiber;
 pub mod fork;
 pub mod frames;
 pub mod gc;
+pub mod insides;
 pub mod interface;
 pub mod interrupts;
 pub mod io;

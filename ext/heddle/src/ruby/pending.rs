@@ -78,6 +78,11 @@ pub fn find(ruby: &Ruby) -> Result<(), Error> {
     }
 }
 
+/// Whether the thread's list has been found.
+pub fn is_known(thread: Held) -> bool {
+    !LIST.of(thread).is_nil()
+}
+
 /// Whether something waits to be raised at the current thread. Nothing, as far as is known, before [`find`].
 pub fn is_any() -> bool {
     list().is_some_and(|list| !list.is_empty())

@@ -14,7 +14,7 @@ use super::turns::Turns;
 use super::wait::Wait;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::value::Held;
-use crate::ruby::{error, fiber, interrupts};
+use crate::ruby::{error, fiber, insides, interrupts};
 
 /// What the books alone tell of who comes next. Almost always that is all there is to know.
 pub(super) enum Glance {
@@ -200,7 +200,7 @@ impl Scheduler {
     /// Whether a switch failed because its target cannot be switched to now, not because something was raised here.
     fn is_refusal(&self, ruby: &Ruby, key: FiberKey, error: &Error) -> bool {
         let refused = self.turns.borrow().running().is_some_and(|(_, target)| target != key)
-            && error::is_fiber_error_with(ruby, error, "attempt to transfer to a ");
+            && error::is_fiber_error_with(ruby, error, insides::REFUSED_TRANSFER);
         if refused {
             self.turns.borrow_mut().drop_turn();
         }

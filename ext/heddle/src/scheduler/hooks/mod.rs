@@ -29,7 +29,7 @@ use crate::io::descriptors;
 use crate::preempt::dispositions;
 use crate::preempt::ticker::TickerChoice;
 use crate::ruby::value::any_to_s;
-use crate::ruby::{fork, ractor};
+use crate::ruby::{fork, insides, ractor};
 
 /// Defines `Heddle::Scheduler` and its methods.
 pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
@@ -81,12 +81,28 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
         descriptors::define(ruby, heddle, class)
     })?;
     registry::define(ruby)?;
-    class.funcall::<_, _, Value>("private_class_method", INTERNALS).map(|_| ())
+    class.define_singleton_method("insides", function!(insides::describe, 0))?;
+    class.define_singleton_method("pinned?", function!(insides::is_pinned, 1))?;
+    for name in INTERNALS {
+        class.funcall::<_, _, Value>("private_class_method", (name,))?;
+    }
+    Ok(())
 }
 
-/// Called by `lib/heddle` alone.
-const INTERNALS: (&str, &str, &str, &str, &str, &str, &str, &str, &str) =
-    ("raising", "killing", "closing", "resuming", "transferring", "forked", "generation", "state", "run_scheduled");
+/// Called by `lib/heddle`, and the last two by a spec, alone.
+const INTERNALS: [&str; 11] = [
+    "raising",
+    "killing",
+    "closing",
+    "resuming",
+    "transferring",
+    "forked",
+    "generation",
+    "state",
+    "run_scheduled",
+    "insides",
+    "pinned?",
+];
 
 fn initialize(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Result<(), Error> {
     ractor::expect_main(ruby, "Heddle::Scheduler")?;
