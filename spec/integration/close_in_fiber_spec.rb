@@ -69,7 +69,7 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
   it "keeps the time limit of the fiber that closes" do
     error = Heddle.run do
       Timeout.timeout(0.02) do
-        Fiber.schedule { sleep(5) rescue nil }
+        Fiber.schedule { sleep(0.1) }
         Fiber.scheduler.close
       end
     rescue Timeout::Error => e

@@ -49,12 +49,43 @@ RSpec.describe "Garbage collection" do
       fiber.raise("struck")
       result
     },
-    "generators" => -> { Enumerator.new { |yielder| yielder << "made".tap { sleep(0.001) } }.next }
+    "generators" => -> { Enumerator.new { |yielder| yielder << "made".tap { sleep(0.001) } }.next },
+    # The fiber that has resumed another one is not suspended by the scheduler: a fiber made for it raises there.
+    "time limits of who waits for a generator" => lambda {
+      begin
+        Heddle.cancel_after(0.001, RuntimeError) { Enumerator.new { sleep }.next }
+      rescue RuntimeError => e
+        e.class
+      end
+    },
+    "trees" => -> { Heddle.await(Heddle.spin { "work" }) },
+    "processes" => -> { Process.wait2(spawn("true")).last.success? },
+    "locks" => lambda {
+      lock = Mutex.new
+      Fiber.schedule { lock.synchronize { sleep(0.001) } }
+      lock.synchronize { "locked" }
+    },
+    "IOs that are closed" => lambda {
+      seen = []
+      IO.pipe do |reader, _|
+        Fiber.schedule do
+          reader.read
+        rescue IOError => e
+          seen << e.class
+        end
+        reader.close
+        sleep(0.001)
+      end
+      seen
+    },
+    "fibers that are killed" => -> { Fiber.schedule { sleep }.kill.alive? }
   }
   results = {
     "sleep" => 2, "pipes" => "bytes", "sockets" => "echo", "queues" => "item", "threads" => "value",
     "timeouts" => "over", "names" => 1, "files" => "# frozen_string_literal: true\n", "select" => 1,
-    "raise" => ["struck"], "generators" => "made"
+    "raise" => ["struck"], "generators" => "made", "time limits of who waits for a generator" => RuntimeError,
+    "trees" => ["work"], "processes" => true, "locks" => "locked", "IOs that are closed" => [IOError],
+    "fibers that are killed" => false
   }
 
   workload.each do |name, work|
@@ -71,6 +102,10 @@ RSpec.describe "Garbage collection" do
       end
       expect(result).to eq results.fetch(name)
     end
+  end
+
+  it "at each allocation does no harm to a fiber that closes its scheduler", gc: :stress do
+    expect(Heddle.run { Fiber.schedule { sleep(0.001) } && Fiber.scheduler.close }).to be_nil
   end
 
   it "moves what waiting fibers wait for, and they still get it", gc: :compact do

@@ -11,7 +11,7 @@ RSpec.describe "A Ractor without a scheduler of Heddle's" do
       io.close_write
       [io.read, io.close_read, io.closed?]
     RUBY
-    "IO#reopen" => "IO.pipe { |one, _| IO.pipe { |other, input| one.reopen(other); input << 'x'; one.readpartial(1) } }",
+    "IO#reopen" => "IO.pipe { |one, _| IO.pipe { |two, input| one.reopen(two); input << 'x'; one.readpartial(1) } }",
     "IO#pwrite" => "File.open(IO::NULL, 'w') { |file| file.pwrite('abc', 1) }",
     "IO#close of an IO on which a thread of the Ractor waits" => <<~RUBY,
       reader, writer = IO.pipe

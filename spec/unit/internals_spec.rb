@@ -68,8 +68,6 @@ RSpec.describe Heddle::Scheduler do
   end
 
   it "raises FiberError in a fiber that calls what starts scheduled ones" do
-    error = Heddle.run { Heddle::Scheduler.__send__(:run_scheduled, Fiber.scheduler, nil) rescue $! }
-
-    expect(error).to be_a(FiberError)
+    expect { Heddle.run { described_class.__send__(:run_scheduled, Fiber.scheduler, nil) } }.to raise_error(FiberError)
   end
 end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-module Heddle
+module Heddle # :nodoc:
   # ActiveRecord with `isolation_level = :thread`, its default, has one connection for all fibers of a thread, and one
   # transaction: what a fiber has created is gone when another one rolls back. Nothing else tells of that.
   module ConnectionSharing
@@ -65,7 +65,7 @@ module Heddle
 
       # Rails takes this away when it has set it.
       def configured_level(application)
-        application&.config&.active_support&.isolation_level
+        application.config.active_support.isolation_level if application
       end
     end
   end

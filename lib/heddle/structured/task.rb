@@ -105,13 +105,6 @@ module Heddle
       @ended || false
     end
 
-    # Whether another fiber waits for its end, as a parent does, or is going to. A root's wait is none of a fiber's.
-    def awaited?
-      return false if ended?
-
-      !@awaits.empty? || !(@parent.nil? || @parent.fiber.nil? || @parent.fiber.blocking?)
-    end
-
     # Has `await.ended(task)` called at the end, if that is still to come.
     def await(await)
       # In this order, since another fiber may have a turn in between.

@@ -94,7 +94,7 @@ RSpec.describe "Async on a thread with Heddle's scheduler" do
 
   { "Async" => "Async { puts 1 }", "Sync" => "Sync { puts 1 }" }.each do |name, call|
     it "is told by #{name} what works" do
-      expect(output_with("async", <<~RUBY)).to match(/\ARuntimeError: Async needs a scheduler of its own, .*Thread\.new/)
+      expect(output_with("async", <<~RUBY)).to match(/\ARuntimeError: Async needs a scheduler of its own.*Thread\.new/)
         Heddle.run do
           #{call}
         rescue => e

@@ -15,6 +15,13 @@ module Heddle
         @scheduler.unblock(self, @fiber) if @ending && @children.empty?
       end
 
+      # Whether another fiber waits for its end, as a parent does, or is going to. A root's wait is none of a fiber's.
+      def awaited?
+        return false if ended?
+
+        !@awaits.empty? || !(@parent.nil? || @parent.fiber.nil? || @parent.fiber.blocking?)
+      end
+
       # An error that a child has not handled: it is raised wherever this fiber waits.
       #
       # @return [Integer, nil] by which it can be taken back
