@@ -108,6 +108,38 @@ RSpec.describe "Garbage collection" do
     expect(Heddle.run { Fiber.schedule { sleep(0.001) } && Fiber.scheduler.close }).to be_nil
   end
 
+  # The fiber alone still needs the scheduler.
+  it "leaves a scheduler alone that its thread has let go of, as long as a fiber of it runs" do
+    output, errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      def let_go
+        Fiber.set_scheduler(nil)
+        5.times { GC.start && Array.new(1000) { Object.new } }
+      end
+      20.times do
+        Thread.new do
+          Fiber.set_scheduler(Heddle::Scheduler.new)
+          Fiber.schedule { let_go }
+        end.join
+        Thread.new do
+          Fiber.set_scheduler(Heddle::Scheduler.new)
+          Fiber.schedule { Heddle.without_preemption { let_go } }
+        end.join
+        Thread.new do
+          Fiber.set_scheduler(Heddle::Scheduler.new)
+          Fiber.schedule do
+            other = Fiber.new { let_go; Fiber.yield }
+            other.resume
+            other.raise("out") rescue nil
+          end
+        end.join
+      end
+      puts "done"
+    RUBY
+
+    expect([output, errors, status.success?]).to eq ["done\n", "", true]
+  end
+
   it "moves what waiting fibers wait for, and they still get it", gc: :compact do
     received = []
     IO.pipe do |reader, writer|
