@@ -23,6 +23,8 @@ module Heddle
   # A scheduler belongs to the thread that calls its first hook. Other threads may call {#unblock}, {#fiber_interrupt},
   # {#inspect}, {#backend}, {#ticker} and {#preemptions} only; the hooks that wait raise FiberError there.
   #
+  # It can be copied by no `dup`, and used in no Ractor but the main one.
+  #
   # All durations are in seconds: Integer, Float or Rational, whatever `Kernel#sleep` takes. What that refuses raises
   # here, too (ArgumentError, RangeError, TypeError).
   class Scheduler
@@ -52,6 +54,7 @@ module Heddle
     #   @option options [String, Symbol, Integer] :signal ("USR2") the signal that a ticker may take, with `SIG` or
     #     without
     #   @raise [BackendUnavailable] if `:io_uring` is asked for and cannot be had
+    #   @raise [Ractor::UnsafeError] in another Ractor than the main one
     #   @raise [ArgumentError] for an option, or a `HEDDLE_BACKEND`, that is none of these; for a `signal:` that does
     #     not exist, or that Ruby or the system needs
     #   @raise [SystemCallError] if the system has no descriptors left
@@ -107,7 +110,11 @@ module Heddle
     #   ends the thread, the fibers are cancelled instead; their `ensure` clauses run. Further calls do nothing. A hook
     #   that is called later sets up a new backend.
     #
+    #   A scheduled fiber may call it, too: it returns when the others have ended, and the fiber goes on without a
+    #   scheduler. If several fibers do so at the same time, the last of them closes it.
+    #
     #   @return [void]
+    #   @raise [FiberError] in a fiber that others wait for, as a parent waits for the children that it has spun
     #   @raise [SystemExit] if a fiber calls `exit`, once the others have ended
     #   @raise what strikes the thread meanwhile, once the other fibers have been cancelled
     #   @example Ruby calls it
@@ -182,7 +189,8 @@ module Heddle
     #   `IO#read`, `gets`, `readpartial` and the like, at the IO's position.
     #
     #   @api private
-    #   @note Ruby 4.1 passes `offset` before `length`, and `length` is then the most to transfer, in a single attempt.
+    #   @note From version 4 of its interface on, Ruby passes `offset` before `length`, and `length` is then the most to
+    #     transfer, in a single attempt.
     #   @param io [IO]
     #   @param buffer [IO::Buffer]
     #   @param length [Integer] the least to transfer, in bytes; 0 is a single attempt
@@ -282,7 +290,8 @@ module Heddle
     #
     #   @api private
     #   @note Ruby calls it from 4.0 on. For 3.3 and 3.4 Heddle prepends a module to IO that does the same.
-    #   @param fiber [Fiber]
+    #   @param fiber [Fiber, #alive?, #raise] the fiber; from version 5 of Ruby's interface on, what stands for it as long
+    #     as the operation lasts that is to be interrupted
     #   @param exception [Exception] an IOError
     #   @return [void]
 
