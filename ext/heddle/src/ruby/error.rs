@@ -106,13 +106,13 @@ pub fn io_timeout(ruby: &Ruby) -> Error {
 
 /// The IOError of a fiber or thread whose IO is closed by another one.
 pub fn stream_closed(ruby: &Ruby) -> Error {
-    Error::new(ruby.exception_io_error(), CLOSED)
+    Error::new(ruby.exception_io_error(), insides::CLOSED)
 }
 
 /// Whether it is that error.
 #[cfg(not(ruby_gte_3_4))]
 pub fn is_stream_closed(ruby: &Ruby, error: &Error) -> bool {
-    error.is_kind_of(ruby.exception_io_error()) && error.to_string().contains(CLOSED)
+    error.is_kind_of(ruby.exception_io_error()) && error.to_string().contains(insides::CLOSED)
 }
 
 /// The IOError of a fiber that wants to wait after its scheduler has been closed.
