@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "rbconfig"
+require "socket"
 require_relative "heddle/version"
 
 # A source tree holds one build of the extension per Ruby side by side, as gems with prebuilt extensions do; an
@@ -19,6 +20,7 @@ require_relative "heddle/trap_watch"
 require_relative "heddle/unhandled_error"
 require_relative "heddle/yielding_fiber"
 require_relative "heddle/io_pwrite" if RUBY_VERSION < "4.0"
+require_relative "heddle/tcp_socket"
 require_relative "heddle/run"
 require_relative "heddle/structured"
 require_relative "heddle/integrations/active_record"

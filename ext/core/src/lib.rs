@@ -5,6 +5,7 @@
 //! * [`backend`]: one file per way of asking the kernel (io_uring, readiness), behind one trait.
 //! * [`attempt`]: system calls that finish at once or not at all, tried before anything waits.
 //! * [`workers`]: a bounded pool of native threads for what the kernel can only do blocking.
+//! * [`names`]: addresses of host names, by the system's resolver.
 //! * [`mailbox`]: how those threads hand their results back, and [`waker`], how they end a wait.
 //! * [`signals`]: what keeps signals from native threads.
 //! * [`descriptor_index`]: which operations name which descriptor number.
@@ -20,6 +21,7 @@ pub mod descriptor_index;
 pub mod error;
 pub mod fairness;
 pub mod mailbox;
+pub mod names;
 pub mod patience;
 pub mod prefetch;
 pub mod run_queue;

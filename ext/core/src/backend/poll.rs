@@ -238,6 +238,8 @@ impl Backend for Poll {
         if let Some(fd) = self.waiting.remove(token) {
             self.watches[fd as usize].remove(token);
             self.complete(token, Errno::ECANCELED);
+        } else {
+            self.done.extend(self.offload.cancel(token));
         }
     }
 

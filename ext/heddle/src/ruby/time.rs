@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::value::{Fixnum, Flonum};
-use magnus::{Error, Value, prelude::*};
+use magnus::{Error, Float, Value, prelude::*};
 
 /// The duration that `seconds` means: Integer, Float, Rational, whatever `Kernel#sleep` takes, to the nanosecond.
 ///
@@ -41,8 +41,11 @@ fn immediate_interval(seconds: Value) -> Option<Duration> {
     }
 }
 
-/// How long Ruby's Queue, Mutex and Thread wait for `seconds`: nil and infinity mean for ever, what is negative means
-/// not at all.
+/// How long Ruby's Queue, SizedQueue and Thread wait for `seconds`: nil, infinity, NaN and what no clock can count mean
+/// for ever, what is negative means not at all.
+///
+/// # Errors
+/// Theirs: TypeError for what cannot be made a Float.
 pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     if seconds.is_nil() {
         return Ok(None);
@@ -50,17 +53,28 @@ pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     if let Some(interval) = immediate_interval(seconds) {
         return Ok(Some(interval));
     }
-    if let Some(seconds) = magnus::Float::from_value(seconds).map(|seconds| seconds.to_f64())
-        && seconds == f64::INFINITY
-    {
+    let mut number = 0.0;
+    protect(|| {
+        // SAFETY: called with the GVL on a valid object; what it raises stops at `protect`, and nothing is owned here.
+        number = unsafe { rb_sys::rb_num2dbl(seconds.as_raw()) };
+        rb_sys::Qnil as rb_sys::VALUE
+    })?;
+    if number.is_nan() {
         return Ok(None);
     }
-    let negative: bool = seconds.respond_to("negative?", false)? && seconds.funcall("negative?", ())?;
-    if negative { Ok(Some(Duration::ZERO)) } else { optional_interval(seconds) }
+    // It fails for what is too long.
+    Ok(Duration::try_from_secs_f64(number.max(0.0)).ok())
 }
 
 /// Like [`interval`], with nil (or false) for 'for ever'.
 #[inline]
 pub fn optional_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     if seconds.is_nil() { Ok(None) } else { interval(seconds).map(Some) }
+}
+
+/// How long `IO.select` waits for `seconds`: like [`optional_interval`], and from Ruby 4.0 on infinity, too, means for
+/// ever.
+pub fn select_interval(seconds: Value) -> Result<Option<Duration>, Error> {
+    let is_infinite = || Float::from_value(seconds).is_some_and(|seconds| seconds.to_f64() == f64::INFINITY);
+    if cfg!(ruby_gte_4_0) && is_infinite() { Ok(None) } else { optional_interval(seconds) }
 }

@@ -75,6 +75,9 @@ pub struct Scheduler {
     /// Ends the owner's wait in the kernel.
     waker: RefCell<Option<heddle_core::waker::Waker>>,
     workers: RefCell<Option<Arc<WorkerPool>>>,
+    /// The threads that look up names: made with the first look-up, and none of the workers, since a dead resolver can
+    /// keep all of them for half a minute.
+    names: RefCell<Option<Arc<WorkerPool>>>,
     /// Made with the first fiber that may be preempted.
     ticker: RefCell<Option<Ticker>>,
     /// The ticker's, where it costs nothing to look at.
@@ -160,8 +163,8 @@ impl Drop for Scheduler {
         if let Some(reactor) = self.reactor.get_mut().take() {
             reactor.release(inherited);
         }
-        if inherited && let Some(workers) = self.workers.get_mut().take() {
-            workers.abandon();
+        if inherited {
+            [self.workers.get_mut().take(), self.names.get_mut().take()].into_iter().flatten().for_each(WorkerPool::abandon);
         }
     }
 }
@@ -352,9 +355,7 @@ impl Scheduler {
             reactor.release(true);
         }
         *self.waker.borrow_mut() = None;
-        if let Some(workers) = self.workers.borrow_mut().take() {
-            workers.abandon();
-        }
+        [self.workers.take(), self.names.take()].into_iter().flatten().for_each(WorkerPool::abandon);
         self.opened_by.set(None);
         self.fall_back.set(None);
         // The thread that forked is the only one in this process, whatever thread was the owner before.

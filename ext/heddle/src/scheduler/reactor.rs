@@ -53,11 +53,6 @@ impl Reactor {
         Arc::clone(&self.mailbox)
     }
 
-    /// The native threads for what can only be done blocking.
-    pub fn workers(&self) -> &WorkerPool {
-        &self.workers
-    }
-
     /// See [`Backend::submit`].
     ///
     /// # Safety

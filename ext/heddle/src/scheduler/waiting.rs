@@ -2,9 +2,11 @@
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use heddle_core::mailbox::Mailbox;
+use heddle_core::workers::WorkerPool;
 use heddle_core::{Completion, Interest, Operation, Token};
 use magnus::{Error, Ruby, Value};
 
@@ -36,6 +38,10 @@ pub struct AtHand<'a> {
 
 /// A point in time that is further away than any clock goes.
 pub const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 100);
+
+/// How many names may be looked up at a time for each worker: a look-up only waits, for half a minute if no server
+/// answers.
+const NAME_LOOK_UPS_PER_WORKER: usize = 16;
 
 /// The end of a wait of `timeout` that begins now.
 pub fn deadline_after(timeout: Option<Duration>) -> Option<Instant> {
@@ -292,8 +298,8 @@ impl Scheduler {
         raised
     }
 
-    /// Has a worker thread do `job` and waits for its end. What is raised into the fiber meanwhile goes on at once; the
-    /// job is then left to itself, so it owns all that it works on.
+    /// Has a thread for names do `job` and waits for its end. What is raised into the fiber meanwhile goes on at once; the
+    /// job is then left to itself, so it owns all that it works on. If it has not begun by then, it never does.
     pub(super) fn work(
         &self,
         ruby: &Ruby,
@@ -302,14 +308,19 @@ impl Scheduler {
         job: impl FnOnce() + Send + 'static,
     ) -> Result<(), Error> {
         let Some((token, done)) = self.begin_work(key) else { return Ok(()) };
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let is_abandoned = Arc::clone(&abandoned);
         let job = move || {
             // Sent when the job is over, even if it panics.
             let _done = done;
-            job();
+            if !is_abandoned.load(Ordering::Relaxed) {
+                job();
+            }
         };
         self.submit_work(job);
         let result = self.wait(ruby, key, wait, None, |turns| turns.operations.take_result(token));
         if result.is_err() {
+            abandoned.store(true, Ordering::Relaxed);
             self.turns.borrow_mut().operations.abandon(token);
         }
         result.map(|_| ())
@@ -321,8 +332,12 @@ impl Scheduler {
         Some((token, Done { mailbox, token }))
     }
 
-    fn submit_work(&self, job: impl FnOnce() + Send + 'static) {
-        let refused = self.reactor.borrow().as_ref().and_then(|reactor| reactor.workers().submit(job).err());
+    /// Has a thread for names do `job`.
+    pub(super) fn submit_work(&self, job: impl FnOnce() + Send + 'static) {
+        let names = Arc::clone(self.names.borrow_mut().get_or_insert_with(|| {
+            Arc::new(WorkerPool::new(self.options.borrow().workers.saturating_mul(NAME_LOOK_UPS_PER_WORKER)))
+        }));
+        let refused = names.submit(job).err();
         if let Some(job) = refused {
             // No thread is to be had. Then this one does it; the fiber's result is the same, the others wait.
             let mut job = Some(job);

@@ -2,8 +2,10 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
+use rustc_hash::FxHashMap;
 
 use super::transfer::Transfer;
 use crate::backend::{Completion, Token};
@@ -20,13 +22,15 @@ pub struct Offload {
     workers: Arc<WorkerPool>,
     mailbox: Arc<Mailbox>,
     waker: Waker,
-    under_way: usize,
+    /// Transfers whose completion has not been handed out, by token. The value says whether a thread has begun the
+    /// transfer, or it was cancelled: whichever sets it first decides.
+    under_way: FxHashMap<Token, Arc<AtomicBool>>,
 }
 
 impl Offload {
     /// `waker` ends the backend's wait, and is nobody else's.
     pub fn new(workers: Arc<WorkerPool>, waker: Waker) -> Self {
-        Offload { workers, mailbox: Arc::new(Mailbox::new(waker.clone())), waker, under_way: 0 }
+        Offload { workers, mailbox: Arc::new(Mailbox::new(waker.clone())), waker, under_way: FxHashMap::default() }
     }
 
     /// Starts a transfer. Answers its completion if that is there at once.
@@ -39,22 +43,36 @@ impl Offload {
             None | Some(Err(_)) => return Some(Completion { token, result: transfer.block(fd) }),
         };
         let mailbox = Arc::clone(&self.mailbox);
+        let decided = Arc::new(AtomicBool::new(false));
+        self.under_way.insert(token, Arc::clone(&decided));
         let job = move || {
+            if decided.swap(true, Ordering::Relaxed) {
+                return;
+            }
             let result = transfer.block(own.as_raw_fd());
             // Before anybody knows of the result: then the file is as closed as they left it.
             drop(own);
             mailbox.post(Completion { token, result });
         };
-        self.under_way += 1;
         if let Err(job) = self.workers.submit(job) {
             job();
         }
         None
     }
 
+    /// Ends a transfer that no thread has begun, and answers its completion. One that a thread has begun goes on to its
+    /// end.
+    pub fn cancel(&mut self, token: Token) -> Option<Completion> {
+        if self.under_way.get(&token)?.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        self.under_way.remove(&token);
+        Some(Completion { token, result: -(Errno::ECANCELED as i32) })
+    }
+
     /// Whether nothing is on the threads, or in the mailbox.
     pub fn is_idle(&self) -> bool {
-        self.under_way == 0
+        self.under_way.is_empty()
     }
 
     /// From now on a result ends the wait. Answers whether one is there already.
@@ -77,17 +95,19 @@ impl Offload {
     pub fn completions(&mut self, into: &mut Vec<Completion>) {
         let before = into.len();
         self.mailbox.drain(into);
-        self.under_way -= into.len() - before;
+        for completion in &into[before..] {
+            self.under_way.remove(&completion.token);
+        }
     }
 
     /// In a forked child, where no thread is left to finish anything.
     pub fn abandon(&mut self) {
-        self.under_way = 0;
+        self.under_way.clear();
         Arc::clone(&self.workers).abandon();
     }
 
     fn has_room(&self) -> bool {
-        self.under_way < MOST_UNDER_WAY
+        self.under_way.len() < MOST_UNDER_WAY
     }
 }
 

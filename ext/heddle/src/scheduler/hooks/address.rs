@@ -1,41 +1,100 @@
-//! `address_resolve`: host names, by the system's own resolver.
+//! `address_resolve`, and what connecting by name needs besides: host names, by the system's own resolver.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::ffi::CString;
+use std::os::fd::IntoRawFd;
 use std::sync::{Arc, Mutex};
 
-use magnus::{Error, Ruby};
+use heddle_core::names::{self, Answers, Failure, Query, SocketAddress};
+use libc::c_int;
+use magnus::exception::Exception;
+use magnus::{Error, ExceptionClass, RClass, RString, Ruby, Value, prelude::*};
+use nix::errno::Errno;
 
+use crate::ruby::error;
+use crate::ruby::note::Note;
+use crate::ruby::value::Held;
 use crate::scheduler::Scheduler;
 use crate::scheduler::wait::Wait;
 
-/// Any port will do: only the address is of interest.
-const NO_PORT: u16 = 0;
+/// What Ruby's own `Socket::ResolutionError#error_code` answers.
+static ERROR_CODE: Note = Note::new("error_code");
 
 /// The addresses of a host, as getaddrinfo(3) tells them (so /etc/hosts and nsswitch.conf hold), or nil if there are
 /// none; Ruby then raises its usual error.
-pub fn address_resolve(ruby: &Ruby, scheduler: &Scheduler, hostname: String) -> Result<Option<Vec<String>>, Error> {
+///
+/// # Errors
+/// What Ruby raises if the resolver says anything else than that there is no such name: Ruby itself cannot know.
+pub fn address_resolve(ruby: &Ruby, scheduler: &Scheduler, hostname: RString) -> Result<Option<Vec<String>>, Error> {
+    let query = Query { host: Some(text(ruby, hostname)?), socktype: libc::SOCK_STREAM, ..Query::default() };
     let visit = scheduler.enter(ruby)?;
-    let found = Arc::new(Mutex::new(Vec::new()));
+    let found = Arc::new(Mutex::new(None));
     let answer = Arc::clone(&found);
     // A lookup cannot be cancelled and may take long: a fiber that is raised into leaves it to itself.
     scheduler.work(ruby, visit.key, Wait::Address, move || {
-        let addresses = resolve(&hostname);
-        *answer.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = addresses;
+        let result = names::look_up(&query);
+        *answer.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(result);
     })?;
-    let addresses = std::mem::take(&mut *found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
-    Ok((!addresses.is_empty()).then_some(addresses))
-}
-
-fn resolve(hostname: &str) -> Vec<String> {
-    let mut addresses: Vec<String> = Vec::new();
-    for address in (hostname, NO_PORT).to_socket_addrs().into_iter().flatten() {
-        let address = match address {
-            SocketAddr::V6(address) if address.scope_id() != 0 => format!("{}%{}", address.ip(), address.scope_id()),
-            address => address.ip().to_string(),
-        };
-        if !addresses.contains(&address) {
-            addresses.push(address);
+    let found = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    match found {
+        Some(Ok(addresses)) => Ok(Some(in_figures(&addresses))),
+        Some(Err(Failure { code: libc::EAI_NONAME, .. })) | None => Ok(None),
+        Some(Err(Failure { code, errno })) => {
+            Err(resolution_error(ruby, "getaddrinfo".to_owned(), code, errno)?.into())
         }
     }
-    addresses
+}
+
+/// Starts a look-up for each family. The answers come through a pipe, in the order in which they are there, as
+/// [`Answers`] writes them; this is the IO to read them from. Once it is closed, what has not begun never does.
+pub fn look_up(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    host: Option<RString>,
+    service: Option<RString>,
+    families: Vec<c_int>,
+    flags: c_int,
+) -> Result<Value, Error> {
+    let host = host.map(|host| text(ruby, host)).transpose()?;
+    let service = service.map(|service| text(ruby, service)).transpose()?;
+    let (reader, answers) = Answers::new().map_err(|error| {
+        error::system_call(ruby, Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)), "pipe")
+    })?;
+    let answers = Arc::new(answers);
+    for family in families {
+        let (host, service, answers) = (host.clone(), service.clone(), Arc::clone(&answers));
+        let query = Query { host, service, family, socktype: libc::SOCK_STREAM, protocol: libc::IPPROTO_TCP, flags };
+        scheduler.submit_work(move || answers.add(&query));
+    }
+    ruby.class_io().funcall("for_fd", (reader.into_raw_fd(), "rb"))
+}
+
+/// `Socket::ResolutionError`, or the system's error, as Ruby makes them; `what` begins the message.
+pub fn resolution_error(ruby: &Ruby, what: String, code: c_int, errno: c_int) -> Result<Exception, Error> {
+    if code == libc::EAI_SYSTEM && errno != 0 {
+        let class = ruby.exception_system_call_error();
+        return class.funcall("new", (what, errno));
+    }
+    let class: ExceptionClass =
+        ruby.class_object().const_get::<_, RClass>("Socket")?.const_get::<_, ExceptionClass>("ResolutionError")?;
+    let exception: Exception = class.funcall("new", (format!("{what}: {}", names::reason(code)),))?;
+    let code: Value = ruby.integer_from_i64(i64::from(code)).as_value();
+    ERROR_CODE.leave(Held::new(exception.as_value()), code)?;
+    Ok(exception)
+}
+
+fn text(ruby: &Ruby, string: RString) -> Result<CString, Error> {
+    // SAFETY: copied before Ruby runs again.
+    let bytes = unsafe { string.as_slice() }.to_vec();
+    CString::new(bytes).map_err(|_| Error::new(ruby.exception_arg_error(), "string contains null byte"))
+}
+
+/// Each address once, as Ruby parses it.
+fn in_figures(addresses: &[SocketAddress]) -> Vec<String> {
+    let mut figures: Vec<String> = Vec::new();
+    for address in addresses.iter().filter_map(|address| names::in_figures(address)) {
+        if !figures.contains(&address) {
+            figures.push(address);
+        }
+    }
+    figures
 }

@@ -280,6 +280,7 @@ impl Scheduler {
         }
         *self.waker.borrow_mut() = None;
         *self.workers.borrow_mut() = None;
+        *self.names.borrow_mut() = None;
         let mut turns = self.turns.borrow_mut();
         let survivor = turns.fibers.find(fiber::current());
         turns.forget_siblings(survivor);

@@ -69,6 +69,8 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("timeout_after", method!(timeout::timeout_after, 3))?;
     class.define_method("process_wait", method!(process::process_wait, 2))?;
     class.define_method("address_resolve", method!(address::address_resolve, 1))?;
+    class.define_private_method("look_up", method!(address::look_up, 4))?;
+    class.define_singleton_method("resolution_error", function!(address::resolution_error, 3))?;
     #[cfg(any(not(ruby_gte_3_4), ruby_gte_4_0))]
     class.define_method("blocking_operation_wait", method!(blocking_operation::blocking_operation_wait, 1))?;
 

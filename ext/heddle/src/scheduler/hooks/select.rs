@@ -25,7 +25,7 @@ pub fn io_select(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Res
         arguments.optional.1.unwrap_or(nil),
         arguments.optional.2.unwrap_or(nil),
     );
-    let timeout = time::optional_interval(timeout)?;
+    let timeout = time::select_interval(timeout)?;
     let deadline = deadline_after(timeout);
     let visit = scheduler.enter(ruby)?;
     scheduler.be_fair(ruby, visit.key)?;
