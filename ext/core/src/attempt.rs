@@ -5,6 +5,7 @@
 //! for the rest (terminals, devices) a look by poll(2) before the plain call.
 
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 use nix::errno::Errno;
 
@@ -18,6 +19,9 @@ pub enum Attempt {
     Done(usize),
     /// Not now: wait until the descriptor is ready.
     WouldBlock,
+    /// Not now, and if the descriptor is not ready within this time, then reading answers 0: a terminal in raw mode whose
+    /// VMIN is 0.
+    EndsAfter(Duration),
     /// It is a file, always 'ready', whose data is not in memory: only a real operation can do it.
     NeedsOperation,
     /// The kernel refuses.
@@ -54,7 +58,11 @@ pub unsafe fn read(fd: RawFd, buffer: *mut u8, length: usize, likely: Likely) ->
         Ok(count) => Attempt::Done(count),
         Err(errno) if is_unavailable(errno) => {
             // SAFETY: by this function's contract.
-            look_first(fd, libc::POLLIN, || unsafe { libc::read(fd, buffer.cast(), length) })
+            let read = || unsafe { libc::read(fd, buffer.cast(), length) };
+            match look_first(fd, libc::POLLIN, read) {
+                Attempt::WouldBlock => read_unready(fd, read),
+                result => result,
+            }
         }
         Err(errno) => refused(errno, || is_file(fd)),
     }
@@ -75,7 +83,7 @@ pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, likely: Likely)
         }
     }
     // Most file systems refuse, which is one system call more.
-    if likely == Likely::File && has_position(fd) {
+    if likely == Likely::File && position(fd).is_some() {
         return Attempt::NeedsOperation;
     }
     // SAFETY: by this function's contract.
@@ -137,21 +145,32 @@ pub fn poll_now(fd: RawFd, events: libc::c_short) -> Result<libc::c_short, Errno
 
 /// Whether it is a regular file or a block device, which readiness says nothing about.
 pub fn is_file(fd: RawFd) -> bool {
-    let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: fstat fills the whole struct if it succeeds, and only then it is read.
-    let kind = unsafe {
-        if libc::fstat(fd, stat.as_mut_ptr()) != 0 {
-            return false;
-        }
-        stat.assume_init().st_mode & libc::S_IFMT
-    };
-    kind == libc::S_IFREG || kind == libc::S_IFBLK
+    crate::files::kind(fd).is_some_and(|kind| kind == libc::S_IFREG || kind == libc::S_IFBLK)
 }
 
-/// Whether it is something that one can seek in, as pipes, sockets and terminals are not. A third of what fstat(2) costs.
-fn has_position(fd: RawFd) -> bool {
+/// Whether it is a socket that listens. It never becomes readable for `recv`, which answers an error at once.
+pub fn is_listening(fd: RawFd) -> bool {
+    let mut listens: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    let value = (&raw mut listens).cast();
+    // SAFETY: an int, and its length.
+    let result = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, value, &mut length) };
+    result == 0 && listens != 0
+}
+
+/// The descriptor's own position. `None` if it is nothing that one can seek in: a pipe, a socket, a terminal. A third of
+/// what fstat(2) costs.
+pub fn position(fd: RawFd) -> Option<u64> {
     // SAFETY: no memory is passed, and the position stays where it is.
-    unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) >= 0 }
+    u64::try_from(unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) }).ok()
+}
+
+/// Sets the descriptor's own position.
+pub fn seek(fd: RawFd, position: u64) {
+    if let Ok(position) = libc::off_t::try_from(position) {
+        // SAFETY: no memory is passed.
+        unsafe { libc::lseek(fd, position, libc::SEEK_SET) };
+    }
 }
 
 /// Whether `preadv2` and `pwritev2` cannot be had: for this descriptor, from this kernel, or for this process, where a
@@ -191,6 +210,33 @@ fn look_first(fd: RawFd, events: libc::c_short, call: impl FnMut() -> isize) -> 
         },
         Err(errno) => Attempt::Failed(errno),
     }
+}
+
+/// Reads what poll(2) never calls readable, although reading does not block: a FIFO in non-blocking mode that no one has
+/// opened for writing, and a terminal that answers 'nothing' instead of waiting.
+fn read_unready(fd: RawFd, read: impl FnMut() -> isize) -> Attempt {
+    // SAFETY: takes no pointers.
+    let is_nonblocking = unsafe { libc::fcntl(fd, libc::F_GETFL) } & libc::O_NONBLOCK != 0;
+    match terminal_time(fd) {
+        Some(time) if !time.is_zero() && !is_nonblocking => return Attempt::EndsAfter(time),
+        None if !is_nonblocking => return Attempt::WouldBlock,
+        _ => {}
+    }
+    retry(read).map_or_else(|errno| refused(errno, || false), Attempt::Done)
+}
+
+/// How long reading from a terminal in raw mode waits for the first byte, if it does not wait for ever (VMIN is 0).
+fn terminal_time(fd: RawFd) -> Option<Duration> {
+    let mut settings = std::mem::MaybeUninit::<libc::termios>::uninit();
+    // SAFETY: tcgetattr fills the whole struct if it succeeds, and only then it is read.
+    let settings = unsafe {
+        if libc::tcgetattr(fd, settings.as_mut_ptr()) != 0 {
+            return None;
+        }
+        settings.assume_init()
+    };
+    let waits_for_ever = settings.c_lflag & libc::ICANON != 0 || settings.c_cc[libc::VMIN] != 0;
+    (!waits_for_ever).then(|| Duration::from_millis(100) * u32::from(settings.c_cc[libc::VTIME]))
 }
 
 fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {

@@ -12,6 +12,7 @@
 //! * [`timers`]: deadlines, with a cancel that costs nothing.
 //! * [`run_queue`]: who has a turn to come, and in which order.
 //! * [`patience`]: which files may be written to at once.
+//! * [`files`]: what is known of a file without asking its file system.
 //! * [`prefetch`]: fetching memory into the cache before it is needed.
 //! * [`fairness`]: when a fiber that never has to wait must let the others have a turn.
 
@@ -20,6 +21,7 @@ pub mod backend;
 pub mod descriptor_index;
 pub mod error;
 pub mod fairness;
+pub mod files;
 pub mod mailbox;
 pub mod names;
 pub mod patience;

@@ -4,11 +4,15 @@
 //! But it may block: for a full disk's flusher, a server far away, `O_SYNC`. Few file systems can be asked not to
 //! (`RWF_NOWAIT`), so it is found out. A file that was slow twice in a row is left to others, for so long that whoever
 //! waits for this thread loses one hundredth of the time at most. Once is no proof: the CPU may have been taken away.
+//!
+//! Where a server that does not answer would make the first write last for ever, there is none: see [`crate::files`].
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
+
+use crate::files::FileSystems;
 
 /// More than this is never written at once: copying it takes as long as handing it over.
 pub const MOST_AT_ONCE: usize = 64 * 1024;
@@ -24,6 +28,7 @@ const MOST_REMEMBERED: usize = 64;
 #[derive(Debug, Default)]
 pub struct Patience {
     slow: FxHashMap<RawFd, Slow>,
+    file_systems: FileSystems,
 }
 
 #[derive(Debug, Default)]
@@ -34,9 +39,15 @@ struct Slow {
 
 impl Patience {
     /// Whether `length` bytes may be written to the file at once.
-    pub fn allows(&self, fd: RawFd, length: usize, now: Instant) -> bool {
+    pub fn allows(&mut self, fd: RawFd, length: usize, now: Instant) -> bool {
         let quick = || self.slow.get(&fd).and_then(|slow| slow.until).is_none_or(|until| now >= until);
-        length <= MOST_AT_ONCE && (self.slow.is_empty() || quick())
+        length <= MOST_AT_ONCE && (self.slow.is_empty() || quick()) && !self.file_systems.holds_remote(fd)
+    }
+
+    /// Whether the file is kept by another machine or another process, so that writing to it, or closing it, may take for
+    /// ever.
+    pub fn is_remote(&mut self, fd: RawFd) -> bool {
+        self.file_systems.holds_remote(fd)
     }
 
     /// A write took from `begin` to `end`.

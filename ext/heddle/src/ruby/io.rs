@@ -115,7 +115,7 @@ pub fn likely_kind(io: Value) -> Likely {
     }
     let mut socket = SOCKET_CLASS.load(Ordering::Relaxed) as VALUE;
     if socket == 0 {
-        socket = find_socket_class();
+        socket = find_class(SOCKET_CLASS_NAME);
         SOCKET_CLASS.store(socket as u64, Ordering::Relaxed);
     }
     // SAFETY: called with the GVL on valid objects; does not raise.
@@ -129,11 +129,27 @@ pub fn likely_kind(io: Value) -> Likely {
     }
 }
 
-fn find_socket_class() -> VALUE {
+/// Whether a socket may be one that listens: those that only connect have classes of their own.
+pub fn may_listen(io: Value) -> bool {
+    /// `TCPSocket` and `UNIXSocket`, once they are there.
+    static CONNECTING: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+    // SAFETY: called with the GVL on a valid object; does not raise.
+    let class = unsafe { rb_sys::rb_obj_class(io.as_raw()) };
+    let is_class = |(known, name): (&AtomicU64, &str)| {
+        if known.load(Ordering::Relaxed) == 0 {
+            known.store(find_class(name) as u64, Ordering::Relaxed);
+        }
+        known.load(Ordering::Relaxed) as VALUE == class
+    };
+    !CONNECTING.iter().zip(["TCPSocket", "UNIXSocket"]).any(is_class)
+}
+
+fn find_class(class_name: &str) -> VALUE {
     // SAFETY: called with the GVL. The constant is looked up only if it is defined, and an autoload's error stops at
     // `protect`; the class is kept from being freed and moved, as its address is remembered.
     let found = protect(|| unsafe {
-        let name = rb_sys::rb_intern2(SOCKET_CLASS_NAME.as_ptr().cast(), SOCKET_CLASS_NAME.len() as _);
+        let name = rb_sys::rb_intern2(class_name.as_ptr().cast(), class_name.len() as _);
         if rb_sys::rb_const_defined(rb_sys::rb_cObject, name) == 0 {
             return 0;
         }

@@ -97,6 +97,8 @@ pub struct Scheduler {
     masks_of_root: Cell<usize>,
     callers: RefCell<Callers>,
     patience: RefCell<Patience>,
+    /// Ruby is about to close a file that another machine or another process keeps.
+    closes_remote: Cell<bool>,
     /// `close` is under way.
     closing: Cell<bool>,
     /// Fibers whose wait on an IO was ended because a blocking fiber of their thread closes it.

@@ -1,12 +1,12 @@
 //! One read or write, done where it does not block the scheduler.
 
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::RawFd;
 
 use nix::errno::Errno;
-use nix::sys::stat::{SFlag, fstat};
 
 use crate::attempt::{self, Attempt, Likely};
 use crate::backend::Interest;
+use crate::files;
 
 /// The most that Linux transfers at once; other systems refuse more than an `int` can say.
 const MOST: usize = 0x7fff_f000;
@@ -23,17 +23,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Costs one `fstat`.
+    /// Costs one system call.
     ///
     /// # Errors
     /// EBADF.
     pub fn of(fd: RawFd) -> Result<Kind, Errno> {
-        // SAFETY: the number is only handed on to the kernel, which answers EBADF if it is closed. It is not -1: the
-        // backend turns away negative ones.
-        let mode = fstat(unsafe { BorrowedFd::borrow_raw(fd) })?.st_mode;
-        Ok(match SFlag::from_bits_truncate(mode) & SFlag::S_IFMT {
-            SFlag::S_IFSOCK => Kind::Socket,
-            SFlag::S_IFREG | SFlag::S_IFDIR | SFlag::S_IFBLK => Kind::Storage,
+        Ok(match files::kind(fd).ok_or(Errno::EBADF)? {
+            libc::S_IFSOCK => Kind::Socket,
+            libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => Kind::Storage,
             _ => Kind::Stream,
         })
     }
@@ -94,7 +91,7 @@ impl Transfer {
         };
         match attempt {
             Attempt::Done(count) => Some(completion(Ok(count))),
-            Attempt::WouldBlock => None,
+            Attempt::WouldBlock | Attempt::EndsAfter(_) => None,
             // A device that has positions, tells when it is ready, and is ready.
             Attempt::NeedsOperation => Some(self.block(fd)),
             Attempt::Failed(errno) => Some(completion(Err(errno))),

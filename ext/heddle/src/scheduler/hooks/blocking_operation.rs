@@ -15,7 +15,7 @@ use crate::scheduler::callers::Callers;
 /// Does the work in a thread if it is known to take long, else leaves it to Ruby, which does it in place. The threads
 /// are Ruby's, not our own: the work wants one of those to run on.
 pub fn blocking_operation_wait(ruby: &Ruby, scheduler: &Scheduler, work: Value) -> Result<Value, Error> {
-    if !Callers::traits(&scheduler.callers).takes_long {
+    if !scheduler.closes_remote.take() && !Callers::traits(&scheduler.callers).takes_long {
         return Ok(ruby.qnil().as_value());
     }
     let helper: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("BlockingWork")?;

@@ -17,12 +17,18 @@ use crate::scheduler::fibers::{Delivery, FiberKey, Scope};
 use crate::scheduler::wait::Wait;
 
 /// Closes the descriptor, before it returns: the other side must not see the end late. False if it was no descriptor,
-/// so that Ruby's own close reports that.
+/// so that Ruby's own close reports that; also if Ruby is to close it by itself.
 ///
 /// Also called for an IO that the garbage collector found, so it neither waits nor raises.
-pub fn io_close(ruby: &Ruby, _: &Scheduler, fd: RawFd) -> bool {
+pub fn io_close(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd) -> bool {
     // Ruby has seen to operations of the IO that is closed; another IO may have the same number.
     descriptors::give_up(ruby, fd);
+    // What is kept elsewhere may be written there only now, which takes as long as it takes. Ruby asks
+    // `blocking_operation_wait` before it closes by itself.
+    if scheduler.patience.borrow_mut().is_remote(fd) {
+        scheduler.closes_remote.set(true);
+        return false;
+    }
     // SAFETY: no memory is passed. Ruby owns the descriptor and gives it up with this call.
     let result = Errno::result(unsafe { libc::close(fd) });
     result != Err(Errno::EBADF)

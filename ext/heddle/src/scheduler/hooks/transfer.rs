@@ -6,7 +6,7 @@ mod ways;
 use std::os::fd::RawFd;
 
 use heddle_core::Interest;
-use heddle_core::attempt::{Attempt, Likely};
+use heddle_core::attempt::{Attempt, Likely, is_listening};
 use magnus::{Error, Integer, RString, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
@@ -101,7 +101,9 @@ pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, 
     match result {
         Attempt::Done(count) => Ok(count),
         Attempt::Failed(errno) => Err(error::system_call(ruby, errno, "pwrite")),
-        Attempt::WouldBlock | Attempt::NeedsOperation => Err(error::system_call(ruby, Errno::EAGAIN, "pwrite")),
+        Attempt::WouldBlock | Attempt::EndsAfter(_) | Attempt::NeedsOperation => {
+            Err(error::system_call(ruby, Errno::EAGAIN, "pwrite"))
+        }
     }
 }
 
@@ -121,13 +123,15 @@ fn transfer(
     let call_site = CallSite::new(&scheduler.callers);
     let likely = io::likely_kind(io);
     let exchanges = |timeout: Value| {
-        let plain = likely == Likely::Socket && extent.least == 0 && timeout.is_nil();
+        let plain = likely == Likely::Socket && from.is_none() && extent.least == 0 && timeout.is_nil();
         // Methods that want EAGAIN rather than wait. Those that write so never come here.
         plain && !(direction == Direction::Read && call_site.traits().never_waits)
     };
     if likely == Likely::Socket && scheduler.batches.get() {
         let (fd, timeout) = descriptors::descriptor_and_timeout(ruby, io, direction.interest())?;
-        if exchanges(timeout) {
+        // The kernel would wait before it tried, and a listening socket never becomes ready to read.
+        let refuses = direction == Direction::Read && io::may_listen(io) && is_listening(fd);
+        if !refuses && exchanges(timeout) {
             let piece = Piece::of(ruby, direction, buffer, extent)?;
             if let Some(result) = exchange(ruby, scheduler, &call_site, visit.key, direction, (io, fd), piece)? {
                 return Ok(result);
@@ -161,6 +165,11 @@ fn transfer(
                 piece = piece.after(count);
             }
             Attempt::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
+            Attempt::EndsAfter(time) => {
+                if wait_ready(ruby, scheduler, visit.key, io, direction.interest(), Some(time))?.is_none() {
+                    return Ok(done as isize);
+                }
+            }
             Attempt::WouldBlock | Attempt::NeedsOperation => {
                 if exchanges(timeout) {
                     piece = piece.renewed(ruby, &call_site, direction)?;
@@ -176,6 +185,9 @@ fn transfer(
                 }
                 let timeout = time::optional_interval(io::timeout(io)?)?;
                 if wait_ready(ruby, scheduler, visit.key, io, direction.interest(), timeout)?.is_none() {
+                    if caller.expects_to_wait {
+                        return Err(error::io_timeout(ruby));
+                    }
                     return Ok(if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) });
                 }
             }

@@ -100,7 +100,7 @@ pub fn transfer_file(
         let memory = piece.memory();
         let begin = Instant::now();
         // With an offset it may be a device.
-        if scheduler.patience.borrow().allows(fd, memory.size, begin) && (offset.is_none() || attempt::is_file(fd)) {
+        if scheduler.patience.borrow_mut().allows(fd, memory.size, begin) && (offset.is_none() || attempt::is_file(fd)) {
             // SAFETY: no other fiber has run since the piece was made.
             let result = unsafe { attempt::write_file(fd, memory.base, memory.size, offset) };
             scheduler.patience.borrow_mut().note(fd, begin, Instant::now());
@@ -131,12 +131,20 @@ unsafe fn operate(
     memory: Memory,
     offset: Option<u64>,
 ) -> Result<Attempt, Error> {
+    // Of a FUSE file without a cache io_uring leaves the position where it is, and the same bytes would be read for ever.
+    let by_hand = direction == Direction::Read && offset.is_none() && scheduler.patience.borrow_mut().is_remote(fd);
+    let begin = if by_hand { attempt::position(fd) } else { None };
     let operation = match direction {
-        Direction::Read => Operation::Read { fd, buffer: memory.base, length: memory.size, offset },
+        Direction::Read => {
+            Operation::Read { fd, buffer: memory.base, length: memory.size, offset: offset.or(begin) }
+        }
         Direction::Write => Operation::Write { fd, buffer: memory.base, length: memory.size, offset },
     };
     // SAFETY: by this function's contract.
     let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, direction.interest()), operation, None)? };
+    if let (Some(begin), Ok(count)) = (begin, u64::try_from(result)) {
+        attempt::seek(fd, begin + count);
+    }
     Ok(match result {
         count if count >= 0 => Attempt::Done(count as usize),
         // Cancelled by nobody that we know: Ruby waits, and tries again.

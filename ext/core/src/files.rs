@@ -1,0 +1,163 @@
+//! What is known of a file without asking its file system, which may be on a server that does not answer.
+
+use std::os::fd::RawFd;
+
+use libc::mode_t;
+
+pub use system::{FileSystems, kind};
+
+/// Whether files of this type, as the kernel names it, are kept by another machine or another process. To write to one
+/// may take for ever.
+fn is_remote(name: &str) -> bool {
+    const REMOTE: [&str; 24] = [
+        "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "fuseblk", "gfs2", "gpfs", "lustre", "ncpfs", "nfs",
+        "nfs4", "ocfs2", "orangefs", "prl_fs", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs", "wekafs",
+    ];
+    name.starts_with("fuse.") || REMOTE.contains(&name)
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::fs;
+    use std::mem::MaybeUninit;
+
+    use rustc_hash::FxHashMap;
+
+    use super::{RawFd, is_remote, mode_t};
+
+    /// The kernel's table of what is mounted. Reading it asks no file system.
+    const MOUNTS: &str = "/proc/self/mountinfo";
+    /// Mounts that are remembered. Beyond that all are forgotten.
+    const MOST_REMEMBERED: usize = 256;
+
+    /// Which mounts are remote. Known once a file of theirs has been asked about.
+    #[derive(Debug, Default)]
+    pub struct FileSystems {
+        /// By the mount's number and its device's. Numbers are given out again once a file system is unmounted.
+        remote: FxHashMap<(u64, u32, u32), bool>,
+    }
+
+    impl FileSystems {
+        /// Whether the file is kept by another machine or another process. False if that cannot be known.
+        pub fn holds_remote(&mut self, fd: RawFd) -> bool {
+            let Some(status) = status(fd) else { return false };
+            let mount = (status.stx_mnt_id, status.stx_dev_major, status.stx_dev_minor);
+            if let Some(remote) = self.remote.get(&mount) {
+                return *remote;
+            }
+            let mounts = fs::read_to_string(MOUNTS).unwrap_or_default();
+            let remote = type_of_mount(&mounts, status.stx_mnt_id).is_some_and(is_remote);
+            if self.remote.len() >= MOST_REMEMBERED {
+                self.remote.clear();
+            }
+            self.remote.insert(mount, remote);
+            remote
+        }
+    }
+
+    /// The type of a file, as in `st_mode`. `None` if the descriptor is closed.
+    pub fn kind(fd: RawFd) -> Option<mode_t> {
+        status(fd).map(|status| mode_t::from(status.stx_mode) & libc::S_IFMT)
+    }
+
+    /// What the kernel remembers of the file; a server is not asked for anything newer.
+    fn status(fd: RawFd) -> Option<libc::statx> {
+        let mut status = MaybeUninit::<libc::statx>::zeroed();
+        let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+        let mask = libc::STATX_TYPE | libc::STATX_MNT_ID;
+        // SAFETY: an empty name that ends with a zero, and room for the answer, of which all zeros are valid.
+        unsafe {
+            let result = libc::statx(fd, c"".as_ptr(), flags, mask, status.as_mut_ptr());
+            (result == 0).then(|| status.assume_init())
+        }
+    }
+
+    /// The type of the file system that is mounted under `number`: the first field after the lone hyphen.
+    fn type_of_mount(mounts: &str, number: u64) -> Option<&str> {
+        let number = number.to_string();
+        let line = mounts.lines().find(|line| line.split(' ').next() == Some(&number))?;
+        line.split(' ').skip_while(|field| *field != "-").nth(1)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::os::fd::AsRawFd;
+
+        use super::*;
+
+        const LINES: &str = "\
+            25 1 0:23 / /proc rw,relatime shared:5 - proc proc rw\n\
+            251 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n\
+            77 251 0:61 / /mnt/a\\040share rw - nfs4 server:/share rw,vers=4.2\n\
+            78 251 0:62 / /mnt/b rw shared:7 master:1 - fuse.sshfs user@host: rw\n";
+
+        #[test]
+        fn a_mounts_type_is_found_by_its_number() {
+            let types = [25, 251, 77, 78, 7].map(|number| type_of_mount(LINES, number));
+            assert_eq!(types, [Some("proc"), Some("ext4"), Some("nfs4"), Some("fuse.sshfs"), None]);
+        }
+
+        #[test]
+        fn kinds_are_told_apart() {
+            let (file, pipe) = (std::fs::File::open("/proc/self/stat"), std::io::pipe());
+            assert_eq!(kind(file.expect("a file").as_raw_fd()), Some(libc::S_IFREG));
+            assert_eq!(kind(pipe.expect("a pipe").0.as_raw_fd()), Some(libc::S_IFIFO));
+            assert_eq!(kind(-1), None);
+        }
+
+        #[test]
+        fn a_local_file_is_not_remote() {
+            let file = std::fs::File::open("/proc/self/stat").expect("a file");
+            let mut file_systems = FileSystems::default();
+            for _ in 0..2 {
+                assert!(!file_systems.holds_remote(file.as_raw_fd()));
+            }
+            assert_eq!(file_systems.remote.len(), 1);
+            assert!(!file_systems.holds_remote(-1));
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::mem::MaybeUninit;
+
+    use super::{RawFd, mode_t};
+
+    /// Which mounts are remote: elsewhere than on Linux that cannot be known without asking them.
+    #[derive(Debug, Default)]
+    pub struct FileSystems;
+
+    impl FileSystems {
+        /// False.
+        pub fn holds_remote(&mut self, _: RawFd) -> bool {
+            false
+        }
+    }
+
+    /// The type of a file, as in `st_mode`. `None` if the descriptor is closed.
+    pub fn kind(fd: RawFd) -> Option<mode_t> {
+        let mut status = MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: fstat fills the whole struct if it succeeds, and only then it is read.
+        unsafe { (libc::fstat(fd, status.as_mut_ptr()) == 0).then(|| status.assume_init().st_mode & libc::S_IFMT) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_remote;
+
+    #[test]
+    fn servers_and_other_processes_are_remote() {
+        for name in ["nfs", "nfs4", "cifs", "smb3", "fuse", "fuse.sshfs", "fuseblk", "9p", "virtiofs", "ceph", "afs"] {
+            assert!(is_remote(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn disks_and_memory_are_not() {
+        for name in ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "proc", "fusectl", "nfsd", ""] {
+            assert!(!is_remote(name), "{name}");
+        }
+    }
+}
