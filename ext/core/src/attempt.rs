@@ -165,6 +165,13 @@ pub fn position(fd: RawFd) -> Option<u64> {
     u64::try_from(unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) }).ok()
 }
 
+/// Whether what is written goes to the end of the file, wherever the position is.
+pub fn appends(fd: RawFd) -> bool {
+    // SAFETY: takes no pointers.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_APPEND != 0
+}
+
 /// Sets the descriptor's own position.
 pub fn seek(fd: RawFd, position: u64) {
     if let Ok(position) = libc::off_t::try_from(position) {

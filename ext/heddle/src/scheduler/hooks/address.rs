@@ -56,6 +56,8 @@ pub fn look_up(
 ) -> Result<Value, Error> {
     let host = host.map(|host| text(ruby, host)).transpose()?;
     let service = service.map(|service| text(ruby, service)).transpose()?;
+    // In a forked child this is the first that is heard of it, and the threads are the parent's.
+    let _visit = scheduler.enter(ruby)?;
     let (reader, answers) = Answers::new().map_err(|error| {
         error::system_call(ruby, Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)), "pipe")
     })?;
@@ -76,7 +78,9 @@ pub fn resolution_error(ruby: &Ruby, what: String, code: c_int, errno: c_int) ->
     }
     let class: ExceptionClass =
         ruby.class_object().const_get::<_, RClass>("Socket")?.const_get::<_, ExceptionClass>("ResolutionError")?;
-    let exception: Exception = class.funcall("new", (format!("{what}: {}", names::reason(code)),))?;
+    let message = ruby.str_new(&format!("{what}: {}", names::reason(code)));
+    drop(what);
+    let exception: Exception = class.funcall("new", (message,))?;
     let code: Value = ruby.integer_from_i64(i64::from(code)).as_value();
     ERROR_CODE.leave(Held::new(exception.as_value()), code)?;
     Ok(exception)

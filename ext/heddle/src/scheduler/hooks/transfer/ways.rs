@@ -131,13 +131,13 @@ unsafe fn operate(
     memory: Memory,
     offset: Option<u64>,
 ) -> Result<Attempt, Error> {
-    // Of a FUSE file without a cache io_uring leaves the position where it is, and the same bytes would be read for ever.
-    let by_hand = direction == Direction::Read && offset.is_none() && scheduler.patience.borrow_mut().is_remote(fd);
-    let begin = if by_hand { attempt::position(fd) } else { None };
+    // For a FUSE file without a cache io_uring leaves the position where it is.
+    let by_hand = offset.is_none() && scheduler.patience.borrow_mut().is_remote(fd);
+    let is_appended = || direction == Direction::Write && attempt::appends(fd);
+    let begin = if by_hand && !is_appended() { attempt::position(fd) } else { None };
+    let offset = offset.or(begin);
     let operation = match direction {
-        Direction::Read => {
-            Operation::Read { fd, buffer: memory.base, length: memory.size, offset: offset.or(begin) }
-        }
+        Direction::Read => Operation::Read { fd, buffer: memory.base, length: memory.size, offset },
         Direction::Write => Operation::Write { fd, buffer: memory.base, length: memory.size, offset },
     };
     // SAFETY: by this function's contract.
