@@ -26,8 +26,7 @@ module Heddle
         begin
           yield
         rescue Socket::ResolutionError => e
-          # If the host has addresses, but none that fits, Ruby knows only that it got none.
-          raise unless host && details.first(3).any? && e.error_code == Socket::EAI_NONAME
+          raise unless host && misfit?(e, details)
 
           in_thread(&)
         end
@@ -70,7 +69,6 @@ module Heddle
 
       def number?(service)
         case service
-        when nil then true
         when Integer then PORTS.cover?(service)
         when String then service.match?(/\A\d{1,5}\z/) && PORTS.cover?(service.to_i)
         else true
@@ -80,8 +78,11 @@ module Heddle
       def special?(flags, reverse_look_up, options)
         flags = 0 if flags.nil?
         waits_limited?(options) || reverse?(reverse_look_up, BasicSocket.do_not_reverse_lookup) ||
-          !flags.is_a?(Integer) || (flags & ~HARMLESS).positive?
+          !flags.is_a?(Integer) || flags.anybits?(~HARMLESS)
       end
+
+      # If the host has addresses, but none that fits, Ruby knows only that it got none.
+      def misfit?(error, details) = details.first(3).any? && error.error_code == Socket::EAI_NONAME
 
       def reverse?(wanted, not_by_default)
         wanted.nil? ? !not_by_default : [true, :hostname].include?(wanted)
@@ -99,7 +100,7 @@ module Heddle
       kept = :"#{name}_without_heddle"
       owner.define_method(kept, original)
       visibility = owner.private_method_defined?(name) ? :private : :public
-      owner.class_eval <<~RUBY, __FILE__, __LINE__ + 1
+      owner.class_eval <<~RUBY, __FILE__, __LINE__ + 1 # rubocop:disable Style/DocumentDynamicEvalDefinition -- no block
         private :#{kept}
 
         #{visibility} def #{name}(*arguments, **options)

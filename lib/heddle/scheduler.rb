@@ -39,8 +39,8 @@ module Heddle
     #
     #   @param options [Hash]
     #   @option options [:auto, :io_uring, :poll] :backend (:auto) `:auto` takes io_uring if it can be had, else poll
-    #   @option options [Integer] :workers (4) at most so many native threads (1 to 1024) look up host names and, with
-    #     poll, read and write regular files; the default is libuv's number
+    #   @option options [Integer] :workers (4) at most so many native threads (1 to 1024) read and write regular files
+    #     with poll; the default is libuv's number. At most 16 times as many look up host names.
     #   @option options [:yielding, :all, :none] :preempt (:yielding) which fibers are preempted: {YieldingFiber}s, all
     #     non-blocking ones, or none at all. What they resume, Enumerators for example, is preempted with them.
     #   @option options [Numeric] :quantum (0.01) seconds (0.0001 to 60) for which a fiber may compute while others that
@@ -269,11 +269,13 @@ module Heddle
     #   @return [Process::Status, nil] nil if Process::WNOHANG is set and the child has not ended
 
     # @!method address_resolve(hostname)
-    #   Every look-up of a host name. The system's resolver does it on a worker thread.
+    #   Every look-up of a host name. The system's resolver does it on a thread of its own.
     #
     #   @api private
+    #   @note A subclass may override it. From Ruby 3.4 on `TCPSocket.new` then asks it, too.
     #   @param hostname [String]
-    #   @return [Array<String>, nil] addresses; nil if there are none, and Ruby raises its usual error
+    #   @return [Array<String>, nil] addresses; nil if there is no such host, and Ruby raises its usual error
+    #   @raise [Socket::ResolutionError] if the resolver has another reason
 
     # @!method blocking_operation_wait(work)
     #   zlib, `IO#fsync`, `File#flock`, divisions of huge Integers: done in a thread. What is short, as `File.stat` is,

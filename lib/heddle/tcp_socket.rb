@@ -5,8 +5,8 @@ require_relative "host_names"
 
 module Heddle # :nodoc:
   # From Ruby 3.4 on `TCPSocket.new` tries the addresses of a host side by side (RFC 8305), and waits meanwhile without
-  # asking the scheduler: every fiber of the thread would stand still. So a fiber of Heddle's goes another way. The method
-  # is replaced for the reason that {HostNames} tells.
+  # asking the scheduler: every fiber of the thread would stand still. So a fiber of Heddle's goes another way. The
+  # method is replaced for the reason that {HostNames} tells.
   module TCPSocketConnect
     # The options that are Ruby's own, with which it is certain what they mean.
     OPTIONS = (%i[resolv_timeout connect_timeout fast_fallback] + (RUBY_VERSION < "4.0" ? [] : [:open_timeout])).freeze
@@ -46,7 +46,7 @@ module Heddle # :nodoc:
     def self.connect(scheduler, socket, arguments, options)
       host, service, local_host, local_service = arguments
       options = options.except(:fast_fallback)
-      connected = HappyEyeballs.new(scheduler, [host, service], [local_host, local_service], **options).connect
+      connected = HappyEyeballs.new(scheduler, [host, service], [local_host, local_service], options).connect
       adopt(socket, connected)
     end
 
@@ -70,10 +70,12 @@ module Heddle # :nodoc:
       end
 
       def timeouts?(timeouts)
-        return false if timeouts[:open_timeout] && (timeouts[:resolv_timeout] || timeouts[:connect_timeout])
+        return false if timeouts[:open_timeout] && timeouts.compact.size > 1
 
-        timeouts.each_value.all? { |time| time.nil? || (time.is_a?(Numeric) && time.real? && time.finite? && time >= 0) }
+        timeouts.each_value.all? { |time| time.nil? || timeout?(time) }
       end
+
+      def timeout?(time) = time.is_a?(Numeric) && time.real? && time.finite? && time >= 0
 
       def name?(host)
         return true if host.nil?
@@ -98,6 +100,7 @@ module Heddle # :nodoc:
   end
   private_constant :TCPSocketConnect
 
+  # See {TCPSocketConnect}.
   class ::TCPSocket
     original = instance_method(:initialize)
     original = original.super_method until original.owner == self
@@ -108,9 +111,11 @@ module Heddle # :nodoc:
 
       # Connects; see Ruby's documentation.
       def initialize(*arguments, **options)
-        return initialize_without_heddle(*arguments, **options) unless HostNames.scheduled?
-
-        TCPSocketConnect.call(self, arguments, options) { initialize_without_heddle(*arguments, **options) }
+        if HostNames.scheduled?
+          TCPSocketConnect.call(self, arguments, options) { initialize_without_heddle(*arguments, **options) }
+        else
+          initialize_without_heddle(*arguments, **options)
+        end
       end
     end
   end

@@ -26,9 +26,10 @@ RSpec.describe "Durations" do
     "IO#wait" => ->(time, pipe) { pipe.first.wait(IO::READABLE, time) },
     "IO#timeout=" => ->(time, pipe) { (pipe.first.timeout = time) && pipe.first.read(1) },
     # What these answer when the time is up is not the scheduler's to say.
-    "Mutex#sleep" => ->(time, _) { Mutex.new.tap(&:lock).sleep(time) && :slept || :slept },
+    "Mutex#sleep" => ->(time, _) { Mutex.new.tap(&:lock).sleep(time).then { :slept } },
     "ConditionVariable#wait" => lambda { |time, _|
-      Mutex.new.then { |mutex| mutex.synchronize { ConditionVariable.new.wait(mutex, time) } } && :slept || :slept
+      mutex = Mutex.new
+      mutex.synchronize { ConditionVariable.new.wait(mutex, time).then { :slept } }
     }
   }.each do |name, call|
     values.each do |value|

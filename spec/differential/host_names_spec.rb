@@ -11,7 +11,8 @@ RSpec.describe "Looking up, compared with a plain thread:" do
     "a named service of an address" => -> { Addrinfo.getaddrinfo("127.0.0.1", "http", nil, :STREAM).map(&:inspect) },
     "a service that does not exist" => -> { Addrinfo.getaddrinfo("localhost", "no such service", nil, :STREAM) },
     "a port number in a String" => -> { Addrinfo.getaddrinfo("localhost", "80").map(&:inspect) },
-    "a port number that is too large" => -> { Addrinfo.getaddrinfo("localhost", 99_999, :INET, :STREAM).map(&:inspect) },
+    "a port number that is too large" =>
+      -> { Addrinfo.getaddrinfo("localhost", 99_999, :INET, :STREAM).map(&:inspect) },
     "no port" => -> { Addrinfo.getaddrinfo("localhost", nil).map(&:inspect) },
     "IPv4 addresses" => -> { Addrinfo.getaddrinfo("localhost", 80, :INET).map(&:inspect) },
     "a family that an address is not of" => -> { Addrinfo.getaddrinfo("127.0.0.1", 80, :INET6) },
@@ -29,7 +30,8 @@ RSpec.describe "Looking up, compared with a plain thread:" do
     "Addrinfo.udp with a named service" => -> { Addrinfo.udp("localhost", "domain").inspect },
     "Addrinfo.ip with a scope" => -> { Addrinfo.ip(scoped).inspect },
     "Socket.getaddrinfo with a named service" => -> { Socket.getaddrinfo("localhost", "http", nil, :STREAM) },
-    "Socket.getaddrinfo with a reverse look-up" => -> { Socket.getaddrinfo("localhost", 80, :INET, :STREAM, nil, nil, true) },
+    "Socket.getaddrinfo with a reverse look-up" =>
+      -> { Socket.getaddrinfo("localhost", 80, :INET, :STREAM, nil, nil, true) },
     "IPSocket.getaddress with a scope" => -> { IPSocket.getaddress(scoped) },
     "Socket.sockaddr_in with a named service" => -> { Socket.sockaddr_in("http", "localhost") },
     "Socket.getnameinfo" => -> { Socket.getnameinfo(["AF_INET", 80, "127.0.0.1"]) },

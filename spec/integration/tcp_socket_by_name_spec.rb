@@ -45,7 +45,8 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
     server.bind(Addrinfo.tcp(address, @full_port || 0))
     @full_port ||= server.local_address.ip_port
     server.listen(0)
-    clients = Array.new(3) { Socket.new(:INET, :STREAM).tap { |c| c.connect_nonblock(server.local_address, exception: false) } }
+    clients = Array.new(3) { Socket.new(:INET, :STREAM) }
+    clients.each { |client| client.connect_nonblock(server.local_address, exception: false) }
     [server, *clients]
   end
 
@@ -131,7 +132,7 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
 
       def initialize(name, ...)
         @name = name
-        super(name, ...)
+        super
       end
     end
     socket = run { subclass.new("second.test", port) }
@@ -142,8 +143,12 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
   end
 
   it "gives a socket like the one that Ruby makes" do
-    looks = ->(socket) { [socket.sync, socket.binmode?, socket.external_encoding, socket.do_not_reverse_lookup, socket.autoclose?, socket.close_on_exec?, socket.timeout] }
-    made, expected = [run { TCPSocket.new("second.test", port) }, TCPSocket.new("127.0.0.1", port)]
+    looks = lambda do |socket|
+      %i[sync binmode? external_encoding do_not_reverse_lookup autoclose? close_on_exec? timeout]
+        .map { |name| socket.public_send(name) }
+    end
+    made = run { TCPSocket.new("second.test", port) }
+    expected = TCPSocket.new("127.0.0.1", port)
 
     expect(looks[made]).to eq(looks[expected])
   ensure

@@ -10,8 +10,8 @@ pub use system::{FileSystems, kind};
 /// may take for ever.
 fn is_remote(name: &str) -> bool {
     const REMOTE: [&str; 24] = [
-        "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "fuseblk", "gfs2", "gpfs", "lustre", "ncpfs", "nfs",
-        "nfs4", "ocfs2", "orangefs", "prl_fs", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs", "wekafs",
+        "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "fuseblk", "gfs2", "gpfs", "lustre", "ncpfs",
+        "nfs", "nfs4", "ocfs2", "orangefs", "prl_fs", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs", "wekafs",
     ];
     name.starts_with("fuse.") || REMOTE.contains(&name)
 }

@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn this_host_needs_no_name() {
-        let query = Query { service: text("80"), family: libc::AF_INET, socktype: libc::SOCK_STREAM, ..Query::default() };
+        let query =
+            Query { service: text("80"), family: libc::AF_INET, socktype: libc::SOCK_STREAM, ..Query::default() };
         assert_eq!(look_up(&query).expect("an address")[0][4..8], [127, 0, 0, 1]);
     }
 

@@ -19,18 +19,31 @@ module Heddle
         @found = false
       end
 
-      # Starts a look-up for each family.
-      def start(scheduler, place, families)
-        host = place.host && String.try_convert(place.host)
-        service = place.service
-        numeric = service.is_a?(Integer)
-        service = numeric ? service.to_s : service && String.try_convert(service)
-        @pending = families.dup
-        @answers = scheduler.__send__(:look_up, host, service, families, numeric ? NUMERIC_SERVICE : 0)
+      # Begins to look up those addresses of a host that one of the local addresses can be connected from.
+      #
+      # @param scheduler [Scheduler]
+      # @param remote [Array(Object, Object)] host and service
+      # @param local_addresses [Array<Addrinfo>, nil] nil if any will do
+      # @param timeout [Numeric, nil] seconds, for a look-up that is waited for
+      def start(scheduler, remote, local_addresses, timeout)
+        families = local_addresses ? FAMILIES & local_addresses.map(&:afamily) : FAMILIES
+        if families.size == 1
+          # A single look-up has no other one to be raced by.
+          add(LookUps.addresses(remote, families.first, timeout))
+        elsif remote.first && scheduler.method(:address_resolve).owner != Scheduler
+          # A scheduler with a resolver of its own is to be asked.
+          add(LookUps.addresses(remote, nil, timeout))
+        else
+          look_up(scheduler, families, *remote)
+        end
       end
 
-      # What is known without a look-up.
-      def add(addresses) = addresses.each { |address| @candidates[address.afamily] << address }
+      # Waits for the addresses of a place.
+      #
+      # @return [Array<Addrinfo>]
+      def self.addresses(place, family, timeout)
+        Addrinfo.getaddrinfo(*place, family, :STREAM, **(timeout ? { timeout: } : {}))
+      end
 
       # Takes one answer.
       #
@@ -72,6 +85,17 @@ module Heddle
       def close = @answers&.close
 
       private
+
+      # Starts a look-up for each family.
+      def look_up(scheduler, families, host, service)
+        numeric = service.is_a?(Integer)
+        service = numeric ? service.to_s : service && String.try_convert(service)
+        host &&= String.try_convert(host)
+        @pending = families.dup
+        @answers = scheduler.__send__(:look_up, host, service, families, numeric ? NUMERIC_SERVICE : 0)
+      end
+
+      def add(addresses) = addresses.each { |address| @candidates[address.afamily] << address }
 
       def take_addresses(family, content)
         @found = true

@@ -166,7 +166,10 @@ impl Drop for Scheduler {
             reactor.release(inherited);
         }
         if inherited {
-            [self.workers.get_mut().take(), self.names.get_mut().take()].into_iter().flatten().for_each(WorkerPool::abandon);
+            [self.workers.get_mut().take(), self.names.get_mut().take()]
+                .into_iter()
+                .flatten()
+                .for_each(WorkerPool::abandon);
         }
     }
 }

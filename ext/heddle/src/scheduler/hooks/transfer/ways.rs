@@ -100,7 +100,8 @@ pub fn transfer_file(
         let memory = piece.memory();
         let begin = Instant::now();
         // With an offset it may be a device.
-        if scheduler.patience.borrow_mut().allows(fd, memory.size, begin) && (offset.is_none() || attempt::is_file(fd)) {
+        if scheduler.patience.borrow_mut().allows(fd, memory.size, begin) && (offset.is_none() || attempt::is_file(fd))
+        {
             // SAFETY: no other fiber has run since the piece was made.
             let result = unsafe { attempt::write_file(fd, memory.base, memory.size, offset) };
             scheduler.patience.borrow_mut().note(fd, begin, Instant::now());
