@@ -48,9 +48,8 @@ module Heddle
     private
 
     def look_up
-      timeout = @deadlines.look_up_timeout
-      @local_addresses = LookUps.addresses(@local, nil, timeout) if @local.any?
-      @look_ups.start(@scheduler, @remote, @local_addresses, timeout)
+      @local_addresses = LookUps.addresses(@local, nil, @deadlines.look_up_timeout) if @local.any?
+      @look_ups.start(@scheduler, @remote, @local_addresses, @deadlines.look_up_timeout)
       @deadlines.end_look_ups unless @look_ups.pending?
     end
 
@@ -69,16 +68,14 @@ module Heddle
     # Whether there is anything besides the address that was taken last.
     def alternatives? = @look_ups.any? || @attempts.any? || @look_ups.pending?
 
-    # @return [Array(Socket, Boolean), nil] whether it is connected already; nil if it cannot be
+    # @return [Array(Socket, Boolean), nil] whether it is connected already; no socket if it cannot be
     def attempt(address)
       local = local_for(address)
       return if @local_addresses && !local
 
       begin_last_attempt(address) unless alternatives?
       socket, connected = Attempt.begin(address, local, @report)
-      return unless socket
-
-      wait_for(socket, address) unless connected
+      wait_for(socket, address) if socket && !connected
       [socket, connected]
     end
 

@@ -20,6 +20,8 @@ RSpec.describe "IO#timeout=" do
     "read" => ->(io) { io.read(1) },
     "gets" => lambda(&:gets),
     "readpartial" => ->(io) { io.readpartial(1) },
+    "sysread" => ->(io) { io.sysread(1) },
+    "syswrite" => ->(io) { loop { io.syswrite("x" * 65_536) } },
     "getc" => lambda(&:getc),
     "each_line" => ->(io) { io.each_line.to_a }
   }.each do |name, call|
