@@ -120,7 +120,25 @@ fn without_watching<T>(ask: impl FnOnce() -> T) -> T {
 /// From now on `trap` tells us which signals the program wants.
 pub fn watch_trap(ruby: &Ruby) -> Result<(), Error> {
     let heddle: RModule = ruby.class_object().const_get("Heddle")?;
-    heddle.const_get::<_, RModule>("TrapWatch")?.funcall::<_, _, Value>("begin", ()).map(|_| ())
+    heddle.const_get::<_, RModule>("SignalHandlers")?.funcall::<_, _, Value>("watch", ()).map(|_| ())
+}
+
+/// Whether Ruby handles the signal, and no function of somebody else's.
+pub fn is_handled(_: &Ruby, number: c_int) -> bool {
+    /// Ruby installs its handler for these when it starts, unless they are ignored.
+    const BY_DEFAULT: [c_int; 7] = [
+        libc::SIGINT,
+        libc::SIGTERM,
+        libc::SIGHUP,
+        libc::SIGQUIT,
+        libc::SIGALRM,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+    ];
+    let of = |number| signal::Disposition::of(number).handler();
+    let Some(handler) = of(number) else { return false };
+    // Whatever `trap` sets is handled by the same function: it is the one that several of these have.
+    BY_DEFAULT.into_iter().filter(|other| *other != number && of(*other) == Some(handler)).count() > 1
 }
 
 /// The program is about to set a handler. Tickers that use the signal go over to timerfd, and it is as before.

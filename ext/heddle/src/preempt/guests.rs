@@ -162,11 +162,11 @@ pub fn tick(ruby: &Ruby) {
     };
     presence.since.set(Some(Instant::now()));
     if let Err(raised) = yielded
-        && !pending::repeat_kill(&raised)
+        && !pending::repeat_kill(ruby, &raised)
     {
         // What was raised into it meanwhile. A kill can only be told by an exception; see `YieldingFiber`.
         if let Some(exception) = error::exception_or_stop(ruby, &raised) {
-            // Without a thread to be had it is lost, as Ruby loses whatever is raised in a postponed job.
+            // What the fiber masks is lost, as Ruby loses whatever is raised in a postponed job.
             let _ = aside::raise_after_job(ruby, exception);
         }
     }

@@ -34,5 +34,9 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     job::register();
     guests::define(ruby, heddle)?;
     ractor::safe(|| heddle.define_singleton_method("trapping", function!(dispositions::trapping, 1)))?;
-    heddle.funcall::<_, _, Value>("private_class_method", ("trapping",)).map(|_| ())
+    heddle.define_singleton_method("handles_signal?", function!(dispositions::is_handled, 1))?;
+    for name in ["trapping", "handles_signal?"] {
+        heddle.funcall::<_, _, Value>("private_class_method", (name,))?;
+    }
+    Ok(())
 }

@@ -187,6 +187,11 @@ impl Disposition {
         Disposition(signal, action)
     }
 
+    /// The function that handles it, if there is one.
+    pub fn handler(&self) -> Option<usize> {
+        Some(self.1.sa_sigaction).filter(|handler| ![libc::SIG_DFL, libc::SIG_IGN].contains(handler))
+    }
+
     /// Makes it so again.
     pub fn restore(&self) {
         // SAFETY: it was so before.

@@ -4,7 +4,7 @@ use heddle_core::Error as CoreError;
 use magnus::error::ErrorType;
 use magnus::exception::Exception;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect, resume_error};
-use magnus::{Error, ExceptionClass, RModule, Ruby, TryConvert, Value, prelude::*};
+use magnus::{Error, ExceptionClass, RClass, RModule, Ruby, TryConvert, Value, prelude::*};
 use nix::errno::Errno;
 
 use super::insides;
@@ -152,6 +152,30 @@ pub fn is_fiber_error_with(ruby: &Ruby, error: &Error, words: &str) -> bool {
 /// Whether Ruby had no memory, or no memory map, left for a fiber's stack.
 pub fn is_lack_of_stacks(ruby: &Ruby, error: &Error) -> bool {
     insides::NO_STACK.into_iter().any(|words| is_fiber_error_with(ruby, error, words))
+}
+
+/// Whether the class is one of those that `Timeout.timeout` raises at a thread, unless it was given another one. Calls no
+/// method.
+pub fn is_of_timeout(ruby: &Ruby, class: Value) -> bool {
+    let class = RClass::from_value(class);
+    let timeout = constant(ruby.class_object().as_value(), c"Timeout");
+    class.zip(timeout).is_some_and(|(class, timeout)| {
+        let raised = [c"ExitException", c"Error"].into_iter().filter_map(|name| constant(timeout, name));
+        raised.filter_map(RClass::from_value).any(|raised| class.is_inherited(raised))
+    })
+}
+
+/// What the class or module has under this name, if anything.
+fn constant(module: Value, name: &std::ffi::CStr) -> Option<Value> {
+    // SAFETY: called with the GVL on a class or module; the name ends with a zero; an exception, as of a file that is to be
+    // loaded and can't be, stops at `protect`.
+    let found = protect(|| unsafe {
+        let id = rb_sys::rb_intern(name.as_ptr());
+        let is_there = rb_sys::rb_const_defined_at(module.as_raw(), id) != 0;
+        if is_there { rb_sys::rb_const_get_at(module.as_raw(), id) } else { rb_sys::Qundef as rb_sys::VALUE }
+    });
+    // SAFETY: a constant's value is a valid object.
+    found.ok().filter(|found| *found != rb_sys::Qundef as rb_sys::VALUE).map(|found| unsafe { Value::from_raw(found) })
 }
 
 fn unavailable_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {

@@ -1,21 +1,28 @@
-//! What other threads want raised at this one (`Thread#raise`, `Thread#kill`), as long as Ruby has not done so.
+//! What signals and other threads want raised at this thread (`Thread#raise`, `Thread#kill`), as long as Ruby has not
+//! done so.
 //!
 //! `Thread.pending_interrupt?` tells that, too. But when a call ends Ruby looks at interrupts. If the thread's time slice
 //! is over another thread runs, whose `Thread#kill` Ruby then raises in here; and in a postponed job, where this is asked,
 //! it swallows that, takes the thread for killed, and nothing can end it any more. So it is Ruby's own list that is looked
 //! at. It is found among what the garbage collector would mark for the thread: the one with the exception just sent. The
 //! stack of [`super::masks`] is found in the same way.
+//!
+//! Which fiber of a thread is interrupted Ruby leaves to chance: it raises in the one that runs. Before it does, it asks
+//! the masks of `Thread.handle_interrupt`, the last one first. So the first one of all is a Hash of ours: its default
+//! proc, the [`Gate`], is asked just then, and says whether the fiber that runs is the one to be interrupted.
 
 use std::os::raw::{c_long, c_void};
 
+use std::sync::{Mutex, OnceLock, PoisonError};
+
 use magnus::error::{ErrorType, Tag};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
-use magnus::{Error, RArray, Ruby, Value, prelude::*};
+use magnus::{Error, RArray, Ruby, Value, block::Proc, prelude::*};
 use rb_sys::VALUE;
 
 use super::masks::Masks;
 use super::note::Note;
-use super::value::{Held, is_hidden};
+use super::value::{Held, is_hidden, same};
 use super::{error, interrupts, thread};
 
 unsafe extern "C" {
@@ -40,8 +47,129 @@ static LIST: Note = Note::new("heddle_pending");
 /// The message of the exception by which the list is found.
 const SENT: &str = "sent by a thread to itself, to find what waits for it";
 
-/// Finds the current thread's list, and its [`Masks`], unless they are known. To be called before they are looked at, and
-/// in no postponed job.
+/// Decides which fiber is interrupted.
+pub trait Gate {
+    /// Whether Ruby must not raise an exception of this class in the fiber that runs. It then stays on the list. Ruby is in
+    /// the middle of reading the list: nothing may be raised or handled in here.
+    fn holds_back(ruby: &Ruby, class: Value) -> bool;
+}
+
+/// The mask by which Ruby asks the [`Gate`].
+static GATE: OnceLock<Held> = OnceLock::new();
+
+/// Makes `G` the gate of all threads for which [`find`] is called from now on. There is one, so the first call counts.
+pub fn register<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
+    let mask = ruby.hash_new();
+    mask.funcall::<_, _, Value>("default_proc=", (ruby.proc_new(ask::<G>),))?;
+    mask.freeze();
+    if GATE.set(Held::new(mask.as_value())).is_ok() {
+        ruby.gc_register_mark_object(mask);
+    }
+    Ok(())
+}
+
+/// What a mask says of a class: nil leaves it to the masks before this one, and there is none.
+fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Value, Error> {
+    let [_, class] = arguments else { return Ok(ruby.qnil().as_value()) };
+    let class = *class;
+    let first = list().and_then(|list| list.entry::<Value>(0).ok()).filter(|first| is_of_class(*first, class));
+    match first.and_then(Sent::progress_of) {
+        // Leaves Ruby's search, so that it looks at the list again after the job.
+        Some(Progress::Announced) => Err(Error::new(error::stop_class(ruby)?, "sent to the fiber that is running")),
+        Some(Progress::Sent) => {
+            Sent::forget();
+            Ok(ruby.to_symbol("immediate").as_value())
+        }
+        None if G::holds_back(ruby, class) => Ok(ruby.to_symbol("never").as_value()),
+        None => Ok(ruby.qnil().as_value()),
+    }
+}
+
+/// Whether this is the object's own class, a singleton class perhaps: that is what Ruby asks masks for.
+fn is_of_class(object: Value, class: Value) -> bool {
+    let raw = object.as_raw();
+    // SAFETY: called with the GVL on a valid object. What is no special constant begins with an RBasic.
+    let own = unsafe {
+        if rb_sys::SPECIAL_CONST_P(raw) { rb_sys::rb_obj_class(raw) } else { (*(raw as *const rb_sys::RBasic)).klass }
+    };
+    own == class.as_raw()
+}
+
+/// What [`raise_next`] has put on a thread's list.
+struct Sent {
+    thread: VALUE,
+    /// Marked by being on the list.
+    entry: VALUE,
+    progress: Progress,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// The job has yet to make Ruby look at the list again.
+    Announced,
+    /// Ruby raises it as soon as the job is over.
+    Sent,
+}
+
+static SENT_HERE: Mutex<Vec<Sent>> = Mutex::new(Vec::new());
+
+impl Sent {
+    fn all() -> std::sync::MutexGuard<'static, Vec<Sent>> {
+        SENT_HERE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress_of(entry: Value) -> Option<Progress> {
+        let thread = thread::current().raw();
+        let all = Self::all();
+        all.iter().find(|sent| sent.thread == thread && sent.entry == entry.as_raw()).map(|sent| sent.progress)
+    }
+
+    fn note(entry: Value, progress: Progress) {
+        Self::forget();
+        Self::all().push(Sent { thread: thread::current().raw(), entry: entry.as_raw(), progress });
+    }
+
+    /// There is one for a thread at most: it is raised before anything else happens there.
+    fn forget() {
+        let thread = thread::current().raw();
+        Self::all().retain(|sent| sent.thread != thread);
+    }
+}
+
+/// Has Ruby raise `entry`, which its own masks must let through, in the fiber that runs, before anything else that is on
+/// the list, as soon as the postponed job that runs is over.
+///
+/// # Errors
+/// Ruby would not. Then it is not on the list.
+pub fn raise_next(ruby: &Ruby, entry: Value) -> Result<(), Error> {
+    let Some(list) = list() else { return Err(Error::new(error::stop_class(ruby)?, "no list of interrupts")) };
+    list.unshift(entry)?;
+    Sent::note(entry, Progress::Announced);
+    // Of a list that it has looked through Ruby takes no notice until something is added by its own means, or the thread
+    // is about to wait. This is what it does then; the gate ends it before anything is raised.
+    let looked = interrupts::check();
+    let is_announced = looked.is_err() && list.entry::<Value>(0).is_ok_and(|first| same(first, entry));
+    if is_announced {
+        Sent::note(entry, Progress::Sent);
+        interrupts::look_again();
+        return Ok(());
+    }
+    Sent::forget();
+    withdraw(list, entry)?;
+    looked.and_then(|()| Err(Error::new(error::stop_class(ruby)?, "masked")))
+}
+
+fn withdraw(list: RArray, entry: Value) -> Result<(), Error> {
+    for place in 0..list.len() as isize {
+        if same(list.entry(place)?, entry) {
+            return list.delete_at::<Value>(place).map(|_| ());
+        }
+    }
+    Ok(())
+}
+
+/// Finds the current thread's list, and its [`Masks`], unless they are known, and puts up the [`Gate`]. To be called before
+/// they are looked at, and in no postponed job.
 ///
 /// # Errors
 /// What was raised at this thread meanwhile; no memory.
@@ -59,6 +187,7 @@ pub fn find(ruby: &Ruby) -> Result<(), Error> {
     let look = ruby.proc_from_fn(move |ruby, _, _| {
         let thread = thread::current();
         if let Some((stack, _)) = search(thread, mask.get()) {
+            put_up_gate(stack)?;
             Masks::remember(thread, stack);
         }
         let sent = error::stop_class(ruby)?.new_instance((SENT,))?.as_value();
@@ -83,35 +212,37 @@ pub fn is_known(thread: Held) -> bool {
     !LIST.of(thread).is_nil()
 }
 
-/// Whether something waits to be raised at the current thread. Nothing, as far as is known, before [`find`].
+/// A thread inherits the masks of the one that has made it, so the gate may be there already.
+fn put_up_gate(stack: RArray) -> Result<(), Error> {
+    let Some(gate) = GATE.get() else { return Ok(()) };
+    let is_there = stack.entry::<Value>(0).is_ok_and(|first| same(first, gate.get()));
+    if is_there { Ok(()) } else { stack.unshift(gate.get()) }
+}
+
+/// How much waits to be raised at the current thread. Nothing, as far as is known, before [`find`].
+pub fn count() -> usize {
+    list().map_or(0, |list| list.len())
+}
+
+/// Whether something does.
 pub fn is_any() -> bool {
-    list().is_some_and(|list| !list.is_empty())
+    count() > 0
 }
 
 /// Whether `error`, just caught, is the jump by which Ruby ends a thread (`Thread#kill`), and no fiber (`Fiber#kill`), and
-/// [`kill_again`] can repeat it.
-pub fn is_kill(error: &Error) -> bool {
+/// it can be repeated.
+fn is_kill(error: &Error) -> bool {
     // SAFETY: called with the GVL; only reads `$!`, which for a jump is a number.
     let is_kill =
         matches!(error.error_type(), ErrorType::Jump(Tag::Fatal)) && unsafe { rb_sys::rb_errinfo() } == killed();
     is_kill && list().is_some()
 }
 
-/// Repeats what has been caught, if it [`is_kill`]. Returns whether it was.
-pub fn repeat_kill(error: &Error) -> bool {
-    is_kill(error) && kill_again()
-}
-
-/// Has Ruby kill the current thread once more, as soon as it looks at interrupts where that may be: what it swallows in
-/// a postponed job is not lost then. False if the list is not known.
-pub fn kill_again() -> bool {
+/// Has Ruby kill the current thread once more as soon as the postponed job that runs is over, if `error`, just caught in
+/// there, was that. Returns whether it was.
+pub fn repeat_kill(ruby: &Ruby, error: &Error) -> bool {
     // SAFETY: called with the GVL; the number is no object that would have to be marked.
-    let killed = unsafe { Value::from_raw(killed()) };
-    let noted = list().is_some_and(|list| list.push(killed).is_ok());
-    if noted {
-        interrupts::look_again();
-    }
-    noted
+    is_kill(error) && raise_next(ruby, unsafe { Value::from_raw(killed()) }).is_ok()
 }
 
 /// The current thread's list, if it has been found.

@@ -429,4 +429,9 @@ impl Fibers {
     pub fn is_blocking_parked(&self) -> bool {
         self.parked.blocking > 0
     }
+
+    /// The same of a fiber that is not ours, and was not resumed by one of ours: then the root has resumed it.
+    pub fn is_stranger_parked(&self) -> bool {
+        self.iter().any(|(_, record)| record.is_parked() && !record.ours && record.resumed_by.is_none())
+    }
 }

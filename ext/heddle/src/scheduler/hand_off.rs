@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use magnus::{Error, Ruby, Value, prelude::*};
 
 use super::Scheduler;
+use super::interrupting::Interrupts;
 use super::fibers::{Delivery, FiberKey, Redeemed};
 use super::turns::Turns;
 use super::wait::Wait;
@@ -31,7 +32,7 @@ pub(super) enum Glance {
 }
 
 /// What a fiber that parks has to do next.
-enum Next {
+pub(super) enum Next {
     /// Its own turn has come.
     Own,
     /// Switch to this one: whose turn it is, or who leads to the fiber that answers for the thread's interrupts.
@@ -84,7 +85,7 @@ impl Scheduler {
                         Stage::Back(self.switch(ruby, key, || raise_by_helper(ruby, fiber, delivery)))
                     }
                     Ok(Next::CheckInterrupts) => {
-                        let checked = interrupts::check_after(|| self.leave_park(key));
+                        let checked = self.check_interrupts(key);
                         return self.end_park_early(key, checked);
                     }
                     Err(error) => return self.end_park_early(key, Err(error)),
@@ -175,8 +176,7 @@ impl Scheduler {
     }
 
     /// The fiber goes on although its turn may not have come: to handle an interrupt, or an exception.
-    fn leave_park(&self, key: FiberKey) {
-        self.interrupts_due.set(false);
+    pub(super) fn leave_park(&self, key: FiberKey) {
         self.turns.borrow_mut().take_turn(key);
     }
 
@@ -210,7 +210,7 @@ impl Scheduler {
     /// Whose turn it is, and gives it the turn, if that is plain.
     #[inline(always)]
     pub(super) fn glance(&self, turns: &mut Turns, key: FiberKey) -> Glance {
-        if turns.is_lost(key) || self.interrupts_due.get() {
+        if turns.is_lost(key) || self.interrupts.get() != Interrupts::None {
             return Glance::Unclear;
         }
         let queued = turns.queued();
@@ -240,8 +240,11 @@ impl Scheduler {
                 self.search(ruby, key, None)
             }
             Glance::Unclear if self.turns.borrow().is_lost(key) => Err(lost(ruby)),
-            Glance::Unclear if self.interrupts_due.get() => Ok(Next::CheckInterrupts),
-            Glance::Unclear => self.search(ruby, key, None),
+            Glance::Unclear => match self.interrupts.get() {
+                Interrupts::None => self.search(ruby, key, None),
+                Interrupts::ForRoot => self.lead_to_root(key),
+                Interrupts::Here => Ok(Next::CheckInterrupts),
+            },
         }
     }
 
@@ -266,25 +269,32 @@ impl Scheduler {
                         return Ok(Next::Own);
                     }
                     if self.poll(ruby, true)? == Polled::Interrupted {
-                        let Some(fiber) = fall_back else { return Ok(Next::CheckInterrupts) };
-                        self.fall_back.set(None);
-                        self.interrupts_due.set(true);
-                        return Ok(Next::Switch(fiber));
+                        return Ok(self.fall_back_to(fall_back));
                     }
                 }
             }
         }
     }
 
-    /// What leads to the fiber that answers for the thread's interrupts; `None` if that is the one that is here. They
-    /// belong to the root. But if the root has not given its turn away to us, this is the fiber that the root has
-    /// resumed, or one that a program switches by hand.
+    /// The root has to look at the thread's interrupts before anybody else has a turn.
+    #[cold]
+    fn lead_to_root(&self, key: FiberKey) -> Result<Next, Error> {
+        let fall_back = self.prepare_fall_back(key)?;
+        // A trap ran in there, and waited; whatever woke the fiber meanwhile has been taken by that.
+        if self.turns.borrow().has_turn(key) { Ok(Next::Own) } else { Ok(self.fall_back_to(fall_back)) }
+    }
+
+    /// Goes to the fiber that answers for the thread's interrupts, by what leads to it.
+    fn fall_back_to(&self, fall_back: Option<Held>) -> Next {
+        let Some(fiber) = fall_back else { return Next::CheckInterrupts };
+        self.fall_back.set(None);
+        self.interrupts.set(Interrupts::Here);
+        Next::Switch(fiber)
+    }
+
+    /// What leads to the fiber that answers for the thread's interrupts; `None` if that is the one that is here.
     fn prepare_fall_back(&self, key: FiberKey) -> Result<Option<Held>, Error> {
-        let answers = {
-            let turns = self.turns.borrow();
-            turns.fibers.get(key).is_none_or(|record| record.blocking) || !turns.fibers.is_blocking_parked()
-        };
-        if answers {
+        if self.turns.borrow().answers(Some(key)) {
             return Ok(None);
         }
         if self.fall_back.get().is_none() {

@@ -1,6 +1,4 @@
 //! Each fiber has masks of its own: see `ruby/masks.rs`.
-//!
-//! Only where there are fibers that may be preempted, since exceptions for these take the way of `Thread#raise`.
 
 use magnus::{Error, Ruby};
 

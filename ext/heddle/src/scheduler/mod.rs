@@ -7,6 +7,7 @@
 //!   run queue and switches straight to it.
 //! * [`waiting`]: how a hook waits for something, and gets out of it whatever happens.
 //! * [`preempting`]: how a fiber that computes loses its turn.
+//! * [`interrupting`]: how the root gets what is raised at the thread while another fiber computes.
 //! * [`sharing`]: how a fiber that never has to wait loses it.
 //! * [`callers`]: which methods want something else of a hook than the others do.
 //! * [`hooks`]: what Ruby calls, one file per group.
@@ -16,6 +17,7 @@ mod ended_stacks;
 mod fibers;
 mod hand_off;
 mod hooks;
+mod interrupting;
 mod masking;
 mod options;
 mod preempting;
@@ -44,6 +46,7 @@ use magnus::{DataTypeFunctions, Error, RModule, Ruby, TryConvert, TypedData, pre
 use self::callers::Callers;
 use self::ended_stacks::EndedStacks;
 use self::fibers::FiberKey;
+use self::interrupting::Interrupts;
 use self::options::{Options, Preempt};
 use self::preempting::Lull;
 use self::reactor::Reactor;
@@ -52,11 +55,10 @@ use self::wait::Wait;
 use crate::preempt::Pulse;
 use crate::preempt::guests;
 use crate::preempt::ticker::Ticker;
-use crate::preempt::unraised::Unraised;
 use crate::ruby::masks::Masks;
 use crate::ruby::receiver::KeptAlive;
 use crate::ruby::value::Held;
-use crate::ruby::{error, fiber, fork, ractor, thread};
+use crate::ruby::{error, fiber, fork, pending, ractor, thread};
 
 /// A scheduler. It belongs to the thread that calls its first hook.
 ///
@@ -89,9 +91,7 @@ pub struct Scheduler {
     preemptions: Cell<u64>,
     /// The last tick came in a critical section.
     missed: Cell<bool>,
-    /// Of the last tick.
-    unraised: Cell<Unraised>,
-    /// Known from the first fiber on that may be preempted.
+    /// Known from the first hook on.
     masks: Cell<Option<Masks>>,
     /// How many of them are the root's.
     masks_of_root: Cell<usize>,
@@ -116,8 +116,13 @@ pub struct Scheduler {
     generation: Cell<u64>,
     /// See [`fiber::fall_back_fiber`].
     fall_back: Cell<Option<Held>>,
-    /// Who gets the control next has to look at the thread's interrupts.
-    interrupts_due: Cell<bool>,
+    interrupts: Cell<Interrupts>,
+    /// How much was left to be raised when the root looked last: it masks that.
+    left_by_root: Cell<usize>,
+    /// What was raised in the root last came from a signal or another thread.
+    is_interrupted: Cell<bool>,
+    /// Whether what signal handlers raise is sent to the root; see `lib/heddle/signal_handlers.rb`.
+    guards_signals: Cell<bool>,
 }
 
 // SAFETY: magnus asks for this because the garbage collector may free the object on any thread. All access, that one
@@ -257,6 +262,8 @@ impl Scheduler {
         self.expect_owner(ruby)?;
         if self.owner.get().is_none() {
             fiber::ensure_current()?;
+            pending::find(ruby)?;
+            self.find_masks();
             let thread = thread::current();
             self.owner.set(Some(thread));
             if self.opened_by.get() != Some(thread) {
@@ -266,6 +273,7 @@ impl Scheduler {
         if self.reactor.borrow().is_none() {
             self.open(ruby)?;
         }
+        self.guard_signals(ruby)?;
         self.give_turn_to(current)
     }
 
@@ -378,5 +386,6 @@ impl Scheduler {
 
 /// Defines the class.
 pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
+    pending::register::<interrupting::RootsGate>(ruby)?;
     hooks::define(ruby, heddle)
 }

@@ -15,7 +15,6 @@ use crate::preempt::guests;
 use crate::preempt::pace;
 use crate::preempt::safe_points;
 use crate::preempt::ticker::{Ticker, TickerChoice};
-use crate::preempt::unraised::Unraised;
 use crate::ruby::value::Held;
 use crate::ruby::{aside, error, fiber, interrupts, pending, thread};
 
@@ -54,12 +53,10 @@ impl Scheduler {
             self.pulse.set(Some(ticker.pulse));
             *self.ticker.borrow_mut() = Some(ticker);
         }
-        pending::find(ruby)?;
-        self.find_masks();
         self.begin_ticking().map_err(|error| error::from_core(ruby, error))
     }
 
-    fn begin_ticking(&self) -> Result<(), heddle_core::Error> {
+    pub(super) fn begin_ticking(&self) -> Result<(), heddle_core::Error> {
         self.ticker.borrow().as_ref().map_or(Ok(()), Ticker::begin)
     }
 
@@ -69,17 +66,22 @@ impl Scheduler {
         self.end_lull();
         if let Some(pulse) = self.pulse.get()
             && !pulse.is_ticking()
-            && self.turns.borrow().fibers.get(key).is_some_and(|record| record.preemptible)
+            && self.needs_ticks(key)
         {
             // It fails for timers that do not exist alone.
             let _ = self.begin_ticking();
         }
     }
 
+    fn needs_ticks(&self, key: FiberKey) -> bool {
+        let turns = self.turns.borrow();
+        turns.is_stopping() || turns.fibers.get(key).is_some_and(|record| record.preemptible)
+    }
+
     /// A tick has found nobody who is due. If that is sure to stay so for a while, the next ones would find nobody either.
     fn begin_lull(&self, now: Instant) {
         let since = self.last_tick.get().map_or(Duration::ZERO, |tick| now.saturating_duration_since(tick));
-        let due = self.turns.borrow_mut().due_at(now).filter(|_| self.unraised.get() == Unraised::Nothing);
+        let due = self.turns.borrow_mut().due_at(now).filter(|_| !self.is_root_wanted());
         let Some(due) = due else { return self.end_lull() };
         let length = due.saturating_duration_since(now);
         let began = self.lull.get() != Lull::None
@@ -193,11 +195,10 @@ impl Scheduler {
         }
         self.attend_to_closing(ruby);
         let Ok(current) = fiber::ensure_current() else { return };
-        let Some(holder) = self.preemptible_holder(current) else { return };
-        let unraised = Unraised::at_tick(&self.unraised);
-        if unraised == Unraised::Forgotten {
-            return;
+        if self.is_root_wanted() && !self.answers(current) {
+            return self.hand_to_root(ruby, current);
         }
+        let Some(holder) = self.preemptible_holder(current) else { return };
         if self.turns.borrow().queue.has_woken() {
             // Nobody needs to be looked for who is due, but this fiber's own time may be up.
             self.turns.borrow_mut().expire(Instant::now());
@@ -214,7 +215,7 @@ impl Scheduler {
         self.last_tick.set(Some(now));
         if !self.turns.borrow_mut().must_make_way(now) {
             if struck.is_some() { self.try_again_soon() } else { self.begin_lull(now) }
-        } else if safe_points::is_here() && unraised.lets_switch() && !interrupts::is_trap_due() {
+        } else if safe_points::is_here() && !interrupts::is_trap_due() {
             self.make_way(ruby, current);
         } else {
             self.try_again_soon();
@@ -240,7 +241,7 @@ impl Scheduler {
     }
 
     /// A tick came where the fiber could not be preempted, though somebody is due, or could not be struck.
-    fn try_again_soon(&self) {
+    pub(super) fn try_again_soon(&self) {
         self.lull.set(Lull::None);
         self.ticker.borrow().as_ref().inspect(|ticker| ticker.try_again_soon());
     }
@@ -254,8 +255,10 @@ impl Scheduler {
         let holder = turns.fibers.find(current).or_else(|| turns.running().map(|(_, key)| key));
         let record = holder.and_then(|key| turns.fibers.get(key));
         let blocking = fiber::current_scheduler().is_none();
+        // While all are told to end who computes must not keep that from the others.
+        let is_stopping = turns.is_stopping();
         let preemptible = match record {
-            Some(record) if record.preemptible => true,
+            Some(record) if record.preemptible || is_stopping && !record.blocking => true,
             Some(record) if record.fiber == current => false,
             _ if blocking => false,
             _ => preempt == Preempt::All || (preempt.takes_yielding() && guests::presence_of(current).is_some()),
@@ -278,7 +281,14 @@ impl Scheduler {
         let Ok(visit) = self.enter(ruby).map(Visit::leave_wake_ups) else { return };
         let key = visit.key;
         pace::end();
-        let raised = self.lose_turn(ruby, key).and_then(|()| self.raise_due_here(ruby, key));
+        let lost = self.lose_turn(ruby, key);
+        self.go_on(ruby, current, visit, lost);
+    }
+
+    /// The fiber goes on where the job has found it. `lost` is what was raised into it meanwhile.
+    pub(super) fn go_on(&self, ruby: &Ruby, current: Held, visit: Visit<'_>, lost: Result<(), Error>) {
+        let key = visit.key;
+        let raised = lost.and_then(|()| self.raise_due_here(ruby, key));
         let is_due = self.due_unmasked(ruby, key);
         // A fiber that is not ours is in the books until here.
         drop(visit);
@@ -328,9 +338,7 @@ impl Scheduler {
     /// `Heddle::Stop` instead, which its outermost frame takes for the kill. Another one ends when it is switched to by
     /// somebody else than the scheduler. Either is not preempted any more, as Ruby would kill it again and again.
     fn raise_here(&self, ruby: &Ruby, current: Held, raised: &Error) -> Result<(), Error> {
-        // Ruby has not looked at this one yet, whatever else has been waiting for long.
-        self.unraised.set(Unraised::Nothing);
-        if pending::repeat_kill(raised) {
+        if pending::repeat_kill(ruby, raised) {
             return Ok(());
         }
         if let Some(exception) = error::exception_of(raised) {

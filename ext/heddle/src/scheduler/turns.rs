@@ -196,6 +196,23 @@ impl Turns {
         Some(outer)
     }
 
+    /// Like [`Turns::give_up_turn`] for one that computes, and goes on before all others.
+    pub fn step_aside(&mut self, key: FiberKey) -> Option<Wait> {
+        let (outer, ticket) = self.fibers.give_up_turn(key, Wait::Preempted)?;
+        self.queue.push_next((key, ticket));
+        Some(outer)
+    }
+
+    /// Whether this fiber, which runs, answers for the thread's interrupts. They belong to the root. If the root has given
+    /// its turn away to us, or has resumed a fiber that has, it is none of the others; else it is the one that runs: the
+    /// root, what that has resumed, or what a program switches by hand.
+    pub fn answers(&self, key: Option<FiberKey>) -> bool {
+        let record = key.and_then(|key| self.fibers.get(key));
+        let is_root = record.is_some_and(|record| record.blocking && !record.ours);
+        let is_ours = record.is_some_and(|record| record.ours);
+        is_root || !(self.fibers.is_blocking_parked() || is_ours && self.fibers.is_stranger_parked())
+    }
+
     /// Whether the fiber that computes has to make way for another.
     pub fn must_make_way(&mut self, now: Instant) -> bool {
         self.queue.must_make_way(now) || self.has_strays()

@@ -209,16 +209,19 @@ fn is_interrupted(ruby: &Ruby) -> bool {
 }
 
 /// Waits until all others have ended. An `exit` in one of them waits for the rest; everything else that is raised here
-/// (Ctrl-C, `Thread#raise`) ends the waiting.
+/// (Ctrl-C, `Thread#raise`, an `exit` in a signal handler) ends the waiting.
 fn drain(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<(), Error> {
     let mut exit = Ok(());
     loop {
+        scheduler.is_interrupted.set(false);
         let waited = scheduler
             .wait(ruby, key, Wait::Drain, None, |turns| (turns.fibers.awaited_by(key) == 0).then_some(()))
             .map(|_: Outcome<()>| ());
         match waited {
             Ok(()) => return exit,
-            Err(error) if error.is_kind_of(ruby.exception_system_exit()) => exit = Err(error),
+            Err(error) if error.is_kind_of(ruby.exception_system_exit()) && !scheduler.is_interrupted.get() => {
+                exit = Err(error);
+            }
             Err(error) => return Err(error),
         }
     }
@@ -228,6 +231,7 @@ fn drain(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<(), Error>
 fn cancel(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<(), Error> {
     let stop = error::stop_class(ruby)?;
     scheduler.turns.borrow_mut().stop_all(Held::new(stop.as_value()));
+    scheduler.tick_in_any_case(ruby);
     let result = drain(ruby, scheduler, key);
     scheduler.turns.borrow_mut().end_stopping();
     if result.is_err() {
@@ -273,6 +277,7 @@ impl Scheduler {
     fn shut(&self) {
         registry::remove(self);
         self.release_ticker(false);
+        self.unguard_signals();
         // What is still under way in the kernel is ended with the backend, before its fibers are forgotten.
         let reactor = self.reactor.borrow_mut().take();
         if let Some(reactor) = reactor {

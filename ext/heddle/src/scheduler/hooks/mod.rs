@@ -82,6 +82,8 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
         class.define_singleton_method("killing", function!(raising::killing, 1))?;
         descriptors::define(ruby, heddle, class)
     })?;
+    class.define_singleton_method("answers?", function!(raising::answers, 0))?;
+    class.define_singleton_method("interrupted", function!(raising::interrupted, 0))?;
     registry::define(ruby)?;
     class.define_singleton_method("insides", function!(insides::describe, 0))?;
     class.define_singleton_method("pinned?", function!(insides::is_pinned, 1))?;
@@ -92,7 +94,9 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 }
 
 /// Called by `lib/heddle`, and the last two by a spec, alone.
-const INTERNALS: [&str; 11] = [
+const INTERNALS: [&str; 13] = [
+    "answers?",
+    "interrupted",
     "raising",
     "killing",
     "closing",

@@ -56,6 +56,19 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
     Ok(true)
 }
 
+/// Whether what is raised at this thread belongs in the fiber that runs; see `scheduler/interrupting.rs`.
+pub fn answers(_: &Ruby) -> Result<bool, Error> {
+    let current = fiber::ensure_current()?;
+    Ok(self::current().is_none_or(|scheduler| scheduler.answers(current)))
+}
+
+/// The handler of a signal has raised something, in the fiber that answers for the thread.
+pub fn interrupted(_: &Ruby) {
+    if let Some(scheduler) = current() {
+        scheduler.interrupted();
+    }
+}
+
 /// This thread's scheduler, if it is one of ours and in use.
 fn current() -> Option<KeptAlive<Scheduler>> {
     Scheduler::of_thread().filter(|scheduler| is_in_use(scheduler))

@@ -75,6 +75,11 @@ impl Turns {
         waiting.into_iter().for_each(|key| self.wake(key));
     }
 
+    /// Whether all are being told to end.
+    pub fn is_stopping(&self) -> bool {
+        self.stop.is_some()
+    }
+
     /// The end of [`Turns::stop_all`].
     pub fn end_stopping(&mut self) {
         self.stop = None;

@@ -1,0 +1,133 @@
+# frozen_string_literal: true
+
+module Heddle
+  # What signals raise belongs to the main thread's root fiber; see scheduler/interrupting.rs. Ruby runs the handler of a
+  # signal in the fiber that it finds, and what the handler raises, an `exit` for instance, it raises there, too. So while
+  # a scheduler of ours is open on the main thread the handlers run within {run}, which sends that to the root.
+  #
+  # A program does not see that: {Watch} has `trap` return what it has set itself.
+  module SignalHandlers
+    # Those that have no handler of Ruby's, or one that Ruby keeps to itself.
+    LEFT_ALONE = Signal.list.values_at("EXIT", "KILL", "STOP", "SEGV", "BUS", "ILL", "FPE", "VTALRM").freeze
+    # The default of this one is raised at once, and not by way of `Thread#raise`.
+    RAISED_AT_ONCE = Signal.list.fetch("INT")
+
+    # Ruby's own, whatever is prepended to it.
+    SET = Signal.method(:trap)
+    private_constant :SET
+
+    # Loaded into `trap` when it is first of use, and not before.
+    module Watch
+      # Handles a signal; see Ruby's documentation.
+      def trap(signal, ...)
+        return super unless Ractor.current.equal?(Ractor.main)
+
+        Heddle.__send__(:trapping, signal)
+        SignalHandlers.replaced(signal, super)
+      end
+    end
+
+    @handlers = {}
+    # Set in the place of each of them.
+    @runner = ->(number) { SignalHandlers.run(number) }
+
+    class << self
+      # `trap` tells us from now on what the program sets.
+      def watch
+        return if @watching
+
+        @watching = true
+        [Signal.singleton_class, Kernel, Kernel.singleton_class].each { |place| place.prepend(Watch) }
+      end
+
+      # A scheduler is open on the main thread.
+      def guard
+        return if @guarding
+
+        watch
+        @guarding = true
+        (Signal.list.values.uniq - LEFT_ALONE).each { |number| take(number) if Heddle.__send__(:handles_signal?, number) }
+      end
+
+      # It is closed.
+      def leave
+        @guarding = false
+        @handlers.each do |number, handler|
+          found = SET.call(number, handler)
+          SET.call(number, found) unless found.equal?(@runner)
+        end
+        @handlers.clear
+      end
+
+      # The program has set a handler, and `trap` has returned `found`. Returns what it is to return.
+      def replaced(signal, found)
+        return found unless @guarding
+
+        number = number_of(signal)
+        found = @handlers.delete(number) if found.equal?(@runner)
+        take(number) if !LEFT_ALONE.include?(number) && Heddle.__send__(:handles_signal?, number)
+        found
+      end
+
+      # Runs the program's handler, in whichever fiber there is.
+      def run(number)
+        handler = @handlers[number]
+        return call_in_place(handler, number) if Scheduler.__send__(:answers?)
+
+        raised = raised_by(handler, number)
+        # Not within a `rescue`: the fiber may be told to end before this returns.
+        Thread.current.raise(raised) if raised
+      end
+
+      private
+
+      # Sets our handler in the place of the program's.
+      def take(number)
+        handler = SET.call(number, @runner)
+        return if handler.equal?(@runner)
+
+        if handler.respond_to?(:call) || (handler == "DEFAULT" && number == RAISED_AT_ONCE) || code?(handler)
+          @handlers[number] = handler
+        else
+          SET.call(number, handler)
+        end
+      end
+
+      # Whether it is a string that is to be evaluated, and no command.
+      def code?(handler)
+        handler.is_a?(String) && !%w[DEFAULT SYSTEM_DEFAULT IGNORE EXIT].include?(handler)
+      end
+
+      def call_in_place(handler, number)
+        call(handler, number)
+      rescue Exception # rubocop:disable Lint/RescueException -- raised again
+        Scheduler.__send__(:interrupted)
+        raise
+      end
+
+      # What others send to the fiber meanwhile is none of the handler's.
+      def raised_by(handler, number)
+        return Interrupt.new("") if handler == "DEFAULT"
+
+        Fiber.scheduler.__send__(:hold_back) { call(handler, number) }
+        nil
+      rescue Exception => e # rubocop:disable Lint/RescueException -- raised by the caller
+        e
+      end
+
+      def call(handler, number)
+        case handler
+        # As if Ruby had raised it: without the methods in here.
+        when "DEFAULT" then raise Interrupt, "", caller(4)
+        when String then TOPLEVEL_BINDING.eval(handler)
+        else handler&.call(number)
+        end
+      end
+
+      def number_of(signal)
+        signal.is_a?(Integer) ? signal : Signal.list.fetch(signal.to_s.delete_prefix("SIG"))
+      end
+    end
+  end
+  private_constant :SignalHandlers
+end
