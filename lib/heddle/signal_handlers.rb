@@ -9,8 +9,10 @@ module Heddle
   module SignalHandlers
     # Those that have no handler of Ruby's, or one that Ruby keeps to itself.
     LEFT_ALONE = Signal.list.values_at("EXIT", "KILL", "STOP", "SEGV", "BUS", "ILL", "FPE", "VTALRM").freeze
-    # The default of this one is raised at once, and not by way of `Thread#raise`.
-    RAISED_AT_ONCE = Signal.list.fetch("INT")
+    # Those that raise a SignalException if the program has set nothing.
+    RAISING = Signal.list.values_at("INT", "HUP", "TERM", "QUIT", "ALRM", "USR1", "USR2").compact.freeze
+    # This one does at once, whatever `Thread.handle_interrupt` says, and the others by way of `Thread#raise`.
+    INTERRUPT = Signal.list.fetch("INT")
 
     # Ruby's own, whatever is prepended to it.
     SET = Signal.method(:trap)
@@ -72,11 +74,11 @@ module Heddle
       # Runs the program's handler, in whichever fiber there is.
       def run(number)
         handler = @handlers[number]
-        return call_in_place(handler, number) if Scheduler.__send__(:answers?)
+        return run_in_root(handler, number) if Scheduler.__send__(:answers?)
 
-        raised = raised_by(handler, number)
         # Not within a `rescue`: the fiber may be told to end before this returns.
-        Thread.current.raise(raised) if raised
+        raised = raised_by(handler, number)
+        Scheduler.__send__(:send_to_root, raised) if raised
       end
 
       private
@@ -86,28 +88,34 @@ module Heddle
         handler = SET.call(number, @runner)
         return if handler.equal?(@runner)
 
-        if handler.respond_to?(:call) || (handler == "DEFAULT" && number == RAISED_AT_ONCE) || code?(handler)
+        if guarded?(handler, number)
           @handlers[number] = handler
         else
           SET.call(number, handler)
         end
       end
 
-      # Whether it is a string that is to be evaluated, and no command.
-      def code?(handler)
-        handler.is_a?(String) && !%w[DEFAULT SYSTEM_DEFAULT IGNORE EXIT].include?(handler)
+      def guarded?(handler, number)
+        case handler
+        when "DEFAULT" then RAISING.include?(number)
+        when "SYSTEM_DEFAULT", "IGNORE", nil then false
+        # "EXIT", or what is to be evaluated, or what can be called.
+        else true
+        end
       end
 
-      def call_in_place(handler, number)
+      def run_in_root(handler, number)
+        return Thread.current.raise(default(number)) if handler == "DEFAULT" && number != INTERRUPT
+
         call(handler, number)
-      rescue Exception # rubocop:disable Lint/RescueException -- raised again
-        Scheduler.__send__(:interrupted)
+      rescue Exception => e # rubocop:disable Lint/RescueException -- raised again
+        Scheduler.__send__(:interrupted, e)
         raise
       end
 
       # What others send to the fiber meanwhile is none of the handler's.
       def raised_by(handler, number)
-        return Interrupt.new("") if handler == "DEFAULT"
+        return default(number) if handler == "DEFAULT"
 
         Fiber.scheduler.__send__(:hold_back) { call(handler, number) }
         nil
@@ -119,9 +127,14 @@ module Heddle
         case handler
         # As if Ruby had raised it: without the methods in here.
         when "DEFAULT" then raise Interrupt, "", caller(4)
+        when "EXIT" then exit
         when String then TOPLEVEL_BINDING.eval(handler)
         else handler&.call(number)
         end
+      end
+
+      def default(number)
+        number == INTERRUPT ? Interrupt.new("") : SignalException.new(number)
       end
 
       def number_of(signal)

@@ -162,7 +162,7 @@ pub fn tick(ruby: &Ruby) {
     };
     presence.since.set(Some(Instant::now()));
     if let Err(raised) = yielded
-        && !pending::repeat_kill(ruby, &raised)
+        && !pending::repeat_kill(&raised)
     {
         // What was raised into it meanwhile. A kill can only be told by an exception; see `YieldingFiber`.
         if let Some(exception) = error::exception_or_stop(ruby, &raised) {

@@ -41,9 +41,3 @@ pub fn check() -> Result<(), Error> {
     })
     .map(|_| ())
 }
-
-/// Like [`check`], after `prepare`: a trap may call anything, so the books must be right before.
-pub fn check_after(prepare: impl FnOnce()) -> Result<(), Error> {
-    prepare();
-    check()
-}

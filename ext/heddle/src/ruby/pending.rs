@@ -49,9 +49,9 @@ const SENT: &str = "sent by a thread to itself, to find what waits for it";
 
 /// Decides which fiber is interrupted.
 pub trait Gate {
-    /// Whether Ruby must not raise an exception of this class in the fiber that runs. It then stays on the list. Ruby is in
-    /// the middle of reading the list: nothing may be raised or handled in here.
-    fn holds_back(ruby: &Ruby, class: Value) -> bool;
+    /// Whether Ruby must not raise `entry`, an exception of this class or a number that means a kill, in the fiber that
+    /// runs. It then stays on the list. Ruby is in the middle of reading the list: nothing may be raised or handled in here.
+    fn holds_back(ruby: &Ruby, class: Value, entry: Value) -> bool;
 }
 
 /// The mask by which Ruby asks the [`Gate`].
@@ -71,18 +71,22 @@ pub fn register<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
 /// What a mask says of a class: nil leaves it to the masks before this one, and there is none.
 fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Value, Error> {
     let [_, class] = arguments else { return Ok(ruby.qnil().as_value()) };
-    let class = *class;
-    let first = list().and_then(|list| list.entry::<Value>(0).ok()).filter(|first| is_of_class(*first, class));
-    match first.and_then(Sent::progress_of) {
+    // Those before it have been asked for already, and Ruby goes on with the first that is let through.
+    let Some(entry) = list().and_then(|list| first_of_class(list, *class)) else { return Ok(ruby.qnil().as_value()) };
+    match Sent::progress_of(entry) {
         // Leaves Ruby's search, so that it looks at the list again after the job.
         Some(Progress::Announced) => Err(Error::new(error::stop_class(ruby)?, "sent to the fiber that is running")),
         Some(Progress::Sent) => {
             Sent::forget();
             Ok(ruby.to_symbol("immediate").as_value())
         }
-        None if G::holds_back(ruby, class) => Ok(ruby.to_symbol("never").as_value()),
+        None if G::holds_back(ruby, *class, entry) => Ok(ruby.to_symbol("never").as_value()),
         None => Ok(ruby.qnil().as_value()),
     }
+}
+
+fn first_of_class(list: RArray, class: Value) -> Option<Value> {
+    (0..list.len()).find_map(|place| list.entry::<Value>(place as isize).ok().filter(|entry| is_of_class(*entry, class)))
 }
 
 /// Whether this is the object's own class, a singleton class perhaps: that is what Ruby asks masks for.
@@ -147,16 +151,22 @@ pub fn raise_next(ruby: &Ruby, entry: Value) -> Result<(), Error> {
     Sent::note(entry, Progress::Announced);
     // Of a list that it has looked through Ruby takes no notice until something is added by its own means, or the thread
     // is about to wait. This is what it does then; the gate ends it before anything is raised.
-    let looked = interrupts::check();
-    let is_announced = looked.is_err() && list.entry::<Value>(0).is_ok_and(|first| same(first, entry));
-    if is_announced {
-        Sent::note(entry, Progress::Sent);
-        interrupts::look_again();
-        return Ok(());
+    let Err(looked) = interrupts::check() else {
+        Sent::forget();
+        withdraw(list, entry)?;
+        return Err(Error::new(error::stop_class(ruby)?, "masked"));
+    };
+    let is_first = || list.entry::<Value>(0).is_ok_and(|first| same(first, entry));
+    if error::exception_of(&looked).is_some_and(|raised| same(raised, entry)) {
+        // A mask of the fiber's own lets it through, and the gate was not asked.
+        list.unshift(entry)?;
+    } else if !is_first() {
+        Sent::forget();
+        return Err(looked);
     }
-    Sent::forget();
-    withdraw(list, entry)?;
-    looked.and_then(|()| Err(Error::new(error::stop_class(ruby)?, "masked")))
+    Sent::note(entry, Progress::Sent);
+    interrupts::look_again();
+    Ok(())
 }
 
 fn withdraw(list: RArray, entry: Value) -> Result<(), Error> {
@@ -240,9 +250,16 @@ fn is_kill(error: &Error) -> bool {
 
 /// Has Ruby kill the current thread once more as soon as the postponed job that runs is over, if `error`, just caught in
 /// there, was that. Returns whether it was.
-pub fn repeat_kill(ruby: &Ruby, error: &Error) -> bool {
+pub fn repeat_kill(error: &Error) -> bool {
     // SAFETY: called with the GVL; the number is no object that would have to be marked.
-    is_kill(error) && raise_next(ruby, unsafe { Value::from_raw(killed()) }).is_ok()
+    let killed = unsafe { Value::from_raw(killed()) };
+    let repeated = is_kill(error) && list().is_some_and(|list| list.unshift(killed).is_ok());
+    if repeated {
+        // Ruby has just taken it from there, so it looks at the list again without further ado.
+        Sent::note(killed, Progress::Sent);
+        interrupts::look_again();
+    }
+    repeated
 }
 
 /// The current thread's list, if it has been found.

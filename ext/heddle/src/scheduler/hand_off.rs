@@ -170,6 +170,10 @@ impl Scheduler {
 
     #[cold]
     fn end_park_early(&self, key: FiberKey, result: Result<(), Error>) -> Result<(), Error> {
+        if self.interrupts.get() == Interrupts::Here {
+            // Ruby has looked at them as soon as it was back.
+            self.interrupts.set(Interrupts::None);
+        }
         self.leave_park(key);
         self.tick_for(key);
         result

@@ -34,21 +34,23 @@ pub enum Interrupts {
 pub struct RootsGate;
 
 impl pending::Gate for RootsGate {
-    fn holds_back(ruby: &Ruby, class: Value) -> bool {
+    fn holds_back(ruby: &Ruby, class: Value, entry: Value) -> bool {
         let scheduler = fiber::scheduler();
         let scheduler = if scheduler.is_nil() { None } else { Obj::<Scheduler>::try_convert(scheduler).ok() };
-        scheduler.is_some_and(|scheduler| scheduler.holds_back(ruby, class))
+        scheduler.is_some_and(|scheduler| scheduler.holds_back(ruby, class, entry))
     }
 }
 
 impl Scheduler {
-    fn holds_back(&self, ruby: &Ruby, class: Value) -> bool {
+    fn holds_back(&self, ruby: &Ruby, class: Value, entry: Value) -> bool {
         // `Timeout` means the block that runs, and no scheduler is asked for that in a blocking fiber.
         let is_meant = || fiber::current_scheduler().is_none() && error::is_of_timeout(ruby, class);
         let holds_back = fiber::ensure_current().is_ok_and(|current| !self.answers(current)) && !is_meant();
         if holds_back {
             self.interrupts.set(Interrupts::ForRoot);
             postponed_job::trigger();
+        } else {
+            self.note_interruption(entry);
         }
         holds_back
     }
@@ -116,18 +118,42 @@ impl Scheduler {
     /// The fiber that answers for the thread looks at its interrupts. A trap may call anything, so the books are right
     /// before.
     pub(super) fn check_interrupts(&self, key: FiberKey) -> Result<(), Error> {
-        let checked = interrupts::check_after(|| {
-            self.interrupts.set(Interrupts::None);
-            self.leave_park(key);
-        });
-        self.is_interrupted.set(checked.is_err());
+        self.leave_park(key);
+        self.interrupts.set(Interrupts::None);
+        let checked = self.raise_for_root().and_then(|()| interrupts::check());
         self.left_by_root.set(if checked.is_ok() { pending::count() } else { 0 });
         checked
     }
 
-    /// The handler of a signal raises something where it belongs.
-    pub(super) fn interrupted(&self) {
-        self.is_interrupted.set(true);
+    /// The handler of a signal, or Ruby in its stead, has raised this in a fiber where it does not belong.
+    pub(super) fn send_to_root(&self, exception: Value) {
+        self.for_root.borrow_mut().push(Held::new(exception));
+        self.interrupts.set(Interrupts::ForRoot);
+        postponed_job::trigger();
+    }
+
+    /// As if another thread had raised it here, so that masks count.
+    fn raise_for_root(&self) -> Result<(), Error> {
+        loop {
+            let mut all = self.for_root.borrow_mut();
+            if all.is_empty() {
+                return Ok(());
+            }
+            let exception = all.remove(0);
+            drop(all);
+            thread::raise_into(thread::current(), exception.get())?;
+        }
+    }
+
+    /// A signal or another thread has this raised in the fiber that answers for the thread.
+    pub(super) fn note_interruption(&self, exception: Value) {
+        self.interruption.set(Some(Held::new(exception)));
+    }
+
+    /// Whether that is the error.
+    pub(super) fn is_interrupted_by(&self, error: &Error) -> bool {
+        let exception = error::exception_of(error).map(Held::new);
+        exception.is_some() && exception == self.interruption.get()
     }
 
     /// Signals are handled on the main thread: from now on the root gets what their handlers raise.

@@ -119,8 +119,10 @@ pub struct Scheduler {
     interrupts: Cell<Interrupts>,
     /// How much was left to be raised when the root looked last: it masks that.
     left_by_root: Cell<usize>,
-    /// What was raised in the root last came from a signal or another thread.
-    is_interrupted: Cell<bool>,
+    /// What signal handlers have raised, on its way to the root.
+    for_root: RefCell<Vec<Held>>,
+    /// What was raised in the root last by a signal or another thread.
+    interruption: Cell<Option<Held>>,
     /// Whether what signal handlers raise is sent to the root; see `lib/heddle/signal_handlers.rb`.
     guards_signals: Cell<bool>,
 }
@@ -156,8 +158,10 @@ impl DataTypeFunctions for Scheduler {
         if let Some((fiber, _)) = turns.running() {
             fiber.mark(marker);
         }
+        self.for_root.borrow().iter().for_each(|exception| exception.mark(marker));
         let masks = self.masks.get().map(Masks::held);
-        let held = [self.owner.get(), self.opened_by.get(), self.fall_back.get(), self.leaving_proxies.get(), masks];
+        let (proxies, interruption) = (self.leaving_proxies.get(), self.interruption.get());
+        let held = [self.owner.get(), self.opened_by.get(), self.fall_back.get(), proxies, interruption, masks];
         held.into_iter().flatten().for_each(|value| value.mark(marker));
     }
 }

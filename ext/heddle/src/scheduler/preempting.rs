@@ -338,7 +338,7 @@ impl Scheduler {
     /// `Heddle::Stop` instead, which its outermost frame takes for the kill. Another one ends when it is switched to by
     /// somebody else than the scheduler. Either is not preempted any more, as Ruby would kill it again and again.
     fn raise_here(&self, ruby: &Ruby, current: Held, raised: &Error) -> Result<(), Error> {
-        if pending::repeat_kill(ruby, raised) {
+        if pending::repeat_kill(raised) {
             return Ok(());
         }
         if let Some(exception) = error::exception_of(raised) {

@@ -194,7 +194,7 @@ fn finish(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
         return Ok(());
     }
     let visit = scheduler.enter(ruby)?;
-    if thread::is_aborting(ruby)? || is_interrupted(ruby) {
+    if thread::is_aborting(ruby)? || is_interrupted(ruby, scheduler) {
         return cancel(ruby, scheduler, visit.key);
     }
     match drain(ruby, scheduler, visit.key) {
@@ -203,9 +203,10 @@ fn finish(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     }
 }
 
-/// Whether the scheduler is closed because of Ctrl-C, or another signal that nobody has taken.
-fn is_interrupted(ruby: &Ruby) -> bool {
-    error::current(ruby).is_some_and(|error| error.is_kind_of(ruby.exception_signal()))
+/// Whether the scheduler is closed because of Ctrl-C, another signal, or what another thread has raised here.
+fn is_interrupted(ruby: &Ruby, scheduler: &Scheduler) -> bool {
+    error::current(ruby)
+        .is_some_and(|error| error.is_kind_of(ruby.exception_signal()) || scheduler.is_interrupted_by(&error))
 }
 
 /// Waits until all others have ended. An `exit` in one of them waits for the rest; everything else that is raised here
@@ -213,13 +214,12 @@ fn is_interrupted(ruby: &Ruby) -> bool {
 fn drain(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<(), Error> {
     let mut exit = Ok(());
     loop {
-        scheduler.is_interrupted.set(false);
         let waited = scheduler
             .wait(ruby, key, Wait::Drain, None, |turns| (turns.fibers.awaited_by(key) == 0).then_some(()))
             .map(|_: Outcome<()>| ());
         match waited {
             Ok(()) => return exit,
-            Err(error) if error.is_kind_of(ruby.exception_system_exit()) && !scheduler.is_interrupted.get() => {
+            Err(error) if error.is_kind_of(ruby.exception_system_exit()) && !scheduler.is_interrupted_by(&error) => {
                 exit = Err(error);
             }
             Err(error) => return Err(error),

@@ -83,7 +83,8 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
         descriptors::define(ruby, heddle, class)
     })?;
     class.define_singleton_method("answers?", function!(raising::answers, 0))?;
-    class.define_singleton_method("interrupted", function!(raising::interrupted, 0))?;
+    class.define_singleton_method("send_to_root", function!(raising::send_to_root, 1))?;
+    class.define_singleton_method("interrupted", function!(raising::interrupted, 1))?;
     registry::define(ruby)?;
     class.define_singleton_method("insides", function!(insides::describe, 0))?;
     class.define_singleton_method("pinned?", function!(insides::is_pinned, 1))?;
@@ -94,8 +95,9 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 }
 
 /// Called by `lib/heddle`, and the last two by a spec, alone.
-const INTERNALS: [&str; 13] = [
+const INTERNALS: [&str; 14] = [
     "answers?",
+    "send_to_root",
     "interrupted",
     "raising",
     "killing",

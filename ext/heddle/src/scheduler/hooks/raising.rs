@@ -62,10 +62,17 @@ pub fn answers(_: &Ruby) -> Result<bool, Error> {
     Ok(self::current().is_none_or(|scheduler| scheduler.answers(current)))
 }
 
-/// The handler of a signal has raised something, in the fiber that answers for the thread.
-pub fn interrupted(_: &Ruby) {
+/// The handler of a signal has raised `exception`, which belongs in the root.
+pub fn send_to_root(_: &Ruby, exception: Value) {
     if let Some(scheduler) = current() {
-        scheduler.interrupted();
+        scheduler.send_to_root(exception);
+    }
+}
+
+/// The same in the root itself, or whatever answers for the thread.
+pub fn interrupted(_: &Ruby, exception: Value) {
+    if let Some(scheduler) = current() {
+        scheduler.note_interruption(exception);
     }
 }
 
