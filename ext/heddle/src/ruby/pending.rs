@@ -133,7 +133,7 @@ impl Sent {
         Self::all().push(Sent { thread: thread::current().raw(), entry: entry.as_raw(), progress });
     }
 
-    /// There is one for a thread at most: it is raised before anything else happens there.
+    /// There is one for a thread at most: see [`is_sent`].
     fn forget() {
         let thread = thread::current().raw();
         Self::all().retain(|sent| sent.thread != thread);
@@ -167,6 +167,22 @@ pub fn raise_next(ruby: &Ruby, entry: Value) -> Result<(), Error> {
     Sent::note(entry, Progress::Sent);
     interrupts::look_again();
     Ok(())
+}
+
+/// Whether Ruby is about to raise what [`raise_next`] has put on the current thread's list. Until then the job, which may run
+/// again before, must do nothing: it would strike another fiber.
+pub fn is_sent() -> bool {
+    let thread = thread::current().raw();
+    let entry = Sent::all().iter().find(|sent| sent.thread == thread).map(|sent| sent.entry);
+    let Some(entry) = entry else { return false };
+    // A mask that lets everything through keeps Ruby from asking the gate, which would have made a note.
+    let is_there = list().is_some_and(|list| {
+        (0..list.len()).any(|place| list.entry::<Value>(place as isize).is_ok_and(|there| there.as_raw() == entry))
+    });
+    if !is_there {
+        Sent::forget();
+    }
+    is_there
 }
 
 fn withdraw(list: RArray, entry: Value) -> Result<(), Error> {

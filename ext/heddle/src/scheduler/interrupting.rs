@@ -60,6 +60,10 @@ impl Scheduler {
         if self.is_inherited() || self.owner.get() != Some(thread::current()) {
             return true;
         }
+        // What ends the fiber that leads to the root Ruby raises in the root.
+        if self.interrupts.get() == Interrupts::Here {
+            return true;
+        }
         let turns = self.turns.borrow();
         turns.answers(turns.fibers.find(current))
     }

@@ -194,6 +194,9 @@ impl Scheduler {
             return;
         }
         self.attend_to_closing(ruby);
+        if pending::is_sent() {
+            return interrupts::look_again();
+        }
         let Ok(current) = fiber::ensure_current() else { return };
         if self.is_root_wanted() && !self.answers(current) {
             return self.hand_to_root(ruby, current);
