@@ -76,10 +76,8 @@ fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Val
     match Sent::progress_of(entry) {
         // Leaves Ruby's search, so that it looks at the list again after the job.
         Some(Progress::Announced) => Err(Error::new(error::stop_class(ruby)?, "sent to the fiber that is running")),
-        Some(Progress::Sent) => {
-            Sent::forget();
-            Ok(ruby.to_symbol("immediate").as_value())
-        }
+        // Ruby looks at interrupts at the end of this call, too, and asks once more: so the note stays.
+        Some(Progress::Sent) => Ok(ruby.to_symbol("immediate").as_value()),
         None if G::holds_back(ruby, *class, entry) => Ok(ruby.to_symbol("never").as_value()),
         None => Ok(ruby.qnil().as_value()),
     }
@@ -175,7 +173,6 @@ pub fn is_sent() -> bool {
     let thread = thread::current().raw();
     let entry = Sent::all().iter().find(|sent| sent.thread == thread).map(|sent| sent.entry);
     let Some(entry) = entry else { return false };
-    // A mask that lets everything through keeps Ruby from asking the gate, which would have made a note.
     let is_there = list().is_some_and(|list| {
         (0..list.len()).any(|place| list.entry::<Value>(place as isize).is_ok_and(|there| there.as_raw() == entry))
     });
