@@ -68,11 +68,6 @@ fn name_of(value: Value) -> Option<String> {
     symbol.or_else(|| RString::from_value(value).and_then(|name| name.to_string().ok()))
 }
 
-/// Whether nobody else uses the signal.
-pub fn is_free(ruby: &Ruby, number: c_int) -> Result<bool, Error> {
-    Ok(signal::is_taken(number) || disposition(ruby, number)?.is_none())
-}
-
 /// # Errors
 /// ArgumentError if somebody else uses the signal.
 pub fn expect_free(ruby: &Ruby, number: c_int) -> Result<(), Error> {

@@ -262,6 +262,8 @@ fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let Some(previous) = (unsafe { PREVIOUS[signal as usize].load(Ordering::Acquire).as_ref() }) else { return };
     match previous.sa_sigaction {
         libc::SIG_IGN => {}
+        // Nothing happens by default; to put that back would take the ticker its signal.
+        libc::SIG_DFL if [libc::SIGURG, libc::SIGWINCH, libc::SIGCHLD, libc::SIGCONT].contains(&signal) => {}
         libc::SIG_DFL => {
             // SAFETY: both are safe in signal handlers. The signal is delivered when this one returns.
             unsafe {

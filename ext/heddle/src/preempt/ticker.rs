@@ -10,17 +10,15 @@ use super::dispositions;
 use super::pulse::Pulse;
 use super::signal::SignalTicker;
 use super::timerfd::TimerfdTicker;
-use crate::ruby::{error, thread};
+use crate::ruby::error;
 
 /// Which ticker is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TickerChoice {
-    /// The signal if nobody else uses it, else timerfd.
-    Auto,
-    /// The signal or an error.
-    Signal,
-    /// A native thread.
+    /// A native thread. It interrupts no system call, so it is the default.
     Timerfd,
+    /// A signal, or an error if somebody else uses that.
+    Signal,
 }
 
 /// A ticker, as one scheduler has it.
@@ -46,7 +44,6 @@ impl Ticker {
         let by_signal = match choice {
             TickerChoice::Timerfd => false,
             TickerChoice::Signal => dispositions::expect_free(ruby, signal).map(|()| true)?,
-            TickerChoice::Auto => !thread::may_migrate() && dispositions::is_free(ruby, signal)?,
         };
         let period = if by_signal { signal_period(tick) } else { tick };
         let pulse = Pulse::obtain();

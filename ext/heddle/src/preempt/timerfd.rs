@@ -4,7 +4,9 @@
 //! timer, and does so on another processor than the fiber that computes, if there is one. That one's thread only leaves
 //! a note when a tick is to come later.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::cell::RefCell;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
@@ -12,7 +14,8 @@ use std::time::Duration;
 
 use heddle_core::Error;
 use heddle_core::signals::SignalsBlocked;
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::errno::Errno;
+use timerfd::{ClockId, SetTimeFlags, TimerFd, TimerState};
 
 use super::pace;
 use super::pulse::Pulse;
@@ -24,12 +27,15 @@ const THREAD_NAME: &str = "heddle ticker";
 
 /// See the module.
 pub struct TimerfdTicker {
+    /// The owner's descriptor of the timer. The thread has one of its own: to set a timer takes an exclusive reference.
+    timer: RefCell<TimerFd>,
+    /// The thread's descriptor, for a forked child to close.
+    of_thread: RawFd,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct Shared {
-    timer: TimerFd,
     period: Duration,
     pulse: &'static Pulse,
     stopped: AtomicBool,
@@ -39,44 +45,50 @@ struct Shared {
     is_put_off: AtomicBool,
 }
 
-impl Shared {
-    /// Each tick is asked for on its own, so that nobody has to stop a timer while somebody else starts it.
-    fn set(&self, time: Duration) -> Result<(), Error> {
-        self.timer
-            .set(Expiration::OneShot(time.into()), TimerSetTimeFlags::empty())
-            .map_err(|errno| Error::os("timerfd_settime", errno))
-    }
+/// Each tick is asked for on its own, so that nobody has to stop a timer while somebody else starts it.
+fn set(timer: &mut TimerFd, time: Duration) -> Result<(), Error> {
+    // It panics where the descriptor is no timer's any more: the program has closed it.
+    catch_unwind(AssertUnwindSafe(|| timer.set_state(TimerState::Oneshot(time), SetTimeFlags::Default)))
+        .map(|_| ())
+        .map_err(|_| Error::os("timerfd_settime", Errno::EBADF))
+}
 
-    fn run(&self) {
+/// A second descriptor of the same timer.
+fn duplicate(timer: &TimerFd) -> std::io::Result<TimerFd> {
+    let descriptor = timer.as_fd().try_clone_to_owned()?;
+    // SAFETY: it is a timer's, and belongs to nobody else.
+    Ok(unsafe { TimerFd::from_raw_fd(descriptor.into_raw_fd()) })
+}
+
+impl Shared {
+    fn run(&self, mut timer: TimerFd) {
         while !self.stopped.load(Ordering::Acquire) {
-            if self.timer.wait().is_err() {
-                return;
-            }
-            self.tick();
+            timer.read();
+            self.tick(&mut timer);
         }
     }
 
-    fn tick(&self) {
-        if self.stopped.load(Ordering::Acquire) || !self.pulse.tick() || self.sleep_on() {
+    fn tick(&self, timer: &mut TimerFd) {
+        if self.stopped.load(Ordering::Acquire) || !self.pulse.tick() || self.sleep_on(timer) {
             return;
         }
         // First, as the job may want the next tick sooner.
-        let _ = self.set(self.period);
+        let _ = set(timer, self.period);
         if !pace::is_quiet() {
             postponed_job::trigger();
         }
     }
 
     /// Sets the timer to the time before which no tick is wanted. False if that has come.
-    fn sleep_on(&self) -> bool {
+    fn sleep_on(&self, timer: &mut TimerFd) -> bool {
         let until = self.not_before.load(Ordering::SeqCst);
         let left = until.saturating_sub(pace::now());
         self.is_put_off.store(left > 0, Ordering::SeqCst);
         if left > 0 {
-            let _ = self.set(Duration::from_nanos(left));
+            let _ = set(timer, Duration::from_nanos(left));
             // Who has been in a hurry since then has set the timer before this did, or has seen no need to.
             if self.not_before.load(Ordering::SeqCst) != until {
-                let _ = self.set(self.period);
+                let _ = set(timer, self.period);
             }
         }
         left > 0
@@ -89,10 +101,11 @@ impl TimerfdTicker {
     /// # Errors
     /// Descriptors or threads have run out.
     pub fn start(period: Duration, pulse: &'static Pulse) -> Result<Self, Error> {
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)
-            .map_err(|errno| Error::os("timerfd_create", errno))?;
+        let timer = TimerFd::new_custom(ClockId::Monotonic, false, true)
+            .map_err(|error| Error::io("timerfd_create", &error))?;
+        let timer_of_thread = duplicate(&timer).map_err(|error| Error::io("dup", &error))?;
+        let of_thread = timer_of_thread.as_raw_fd();
         let shared = Arc::new(Shared {
-            timer,
             period,
             pulse,
             stopped: AtomicBool::new(false),
@@ -108,13 +121,13 @@ impl TimerfdTicker {
             .spawn(move || {
                 ask_for_short_slices();
                 is_ready.wait();
-                ticking.run();
+                ticking.run(timer_of_thread);
             })
             .map_err(|error| Error::io("pthread_create", &error))?;
         drop(blocked);
         // A new thread has its first turn when those before it have had theirs, some milliseconds later.
         ready.wait();
-        Ok(TimerfdTicker { shared, thread: Some(thread) })
+        Ok(TimerfdTicker { timer: RefCell::new(timer), of_thread, shared, thread: Some(thread) })
     }
 
     /// Begins to tick.
@@ -125,7 +138,7 @@ impl TimerfdTicker {
     /// The next tick comes after this time, and the others every period from then on. Does not begin to tick.
     pub fn set_next(&self, time: Duration) -> Result<(), Error> {
         self.shared.not_before.store(0, Ordering::SeqCst);
-        self.shared.set(time)
+        self.set(time)
     }
 
     /// The next tick comes only after this time, which is later than it would come otherwise.
@@ -139,7 +152,7 @@ impl TimerfdTicker {
         self.shared.not_before.store(0, Ordering::SeqCst);
         if self.shared.is_put_off.load(Ordering::SeqCst) {
             // It fails for timers that do not exist alone.
-            let _ = self.shared.set(self.shared.period);
+            let _ = self.set(self.shared.period);
         }
     }
 
@@ -148,11 +161,16 @@ impl TimerfdTicker {
         self.shared.pulse.end();
     }
 
+    fn set(&self, time: Duration) -> Result<(), Error> {
+        set(&mut self.timer.borrow_mut(), time)
+    }
+
     /// In a forked child, where the thread does not exist.
     pub fn abandon(mut self) {
-        drop(self.thread.take());
-        // SAFETY: the thread's reference, which is never dropped here, would keep the descriptor open; nobody uses it.
-        unsafe { libc::close(self.shared.timer.as_fd().as_raw_fd()) };
+        // To drop it would detach the thread, which the child knows nothing of.
+        std::mem::forget(self.thread.take());
+        // SAFETY: the thread would have closed it; nobody uses it here.
+        unsafe { libc::close(self.of_thread) };
     }
 }
 
@@ -182,7 +200,7 @@ impl Drop for TimerfdTicker {
         self.shared.stopped.store(true, Ordering::Release);
         self.shared.pulse.end();
         // It never waits for Ruby, so this takes as long as waking it. If it cannot be woken it cannot tick either.
-        if self.shared.set(AT_ONCE).is_ok() {
+        if self.set(AT_ONCE).is_ok() {
             let _ = thread.join();
             self.shared.pulse.give_back();
         }

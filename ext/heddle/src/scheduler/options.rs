@@ -75,7 +75,7 @@ impl Default for Options {
             workers: DEFAULT_WORKERS,
             preempt: Preempt::Yielding,
             policy: Policy::default(),
-            ticker: TickerChoice::Auto,
+            ticker: TickerChoice::Timerfd,
             signal: libc::SIGUSR2,
         }
     }
@@ -170,9 +170,8 @@ fn parse_preempt(ruby: &Ruby, value: Value) -> Result<Preempt, Error> {
 
 fn parse_ticker(ruby: &Ruby, value: Value) -> Result<TickerChoice, Error> {
     match symbol(value).as_deref() {
-        Some("auto") => Ok(TickerChoice::Auto),
         Some("signal") => Ok(TickerChoice::Signal),
-        Some("timerfd") => Ok(TickerChoice::Timerfd),
+        Some("auto" | "timerfd") => Ok(TickerChoice::Timerfd),
         _ => {
             let message = format!("ticker: must be :auto, :signal or :timerfd, not {}", value.inspect());
             Err(argument_error(ruby, message))
