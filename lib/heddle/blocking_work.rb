@@ -23,14 +23,17 @@ module Heddle
       thread.report_on_exception = false
       thread.value
     rescue Exception # rubocop:disable Lint/RescueException -- raised again
-      begin
-        thread.kill.join
-      rescue Exception # rubocop:disable Lint/RescueException -- the first one is raised, when it is time
-        retry if thread.alive?
-      end
+      # Nor may the fiber be abandoned meanwhile.
+      Fiber.scheduler.__send__(:hold_back) { kill(thread) }
       raise
     end
-    private_class_method :finish
+
+    def self.kill(thread)
+      thread.kill.join
+    rescue Exception # rubocop:disable Lint/RescueException -- the first one is raised, when it is time
+      retry if thread.alive?
+    end
+    private_class_method :finish, :kill
   end
   private_constant :BlockingWork
 end

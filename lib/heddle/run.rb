@@ -20,7 +20,7 @@ module Heddle
   #   Heddle.run do
   #     3.times { Fiber.schedule { sleep 1 } }
   #   end # takes one second
-  def self.run(**)
+  def self.run(**, &block)
     raise ArgumentError, "Heddle.run needs a block" unless block_given?
     raise "this thread has a scheduler already (#{Fiber.scheduler.class}): use Fiber.schedule" if Fiber.scheduler
 
@@ -30,6 +30,7 @@ module Heddle
       Fiber.schedule do
         task = Task.new(Fiber.scheduler)
         task.belong_to(Fiber.current)
+        task.block = block
         Heddle.without_preemption do
           task.carry { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
         end

@@ -53,6 +53,11 @@ module Heddle
     #     somebody has a handler for it or `RUBY_MN_THREADS` is set.
     #   @option options [String, Symbol, Integer] :signal ("USR2") the signal that a ticker may take, with `SIG` or
     #     without
+    #   @option options [Numeric] :grace (5) seconds (0.001 to 86,400, or Float::INFINITY) that a fiber may take for its
+    #     end when it has been told to end: by {Heddle.terminate}, by the end of its parent, or because the thread is
+    #     interrupted or killed. Then it is abandoned: a line on `$stderr` names the fiber and where it is, its `ensure`
+    #     clauses run, but can't wait, and if that doesn't end it, the scheduler never switches to it again. What needs
+    #     longer is done in {Heddle.shield}, whose time doesn't count.
     #   @raise [BackendUnavailable] if `:io_uring` is asked for and cannot be had
     #   @raise [Ractor::UnsafeError] in another Ractor than the main one
     #   @raise [ArgumentError] for an option, or a `HEDDLE_BACKEND`, that is none of these; for a `signal:` that does
@@ -252,8 +257,10 @@ module Heddle
     #   `Timeout.timeout`. Takes no thread, and hits the fiber that called it, wherever that waits.
     #
     #   @api private
-    #   @param duration [Numeric] seconds
-    #   @param exception [Class, Exception] what is raised when the time is up; an instance from Ruby 4.1 on
+    #   @param duration [Numeric] seconds; infinity, and what is not a number, are for ever
+    #   @param exception [Class, Exception] what is raised when the time is up. An exception object that `raise` raises
+    #     itself, and is no StandardError, is raised again where the block swallows it, until the block ends:
+    #     `Timeout.timeout` makes such a one if the program gives no class.
     #   @param message [String]
     #   @yieldparam duration [Numeric]
     #   @return [Object] the block's value

@@ -8,7 +8,7 @@ module Heddle
     # @return [Boolean] whether the error is to end the thread as well (`Thread#abort_on_exception=`)
     def self.report(error, block)
       thread = Thread.current
-      write("#{describe(block)} terminated with exception (report_on_exception is true):\n", error) if
+      write("#{name(Fiber.current, block, "resumed")} terminated with exception (report_on_exception is true):\n", error) if
         thread.report_on_exception
       thread.abort_on_exception || Thread.abort_on_exception
     end
@@ -21,12 +21,13 @@ module Heddle
       nil
     end
 
-    def self.describe(block)
-      file, line = block.source_location
-      address = Fiber.current.inspect[/0x\h+/]
-      "#<Fiber:#{address} #{file || "(native)"}:#{line} (resumed)>"
+    # @return [String] what Ruby's `inspect` says of a fiber that was made with this block
+    def self.name(fiber, block, state)
+      file, line = block&.source_location
+      address = fiber.inspect[/0x\h+/]
+      "#<Fiber:#{address} #{file || "(native)"}:#{line} (#{state})>"
     end
-    private_class_method :describe, :write
+    private_class_method :write
   end
   private_constant :UnhandledError
 end

@@ -2,7 +2,7 @@
 
 module Heddle # :nodoc:
   # The time of a {cancel_after} was up. No StandardError, so that a `rescue` in the block doesn't take it for an error
-  # of what the block does.
+  # of what the block does; it is raised in the block even if another error is what leaves it.
   class Cancelled < Exception # rubocop:disable Lint/InheritException
     def initialize(message = "the time was up")
       super
@@ -18,13 +18,16 @@ module Heddle # :nodoc:
     # has been told to do is cancelled there before the exception goes on. A block that computes gets it at its next
     # wait.
     #
+    # No `rescue => e` in the block takes it: inside, an `error` that is a StandardError is a {Cancelled}, and becomes
+    # `error` at the end of the block. A block that rescues Exception gets it again at its next wait.
+    #
     # Blocks may be nested; the innermost one whose time is up acts. Nothing happens to a block that has ended.
     #
     # In a blocking fiber, as a thread's root is one, the block runs in a fiber of its own: `break` and `return` don't
     # lead out of it there.
     #
     # @param seconds [Numeric]
-    # @param error [Class, Exception] what to raise
+    # @param error [Class, Exception] what leaves the block
     # @return [Object] the block's value
     # @raise `error`, if the block takes too long
     # @raise [ArgumentError] without a block, or for seconds that are negative, infinite or not a number
@@ -39,7 +42,8 @@ module Heddle # :nodoc:
       Checks.block(block, "Heddle.cancel_after")
       Checks.seconds(seconds, "Heddle.cancel_after")
       Checks.exception(error, "Heddle.cancel_after")
-      limit(seconds, error, block)
+      late = error.exception unless (error.is_a?(Class) ? error <= StandardError : error.is_a?(StandardError))
+      late ? limit(seconds, late, block) : limit_with_error(seconds, error, block)
     end
 
     # Like {cancel_after}, but returns `value` instead of raising.
@@ -80,6 +84,18 @@ module Heddle # :nodoc:
     end
 
     private
+
+    def limit_with_error(seconds, error, block)
+      mine = Cancelled.new
+      begin
+        limit(seconds, mine, block)
+      rescue Cancelled => e
+        raise unless e.equal?(mine)
+
+        # It tells where the block waited.
+        raise error.exception.tap { |late| late.set_backtrace(e.backtrace) unless late.backtrace }
+      end
+    end
 
     def limit(seconds, error, block)
       scheduler = Structure.scheduler

@@ -107,12 +107,16 @@ module Heddle # :nodoc:
         refuse_schedule(fiber, "is dead")
       end
       known = scheduler.__send__(value.is_a?(Exception) ? :deliver : :post, fiber, value)
-      refuse_schedule(fiber, "is not one that this thread has spun or scheduled") unless known
+      # Where this fiber was preempted, the other one may have ended meanwhile.
+      refuse_schedule(fiber, "is not one that this thread has spun or scheduled") unless known || !fiber.alive?
       fiber
     end
 
-    # Tells a fiber to end. What it waits for is ended, its `ensure` clauses run, and its value is nil. It is told once;
-    # a second time changes nothing. Doesn't wait for the end: {await} does.
+    # Tells a fiber to end. What it waits for is ended, its `ensure` clauses run, and its value is nil. To tell it a
+    # second time changes nothing. Doesn't wait for the end: {await} does.
+    #
+    # The `ensure` clauses, and a `rescue Exception`, may wait. But a fiber that swallows its end is told again at its
+    # next wait, and one that has not ended when its time is up (see `grace:` of {Scheduler#initialize}) is abandoned.
     #
     # @param fiber [Fiber] one of this thread's, perhaps the one that calls; one that has ended is left alone
     # @return [Fiber] the fiber
@@ -128,7 +132,8 @@ module Heddle # :nodoc:
         fiber.blocking?
 
       scheduler = Structure.scheduler
-      unless scheduler.__send__(:stop, fiber)
+      # Where this fiber was preempted, the other one may have ended meanwhile.
+      unless scheduler.__send__(:stop, fiber) || !fiber.alive?
         raise FiberError, "Heddle.terminate: #{fiber.inspect} is not one that this thread has spun or scheduled"
       end
 

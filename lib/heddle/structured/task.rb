@@ -14,6 +14,8 @@ module Heddle
 
     # @return [Fiber, nil] nil for a root that has not called yet
     attr_accessor :fiber
+    # @return [Proc, nil] what the fiber was made for, until it ends
+    attr_accessor :block
     # @return [Scheduler]
     attr_reader :scheduler
     # @return [Task, nil]
@@ -44,6 +46,7 @@ module Heddle
 
     # Starts a fiber for the block. It runs when its turn comes.
     def start(*arguments, &block)
+      @block = block
       Heddle.without_preemption do
         @parent&.add(self)
         belong_to(@scheduler.__send__(:spawn, -> { carry { block.call(*arguments) } }, self))
@@ -151,6 +154,7 @@ module Heddle
     def conclude(value, error)
       @value = value unless error
       @error = error
+      @block = nil
       @rank = Task.next_rank
       @ended = true
       claims = @awaits.map { |await| await.ended(self) }

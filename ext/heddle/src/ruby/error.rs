@@ -8,7 +8,7 @@ use magnus::{Error, ExceptionClass, RClass, RModule, Ruby, TryConvert, Value, pr
 use nix::errno::Errno;
 
 use super::insides;
-use super::value::Held;
+use super::value::{Held, same};
 
 /// Turns an error of the core into the Ruby exception for it: `SystemCallError`'s subclass for an errno, ArgumentError's
 /// sibling `Heddle::BackendUnavailable` for a backend that cannot be had.
@@ -54,6 +54,41 @@ pub fn current(_: &Ruby) -> Option<Error> {
     // SAFETY: called with the GVL; the name ends with a zero; the result is an exception or nil.
     let error = unsafe { Value::from_raw(rb_sys::rb_gv_get(c"$!".as_ptr())) };
     Exception::from_value(error).map(Error::from)
+}
+
+/// Whether `exception` is one that `Timeout.timeout` makes for a single block: no class and no StandardError, and `raise`
+/// raises this very object, whatever the message.
+pub fn is_limit(ruby: &Ruby, exception: Value, message: Value) -> bool {
+    let Some(limit) = Exception::from_value(exception) else { return false };
+    let raised = || limit.funcall::<_, _, Value>("exception", (message,));
+    !limit.is_kind_of(ruby.exception_standard_error()) && raised().is_ok_and(|raised| same(raised, exception))
+}
+
+/// Whether `exception` unwinds the fiber that is running: it, or an instance of it if it is a class, is `$!`, or caused
+/// that.
+pub fn is_in_flight(exception: Held) -> bool {
+    // SAFETY: called with the GVL; the name ends with a zero; both results are an exception, a number or nil. The first
+    // knows of those whose `rescue` or `ensure` runs, the second of those on their way through functions written in C.
+    let under_way = unsafe { [rb_sys::rb_gv_get(c"$!".as_ptr()), rb_sys::rb_errinfo()] };
+    // SAFETY: see above.
+    under_way.into_iter().any(|error| caused_by(unsafe { Value::from_raw(error) }, exception))
+}
+
+fn caused_by(error: Value, exception: Held) -> bool {
+    /// Ruby lets no exception be its own cause, but `cause` is a method that a program may replace.
+    const MOST_CAUSES: usize = 1000;
+    let class = RClass::from_value(exception.get());
+    let mut error = error;
+    for _ in 0..MOST_CAUSES {
+        let Some(found) = Exception::from_value(error) else { return false };
+        let is_same = class.map_or_else(|| same(found.as_value(), exception.get()), |class| found.is_kind_of(class));
+        if is_same {
+            return true;
+        }
+        let Ok(cause) = found.funcall("cause", ()) else { return false };
+        error = cause;
+    }
+    false
 }
 
 /// The exception itself. `None` if `error` is none but a jump: `throw`, or the end of a fiber or thread by `kill`.

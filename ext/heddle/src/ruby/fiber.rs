@@ -121,6 +121,12 @@ pub fn raise_into(fiber: Value, arguments: &[Value]) -> Result<(), Error> {
     fiber.funcall_public::<_, _, Value>("raise", arguments).map(|_| ())
 }
 
+/// `Fiber#kill` of the fiber that is running: the jump that ends it. `None` if it has been killed before, and swallowed
+/// that.
+pub fn kill_current() -> Option<Error> {
+    current().get().funcall_public::<_, _, Value>("kill", ()).err()
+}
+
 /// Creates a non-blocking fiber that has not started yet and runs `BODY`. `storage` is what `Fiber.new(storage:)`
 /// takes; `true` inherits a copy of the current fiber's.
 pub fn spawn<B: FiberBody>(callback: Value, storage: Value) -> Result<Held, Error> {

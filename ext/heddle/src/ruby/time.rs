@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::value::{Fixnum, Flonum};
-use magnus::{Error, Float, Value, prelude::*};
+use magnus::{Error, Float, Ruby, TryConvert, Value, prelude::*};
 
 /// The duration that `seconds` means: Integer, Float, Rational, whatever `Kernel#sleep` takes, to the nanosecond.
 ///
@@ -64,6 +64,25 @@ pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     }
     // It fails for what is too long.
     Ok(Duration::try_from_secs_f64(number.max(0.0)).ok())
+}
+
+/// How long `Timeout.timeout` lets a block run: whatever can be added to a Float. What is negative is over at once;
+/// `None` is for infinity and NaN, which are never over.
+///
+/// # Errors
+/// TypeError for what is no number; what `coerce` raises.
+pub fn limit(ruby: &Ruby, seconds: Value) -> Result<Option<Duration>, Error> {
+    if let Some(interval) = immediate_interval(seconds) {
+        return Ok(Some(interval));
+    }
+    // Ruby adds it to the time of its clock.
+    let sum: Value = ruby.float_from_f64(0.0).funcall("+", (seconds,))?;
+    let seconds = Float::try_convert(sum)?.to_f64();
+    if seconds < 0.0 {
+        return Ok(Some(Duration::ZERO));
+    }
+    // The error is for what is no number, or too large a one.
+    Ok(Duration::try_from_secs_f64(seconds).ok())
 }
 
 /// Like [`interval`], with nil (or false) for 'for ever'.

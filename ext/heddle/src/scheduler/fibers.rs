@@ -8,10 +8,13 @@ use magnus::gc::Marker;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
+use super::pending_raises::PendingRaises;
 use super::structure::Structure;
+use super::turns::ending::Told;
 use super::wait::Wait;
 use super::whereabouts::Whereabouts;
 use crate::ruby::error::make_exception;
+use crate::ruby::fiber;
 use crate::ruby::value::Held;
 
 /// Names a record: its place, and a serial number. A key whose record is gone never means a later one.
@@ -80,8 +83,11 @@ impl Delivery {
         }
     }
 
-    /// What is to be raised.
+    /// What is to be raised in the fiber that is running.
     pub fn to_error(self) -> Error {
+        if self.scope == Scope::Kill {
+            return fiber::kill_current().unwrap_or_else(|| make_exception(self.exception, None));
+        }
         make_exception(self.exception, self.message)
     }
 }
@@ -93,10 +99,45 @@ pub enum Scope {
     Wait,
     /// When the block of `timeout_after` with this number has ended.
     Deadline(u64),
+    /// The same, and it is raised again if the block swallows it.
+    Limit(u64),
     /// When whoever sent it takes it back, by this number.
     Message(u64),
     /// Never.
     Fiber,
+    /// Never. It is the fiber's end, and is raised again if the fiber swallows it.
+    End,
+    /// Never. The fiber is killed in its next wait.
+    Kill,
+}
+
+impl Scope {
+    /// Whether it is raised again if it is swallowed.
+    pub fn is_repeated(self) -> bool {
+        matches!(self, Scope::Limit(_) | Scope::End)
+    }
+
+    /// The number of the block that it limits.
+    pub fn deadline(self) -> Option<u64> {
+        match self {
+            Scope::Deadline(number) | Scope::Limit(number) => Some(number),
+            Scope::Wait | Scope::Message(_) | Scope::Fiber | Scope::End | Scope::Kill => None,
+        }
+    }
+}
+
+/// What happens to a block that takes too long.
+#[derive(Debug, Clone, Copy)]
+pub enum Limit {
+    /// What `raise` makes of these is raised in it.
+    Once {
+        /// A class or an exception.
+        exception: Held,
+        /// The message, if `exception` is to be called with one.
+        message: Option<Held>,
+    },
+    /// This exception is raised in it, until it ends.
+    Repeated(Held),
 }
 
 /// What the scheduler knows of a fiber.
@@ -130,8 +171,10 @@ pub struct Record {
     pub answer_on: Option<RawFd>,
     /// It has been told to end.
     pub stopped: bool,
+    /// What the scheduler knows of that.
+    pub told: Option<Box<Told>>,
     /// Exceptions to raise, in order.
-    pub deliveries: Vec<Delivery>,
+    pub deliveries: PendingRaises,
     /// It has written, waited for an IO, or been preempted, and has not waited for anything else since; see
     /// [`super::sharing`].
     pub owes_turn: bool,
@@ -158,9 +201,14 @@ impl Record {
         self.visits > self.exposures || self.wait == Wait::Birth
     }
 
+    /// Whether it is in a hook that waits.
+    pub fn is_waiting(&self) -> bool {
+        !matches!(self.wait, Wait::Nothing | Wait::Birth | Wait::Preempted)
+    }
+
     /// Whether it is to be told when all are told to end.
     pub fn can_be_stopped(&self) -> bool {
-        let is_told = self.stopped || self.structure.shield.holds_back(Scope::Fiber);
+        let is_told = self.stopped || self.structure.shield.holds_back(Scope::End);
         !(is_told || self.blocking || self.wait == Wait::Drain)
     }
 
@@ -310,7 +358,8 @@ impl Fibers {
             would_block: None,
             answer_on: None,
             stopped: false,
-            deliveries: Vec::new(),
+            told: None,
+            deliveries: PendingRaises::default(),
             owes_turn: false,
             structure: Structure::default(),
             whereabouts: Whereabouts::of(fiber),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use magnus::{Error, Ruby, Value, prelude::*};
 
 use super::Scheduler;
+use super::abandoning::abandon_by_helper;
 use super::interrupting::Interrupts;
 use super::fibers::{Delivery, FiberKey, Redeemed};
 use super::turns::Turns;
@@ -39,6 +40,8 @@ pub(super) enum Next {
     Switch(Held),
     /// An exception is due in a fiber that is suspended, but not by us.
     Raise(Held, Delivery),
+    /// The grace of this fiber is over, which was told to end and has not.
+    Abandon(FiberKey),
     /// Look at the thread's interrupts.
     CheckInterrupts,
 }
@@ -83,6 +86,9 @@ impl Scheduler {
                     Ok(Next::Switch(fiber)) => Stage::Back(self.switch(ruby, key, || fiber::transfer(fiber))),
                     Ok(Next::Raise(fiber, delivery)) => {
                         Stage::Back(self.switch(ruby, key, || raise_by_helper(ruby, fiber, delivery)))
+                    }
+                    Ok(Next::Abandon(overdue)) => {
+                        Stage::Back(self.switch(ruby, key, || abandon_by_helper(ruby, overdue)))
                     }
                     Ok(Next::CheckInterrupts) => {
                         let checked = self.check_interrupts(key);
@@ -258,6 +264,9 @@ impl Scheduler {
                 let mut turns = self.turns.borrow_mut();
                 if let Some((fiber, delivery)) = turns.take_stray() {
                     return Ok(Next::Raise(fiber, delivery));
+                }
+                if let Some(overdue) = turns.take_overdue() {
+                    return Ok(Next::Abandon(overdue));
                 }
                 next = turns.dequeue();
             }

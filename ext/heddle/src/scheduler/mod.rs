@@ -9,9 +9,12 @@
 //! * [`preempting`]: how a fiber that computes loses its turn.
 //! * [`interrupting`]: how the root gets what is raised at the thread while another fiber computes.
 //! * [`sharing`]: how a fiber that never has to wait loses it.
+//! * [`swallowing`]: how an exception is raised again that a fiber has swallowed.
+//! * [`abandoning`]: what becomes of a fiber that does not end when it is told to.
 //! * [`callers`]: which methods want something else of a hook than the others do.
 //! * [`hooks`]: what Ruby calls, one file per group.
 
+mod abandoning;
 mod callers;
 mod ended_stacks;
 mod fibers;
@@ -20,12 +23,14 @@ mod hooks;
 mod interrupting;
 mod masking;
 mod options;
+mod pending_raises;
 mod preempting;
 pub mod reactor;
 pub mod registry;
 mod sharing;
 mod shield;
 mod structure;
+mod swallowing;
 pub mod turns;
 mod unhandled;
 pub mod wait;
@@ -159,6 +164,9 @@ impl DataTypeFunctions for Scheduler {
             fiber.mark(marker);
         }
         self.for_root.borrow().iter().for_each(|exception| exception.mark(marker));
+        if let Some(fiber) = turns.ending() {
+            fiber.mark(marker);
+        }
         let masks = self.masks.get().map(Masks::held);
         let (proxies, interruption) = (self.leaving_proxies.get(), self.interruption.get());
         let held = [self.owner.get(), self.opened_by.get(), self.fall_back.get(), proxies, interruption, masks];
@@ -337,7 +345,11 @@ impl Scheduler {
             ));
         }
         let options = *self.options.borrow();
-        self.turns.borrow_mut().queue.set_policy(options.policy);
+        {
+            let mut turns = self.turns.borrow_mut();
+            turns.queue.set_policy(options.policy);
+            turns.grace = options.grace;
+        }
         let workers =
             Arc::clone(self.workers.borrow_mut().get_or_insert_with(|| Arc::new(WorkerPool::new(options.workers))));
         let reactor = Reactor::new(options.backend, workers).map_err(|error| error::from_core(ruby, error))?;

@@ -33,6 +33,13 @@ const SHORTEST_TICK: Duration = Duration::from_micros(100);
 /// Whoever wants to wait longer wants no preemption.
 const LONGEST_QUANTUM: Duration = Duration::from_secs(60);
 
+/// Less than this is no grace.
+const SHORTEST_GRACE: Duration = Duration::from_millis(1);
+/// Longer than this is meant to be for ever, and to be said so.
+const LONGEST_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Within the ten seconds that container runtimes give a process between SIGTERM and SIGKILL.
+const DEFAULT_GRACE: Duration = Duration::from_secs(5);
+
 /// Which fibers are preempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preempt {
@@ -66,6 +73,8 @@ pub struct Options {
     pub ticker: TickerChoice,
     /// The signal that the ticker may use.
     pub signal: c_int,
+    /// How long a fiber may take for its end when it has been told to. `None` is for ever.
+    pub grace: Option<Duration>,
 }
 
 impl Default for Options {
@@ -77,6 +86,7 @@ impl Default for Options {
             policy: Policy::default(),
             ticker: TickerChoice::Timerfd,
             signal: libc::SIGUSR2,
+            grace: Some(DEFAULT_GRACE),
         }
     }
 }
@@ -90,12 +100,12 @@ impl Options {
         let arguments = scan_args::<(), (), (), (), RHash, ()>(arguments)?;
         // A nil stands for the default.
         type Given = Option<Option<Value>>;
-        let keywords = get_kwargs::<_, (), (Given, Given, Given, Given, Given, Given, Given), ()>(
+        let keywords = get_kwargs::<_, (), (Given, Given, Given, Given, Given, Given, Given, Given), ()>(
             arguments.keywords,
             &[],
-            &["backend", "workers", "preempt", "quantum", "tick", "ticker", "signal"],
+            &["backend", "workers", "preempt", "quantum", "tick", "ticker", "signal", "grace"],
         )?;
-        let (backend, workers, preempt, quantum, tick, ticker, signal) = keywords.optional;
+        let (backend, workers, preempt, quantum, tick, ticker, signal, grace) = keywords.optional;
         let mut options = Options::default();
         if let Some(backend) = backend.flatten() {
             options.backend = parse_backend(ruby, backend)?;
@@ -118,6 +128,9 @@ impl Options {
         }
         if let Some(signal) = signal.flatten() {
             options.signal = parse_signal(ruby, signal)?;
+        }
+        if let Some(grace) = grace.flatten() {
+            options.grace = parse_grace(ruby, grace)?;
         }
         match std::env::var(BACKEND_VARIABLE) {
             Ok(name) if !name.is_empty() => {
@@ -183,10 +196,31 @@ fn symbol(value: Value) -> Option<String> {
     Symbol::from_value(value).and_then(|symbol| symbol.name().ok()).map(|name| name.into_owned())
 }
 
+fn parse_grace(ruby: &Ruby, value: Value) -> Result<Option<Duration>, Error> {
+    let seconds = seconds(ruby, value);
+    if seconds == Some(f64::INFINITY) {
+        return Ok(None);
+    }
+    let grace = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    grace.filter(|grace| (SHORTEST_GRACE..=LONGEST_GRACE).contains(grace)).map(Some).ok_or_else(|| {
+        let message = format!(
+            "grace: must be seconds from {} to {}, or Float::INFINITY, not {}",
+            SHORTEST_GRACE.as_secs_f64(),
+            LONGEST_GRACE.as_secs_f64(),
+            value.inspect()
+        );
+        argument_error(ruby, message)
+    })
+}
+
+fn seconds(ruby: &Ruby, value: Value) -> Option<f64> {
+    let number = value.is_kind_of(ruby.class_numeric()).then(|| Float::try_convert(value).ok()).flatten();
+    number.map(|number| number.to_f64())
+}
+
 fn parse_period(ruby: &Ruby, name: &str, value: Value, longest: Duration) -> Result<Duration, Error> {
-    let seconds = value.is_kind_of(ruby.class_numeric()).then(|| Float::try_convert(value).ok()).flatten();
-    seconds
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds.to_f64()).ok())
+    seconds(ruby, value)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .filter(|period| (SHORTEST_TICK..=longest).contains(period))
         .ok_or_else(|| {
             let message = format!(

@@ -227,6 +227,7 @@ impl Scheduler {
 
     /// Whether something is to be raised in the fiber that the masks of the one that runs let through.
     fn due_unmasked(&self, ruby: &Ruby, key: FiberKey) -> bool {
+        self.look_for_swallowed(key);
         let exception = self.turns.borrow().due_exception(key);
         exception.is_some_and(|exception| !self.is_masked(ruby, exception.get()))
     }
@@ -254,6 +255,9 @@ impl Scheduler {
     fn preemptible_holder(&self, current: Held) -> Option<Option<FiberKey>> {
         let preempt = self.options.borrow().preempt;
         let turns = self.turns.borrow();
+        if turns.is_ending(current) {
+            return None;
+        }
         // What another has resumed, and the books do not know, is preempted as that one is.
         let holder = turns.fibers.find(current).or_else(|| turns.running().map(|(_, key)| key));
         let record = holder.and_then(|key| turns.fibers.get(key));

@@ -1,6 +1,6 @@
-//! Which exceptions may reach a fiber now, and which of them first.
+//! Which exceptions may reach a fiber now.
 
-use super::fibers::{Delivery, Scope};
+use super::fibers::Scope;
 
 /// What a fiber has asked to be left alone with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,26 +20,8 @@ impl Shield {
     pub fn holds_back(self, scope: Scope) -> bool {
         match (self.since, scope) {
             (None, _) | (_, Scope::Wait) => false,
-            (Some(since), Scope::Deadline(number)) => number <= since,
-            (Some(_), Scope::Fiber | Scope::Message(_)) => true,
+            (Some(since), Scope::Deadline(number) | Scope::Limit(number)) => number <= since,
+            (Some(_), Scope::Fiber | Scope::Message(_) | Scope::End | Scope::Kill) => true,
         }
-    }
-
-    /// The delivery that is due next. Of several deadlines that have passed it is the innermost block's.
-    pub fn next(self, deliveries: &[Delivery]) -> Option<usize> {
-        let first = deliveries.iter().position(|delivery| !self.holds_back(delivery.scope))?;
-        let number = |delivery: &Delivery| match delivery.scope {
-            Scope::Deadline(number) => Some(number),
-            _ => None,
-        };
-        if number(&deliveries[first]).is_none() {
-            return Some(first);
-        }
-        let innermost = deliveries
-            .iter()
-            .enumerate()
-            .filter(|(_, delivery)| !self.holds_back(delivery.scope))
-            .max_by_key(|(_, delivery)| number(delivery));
-        innermost.map(|(index, _)| index)
     }
 }

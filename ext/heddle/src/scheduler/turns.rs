@@ -3,10 +3,11 @@
 mod closing;
 mod delivering;
 mod descriptors;
+pub mod ending;
 pub mod operations;
 
 use std::os::fd::{OwnedFd, RawFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use heddle_core::fairness::Fairness;
 use heddle_core::run_queue::{Policy, RunQueue};
@@ -18,7 +19,7 @@ use self::closing::CloseWaiters;
 pub use self::closing::Signal;
 pub use self::descriptors::OwnedDescriptor;
 pub use self::operations::{Ended, Operations};
-use super::fibers::{Delivery, FiberKey, Fibers, Record, Redeemed, Scope, State};
+use super::fibers::{Delivery, FiberKey, Fibers, Record, Redeemed, State};
 use super::sharing::Halfway;
 use super::wait::Wait;
 use super::whereabouts;
@@ -36,6 +37,16 @@ pub enum Alarm {
         /// What to raise in it.
         delivery: Delivery,
     },
+    /// The time is over that this fiber, told to end, may take for it.
+    Grace(FiberKey),
+}
+
+impl Alarm {
+    fn fiber(&self) -> FiberKey {
+        match self {
+            Alarm::Wake(fiber) | Alarm::Grace(fiber) | Alarm::Deadline { fiber, .. } => *fiber,
+        }
+    }
 }
 
 /// What a fiber in `IO.select` waits on.
@@ -65,8 +76,14 @@ pub struct Turns {
     due: Vec<Alarm>,
     /// Exceptions for fibers that are suspended, but not by us.
     strays: Vec<(Held, Delivery)>,
-    /// Raised in every fiber, once, while the scheduler is being stopped.
+    /// Raised in every fiber while the scheduler is being stopped.
     stop: Option<Held>,
+    /// How long a fiber may take for its end when it has been told to. `None` is for ever.
+    pub grace: Option<Duration>,
+    /// Fibers whose grace is over.
+    overdue: Vec<FiberKey>,
+    /// See [`Turns::end_fiber`].
+    ending: Option<Held>,
     close_waiters: CloseWaiters,
     /// What fibers in `IO.select` wait on.
     pub selections: Slab<Selection>,
@@ -92,6 +109,9 @@ impl Default for Turns {
             due: Vec::new(),
             strays: Vec::new(),
             stop: None,
+            grace: None,
+            overdue: Vec::new(),
+            ending: None,
             close_waiters: CloseWaiters::default(),
             selections: Slab::new(),
             bounce_buffers: Slab::new(),
@@ -325,7 +345,7 @@ impl Turns {
         if self.end_wait(key, outer)
             && let Some(record) = self.fibers.get_mut(key)
         {
-            record.deliveries.retain(|delivery| delivery.scope != Scope::Wait);
+            record.deliveries.drop_for_wait();
         }
     }
 
@@ -354,6 +374,7 @@ impl Turns {
             match alarm {
                 Alarm::Wake(key) => self.wake(key),
                 Alarm::Deadline { fiber, delivery } => self.deliver(fiber, delivery),
+                Alarm::Grace(key) => self.end_grace(key, now),
             }
         }
         self.due = due;
@@ -389,10 +410,8 @@ impl Turns {
         };
         self.close_waiters.retain(stays);
         self.descriptors.retain(|_, (key, _)| stays(*key));
-        self.timers.retain(|alarm| {
-            let (Alarm::Wake(key) | Alarm::Deadline { fiber: key, .. }) = alarm;
-            stays(*key)
-        });
+        self.overdue.clear();
+        self.timers.retain(|alarm| stays(alarm.fiber()));
     }
 
     // --- for people

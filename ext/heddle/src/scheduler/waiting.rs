@@ -11,7 +11,7 @@ use heddle_core::{Completion, Interest, Operation, Token};
 use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
-use super::fibers::{Delivery, FiberKey, Scope};
+use super::fibers::{Delivery, FiberKey, Limit, Scope};
 use super::turns::{Alarm, Ended, Turns};
 use super::wait::Wait;
 use crate::ruby::error;
@@ -68,6 +68,7 @@ impl Scheduler {
             let outer = turns.prepare_wait(key, wait);
             (outer, deadline.map(|deadline| turns.timers.insert(deadline, Alarm::Wake(key))))
         };
+        self.look_for_swallowed(key);
         let result = loop {
             let looked = {
                 let mut turns = self.turns.borrow_mut();
@@ -120,22 +121,22 @@ impl Scheduler {
     /// Raises what has been sent to the fiber, if anything has.
     #[inline]
     pub(super) fn raise_due(&self, key: FiberKey) -> Result<(), Error> {
+        self.look_for_swallowed(key);
         let delivery = self.turns.borrow_mut().take_delivery(key);
         delivery.map_or(Ok(()), |delivery| Err(delivery.to_error()))
     }
 
-    /// Runs a block of the program's, with `argument`. If it is not over at `at`, `exception` is raised in the fiber,
-    /// wherever it is then. Never after the block has ended.
+    /// Runs a block of the program's, with `argument`. If it is not over at `at`, what `limit` says is raised in the
+    /// fiber, wherever it is then. Never after the block has ended.
     pub(super) fn run_until(
         &self,
         ruby: &Ruby,
         key: FiberKey,
         at: Instant,
-        (exception, message): (Value, Option<Value>),
+        limit: Limit,
         argument: Value,
     ) -> Result<Value, Error> {
-        let (timer, scope) =
-            self.turns.borrow_mut().set_deadline(at, key, Held::new(exception), message.map(Held::new));
+        let (timer, scope) = self.turns.borrow_mut().set_deadline(at, key, limit);
         let result = self.exposed(key, || ruby.yield_value(argument));
         let mut turns = self.turns.borrow_mut();
         turns.timers.cancel(timer);

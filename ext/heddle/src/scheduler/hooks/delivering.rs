@@ -8,7 +8,7 @@ use magnus::{Error, Module, RClass, Ruby, Value, method, prelude::*};
 use crate::ruby::value::Held;
 use crate::ruby::{error, time};
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::{Delivery, FiberKey, Scope};
+use crate::scheduler::fibers::{Delivery, FiberKey, Limit, Scope};
 use crate::scheduler::shield::Shield;
 use crate::scheduler::turns::Turns;
 use crate::scheduler::waiting::FOR_EVER;
@@ -43,33 +43,30 @@ fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool 
     let mut turns = scheduler.turns.borrow_mut();
     let Some(key) = turns.fibers.find(Held::new(target)) else { return false };
     let scope = Scope::Message(number);
-    let is_due = turns.fibers.get(key).is_some_and(|record| record.deliveries.iter().any(|due| due.scope == scope));
+    let is_due = turns.fibers.get(key).is_some_and(|record| record.deliveries.is_unraised(scope));
     turns.retract(key, scope);
     is_due
 }
 
-/// Tells a fiber to end, running its `ensure`; only the first time, as the second would break into the `ensure`. False if
-/// this scheduler doesn't know the fiber. Any thread may call it.
+/// Tells a fiber to end, running its `ensure`. A second time changes nothing. False if this scheduler doesn't know the
+/// fiber. Any thread may call it.
 fn stop(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<bool, Error> {
     error::expect_fiber(ruby, target)?;
     let exception = Held::new(error::stop_class(ruby)?.as_value());
     let mut turns = scheduler.turns.borrow_mut();
     let Some(key) = turns.fibers.find(Held::new(target)) else { return Ok(false) };
-    if let Some(record) = turns.fibers.get_mut(key).filter(|record| !record.stopped) {
-        record.stopped = true;
-        turns.deliver(key, Delivery { exception, message: None, scope: Scope::Fiber });
-    }
+    turns.tell_to_end(key, exception);
     drop(turns);
     scheduler.wake_owner();
     Ok(true)
 }
 
-/// Runs the block; raises `exception` in the fiber, wherever it waits, if it takes longer than `seconds`.
+/// Runs the block; raises `exception` in the fiber, wherever it waits, if it takes longer than `seconds`, until it ends.
 fn limit(ruby: &Ruby, scheduler: &Scheduler, seconds: Value, exception: Value) -> Result<Value, Error> {
     let limit = time::interval(seconds)?;
     let visit = scheduler.enter(ruby)?;
     let at = Instant::now() + limit.min(FOR_EVER);
-    scheduler.run_until(ruby, visit.key, at, (exception, None), seconds)
+    scheduler.run_until(ruby, visit.key, at, Limit::Repeated(Held::new(exception)), seconds)
 }
 
 /// Runs a block of the program's; what others send to the fiber meanwhile is raised after it.
@@ -106,9 +103,14 @@ fn replace_shield(turns: &mut Turns, key: FiberKey, shield: Shield) -> Shield {
     }
 }
 
-/// Raises what has been sent to the fiber that runs, if anything has.
+/// Raises what has been sent to the fiber that runs, if anything has. This is no wait: what the fiber has swallowed is not
+/// raised again.
 fn check(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     let visit = scheduler.enter(ruby)?;
-    scheduler.turns.borrow_mut().expire(Instant::now());
-    scheduler.raise_due(visit.key)
+    let delivery = {
+        let mut turns = scheduler.turns.borrow_mut();
+        turns.expire(Instant::now());
+        turns.take_new_delivery(visit.key)
+    };
+    delivery.map_or(Ok(()), |delivery| Err(delivery.to_error()))
 }

@@ -172,13 +172,12 @@ pub fn run_to_end(
     if let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(key) {
         record.visits += 1;
     }
+    scheduler.turns.borrow_mut().end_block(key);
     let result = spinning::tell_watcher(ruby, scheduler, key, result);
     let result = result.or_else(|error| unhandled::settle(ruby, block, error));
     scheduler.ended_stacks.add(ruby);
-    let mut turns = scheduler.turns.borrow_mut();
-    turns.fibers.remove(key);
     // Ruby decides who goes on; see `State`.
-    turns.drop_turn();
+    scheduler.turns.borrow_mut().end_fiber(key);
     result
 }
 

@@ -23,6 +23,7 @@ mod transfer;
 use magnus::typed_data::Obj;
 use magnus::{Error, Module, Object, RModule, RString, Ruby, Symbol, Value, function, method, prelude::*};
 
+use super::abandoning;
 use super::options::Options;
 use super::{Scheduler, registry};
 use crate::io::descriptors;
@@ -77,6 +78,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("fiber_interrupt", method!(closing::fiber_interrupt, 2))?;
     spinning::define(class)?;
     delivering::define(class)?;
+    abandoning::define(class)?;
     ractor::safe(|| {
         class.define_singleton_method("raising", function!(raising::raising, 0))?;
         class.define_singleton_method("killing", function!(raising::killing, 1))?;

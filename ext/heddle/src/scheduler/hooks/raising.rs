@@ -38,8 +38,7 @@ pub fn raising(ruby: &Ruby) -> Result<Value, Error> {
 /// and the result is true: Ruby would kill it again at each switch, and its `ensure` could not wait for anything.
 pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
     let Some(scheduler) = current() else { return Ok(false) };
-    let delivery =
-        Delivery { exception: Held::new(error::stop_class(ruby)?.as_value()), message: None, scope: Scope::Fiber };
+    let exception = Held::new(error::stop_class(ruby)?.as_value());
     {
         let mut turns = scheduler.turns.borrow_mut();
         let target = Held::new(target);
@@ -50,7 +49,11 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
         if !takes_it_for_a_kill {
             return Ok(false);
         }
-        turns.deliver(key, delivery);
+        if turns.fibers.get(key).is_some_and(|record| record.stopped) {
+            turns.deliver(key, Delivery { exception, message: None, scope: Scope::Fiber });
+        } else {
+            turns.tell_to_end(key, exception);
+        }
     }
     scheduler.yield_turn(ruby)?;
     Ok(true)

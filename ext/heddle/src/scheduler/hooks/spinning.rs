@@ -185,7 +185,7 @@ fn counts(ruby: &Ruby, scheduler: &Scheduler) -> Result<RHash, Error> {
         ("fibers", turns.fibers.iter().count()),
         ("timers", turns.timers.len()),
         ("operations", turns.operations.len()),
-        ("deliveries", turns.fibers.iter().map(|(_, record)| record.deliveries.len()).sum()),
+        ("deliveries", turns.fibers.iter().map(|(_, record)| record.deliveries.unraised()).sum()),
     ];
     drop(turns);
     let hash = ruby.hash_new();

@@ -4,12 +4,18 @@ use std::time::Instant;
 
 use magnus::{Error, Ruby, Value};
 
-use crate::ruby::time;
+use crate::ruby::value::Held;
+use crate::ruby::{error, time};
 use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::Limit;
 use crate::scheduler::waiting::FOR_EVER;
 
-/// Runs the block; when `duration` is over before its end, raises `exception` (a class, or since Ruby 4.1 an instance)
-/// with `message` in the fiber, wherever it waits then. Never after the block has ended.
+/// Runs the block; when `duration` is over before its end, raises `exception` with `message` in the fiber, wherever it
+/// waits then. Never after the block has ended.
+///
+/// A class, which the program has chosen, is raised once, and the block may rescue it. `Timeout.timeout` without a class
+/// passes an exception of its own instead, no StandardError, which it turns into `Timeout::Error` outside of the block: from
+/// Ruby 4.1 on by itself, before that by `lib/heddle/timeout_limit.rb`. That one is raised until the block has ended.
 pub fn timeout_after(
     ruby: &Ruby,
     scheduler: &Scheduler,
@@ -17,8 +23,14 @@ pub fn timeout_after(
     exception: Value,
     message: Value,
 ) -> Result<Value, Error> {
-    let timeout = time::interval(duration)?;
+    let Some(timeout) = time::limit(ruby, duration)?.filter(|timeout| *timeout < FOR_EVER) else {
+        return ruby.yield_value(duration);
+    };
     let visit = scheduler.enter(ruby)?;
-    let at = Instant::now() + timeout.min(FOR_EVER);
-    scheduler.run_until(ruby, visit.key, at, (exception, Some(message)), duration)
+    let limit = if error::is_limit(ruby, exception, message) {
+        Limit::Repeated(Held::new(exception))
+    } else {
+        Limit::Once { exception: Held::new(exception), message: Some(Held::new(message)) }
+    };
+    scheduler.run_until(ruby, visit.key, Instant::now() + timeout, limit, duration)
 }

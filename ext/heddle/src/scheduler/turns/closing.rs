@@ -38,8 +38,13 @@ pub struct CloseWaiters {
 impl CloseWaiters {
     /// Forgets other threads, and the fibers that do not stay.
     pub fn retain(&mut self, stays: impl Fn(FiberKey) -> bool) {
-        self.fibers.retain(|key| stays(*key));
+        self.forget_fibers(|key| !stays(key));
         self.threads.clear();
+    }
+
+    /// Forgets the fibers that are lost.
+    pub fn forget_fibers(&mut self, is_lost: impl Fn(FiberKey) -> bool) {
+        self.fibers.retain(|key| !is_lost(*key));
     }
 }
 

@@ -6,7 +6,7 @@ use heddle_core::timers::TimerKey;
 
 use super::{Alarm, Turns};
 use crate::ruby::value::Held;
-use crate::scheduler::fibers::{Delivery, FiberKey, Scope, State};
+use crate::scheduler::fibers::{Delivery, FiberKey, Limit, Scope, State};
 use crate::scheduler::wait::Wait;
 
 impl Turns {
@@ -17,7 +17,13 @@ impl Turns {
         if record.state() == State::Running && running != Some(key) {
             // It has resumed another fiber, or left in a way of its own. Only `Fiber#raise` finds the right place.
             let fiber = record.fiber;
+            if delivery.scope.is_repeated() {
+                record.deliveries.push_in_flight(delivery);
+            }
             self.add_stray(fiber, delivery);
+            if delivery.scope == Scope::End {
+                self.note_end_raised(key);
+            }
         } else {
             record.deliveries.push(delivery);
             if record.state() == State::Runnable && record.wait == Wait::Preempted {
@@ -41,31 +47,63 @@ impl Turns {
 
     #[cold]
     fn take_due_delivery(&mut self, key: FiberKey) -> Option<Delivery> {
-        let record = self.fibers.get_mut(key)?;
-        if let Some(stop) = self.stop.filter(|_| record.can_be_stopped()) {
-            record.stopped = true;
-            return Some(Delivery { exception: stop, message: None, scope: Scope::Fiber });
+        if let Some(stop) = self.stop.filter(|_| self.is_to_be_stopped(key)) {
+            let end = Delivery { exception: stop, message: None, scope: Scope::End };
+            self.end_is_raised(key, end);
+            return Some(end);
         }
-        record.structure.shield.next(&record.deliveries).map(|index| record.deliveries.remove(index))
+        let record = self.fibers.get_mut(key)?;
+        let index = record.deliveries.next(record.structure.shield, record.is_waiting(), &self.timers)?;
+        let delivery = record.deliveries.take(index);
+        if delivery.scope == Scope::End {
+            self.note_end_raised(key);
+        }
+        Some(delivery)
+    }
+
+    /// The next exception that is due in a fiber, unless it has been raised before.
+    pub fn take_new_delivery(&mut self, key: FiberKey) -> Option<Delivery> {
+        let record = self.fibers.get(key)?;
+        let next = record.deliveries.next(record.structure.shield, record.is_waiting(), &self.timers);
+        let is_new = self.is_to_be_stopped(key) || next.is_some_and(|index| record.deliveries.is_new(index));
+        if is_new { self.take_due_delivery(key) } else { None }
     }
 
     /// The fiber could not be interrupted by it: it is due in its next wait, unless it was meant for the last one.
     pub fn put_back(&mut self, key: FiberKey, delivery: Delivery) {
-        if let Some(record) = self.fibers.get_mut(key).filter(|_| delivery.scope != Scope::Wait) {
-            record.deliveries.insert(0, delivery);
+        if delivery.scope == Scope::Wait {
+            return;
+        }
+        let answerable = self.answerable(key);
+        if delivery.scope == Scope::End && answerable != key {
+            // What a generator was not interrupted by is for its next wait, or for that of the fiber that resumed it.
+            for told in [key, answerable] {
+                if let Some(record) = self.fibers.get_mut(told) {
+                    record.stopped = false;
+                    record.deliveries.retract(Scope::End, &mut self.timers);
+                }
+            }
+        } else if let Some(record) = self.fibers.get_mut(key) {
+            record.deliveries.push_first(delivery);
         }
     }
 
     /// The exception of that one, without taking it.
     pub fn due_exception(&self, key: FiberKey) -> Option<Held> {
+        if self.is_to_be_stopped(key) {
+            return self.stop;
+        }
         let record = self.fibers.get(key)?;
-        let next = || record.structure.shield.next(&record.deliveries).map(|index| record.deliveries[index].exception);
-        self.stop.filter(|_| record.can_be_stopped()).or_else(next)
+        let next = record.deliveries.next(record.structure.shield, record.is_waiting(), &self.timers);
+        next.map(|index| record.deliveries.exception(index))
     }
 
-    /// From now on `exception` is raised once in each fiber that waits, or will wait.
+    /// From now on `exception` is raised in each fiber that waits, or will wait.
     pub fn stop_all(&mut self, exception: Held) {
         self.stop = Some(exception);
+        let told: Vec<FiberKey> =
+            self.fibers.iter().filter(|(_, record)| record.can_be_stopped()).map(|(key, _)| key).collect();
+        told.into_iter().for_each(|key| self.begin_grace(key));
         let waiting: Vec<FiberKey> = self
             .fibers
             .iter()
@@ -95,9 +133,9 @@ impl Turns {
         self.strays.pop()
     }
 
-    /// Whether there are such.
+    /// Whether there are such, or fibers whose grace is over: whichever fiber parks next sees to both.
     pub fn has_strays(&self) -> bool {
-        !self.strays.is_empty()
+        !self.strays.is_empty() || !self.overdue.is_empty()
     }
 
     /// All of them, for the garbage collector.
@@ -108,21 +146,31 @@ impl Turns {
     /// Makes exceptions void that were meant for what is over now.
     pub fn retract(&mut self, key: FiberKey, scope: Scope) {
         if let Some(record) = self.fibers.get_mut(key) {
-            record.deliveries.retain(|delivery| delivery.scope != scope);
+            record.deliveries.retract(scope, &mut self.timers);
         }
         self.strays.retain(|(_, delivery)| delivery.scope != scope);
     }
 
+    /// See [`PendingRaises::update`](crate::scheduler::pending_raises::PendingRaises::update).
+    pub fn update_raise(&mut self, key: FiberKey, scope: Scope, in_flight: bool, alarm: Alarm) {
+        if let Some(record) = self.fibers.get_mut(key) {
+            record.deliveries.update(scope, in_flight, &mut self.timers, alarm);
+        }
+    }
+
     /// Sets a timer for the block of a `timeout_after`. Returns what names it.
-    pub fn set_deadline(
-        &mut self,
-        at: Instant,
-        fiber: FiberKey,
-        exception: Held,
-        message: Option<Held>,
-    ) -> (TimerKey, Scope) {
-        let scope = Scope::Deadline(self.next_number());
-        let delivery = Delivery { exception, message, scope };
+    pub fn set_deadline(&mut self, at: Instant, fiber: FiberKey, limit: Limit) -> (TimerKey, Scope) {
+        let number = self.next_number();
+        let (delivery, scope) = match limit {
+            Limit::Once { exception, message } => {
+                let scope = Scope::Deadline(number);
+                (Delivery { exception, message, scope }, scope)
+            }
+            Limit::Repeated(exception) => {
+                let scope = Scope::Limit(number);
+                (Delivery { exception, message: None, scope }, scope)
+            }
+        };
         (self.timers.insert(at, Alarm::Deadline { fiber, delivery }), scope)
     }
 

@@ -174,6 +174,13 @@ impl Operations {
         }
     }
 
+    /// No fiber waits for the operations of these fibers any more. Returns those that are under way.
+    pub fn abandon_all_of(&mut self, fibers: &[FiberKey]) -> Vec<Token> {
+        let theirs = self.pending.iter().filter(|(_, pending)| fibers.contains(&pending.fiber));
+        let tokens: Vec<Token> = theirs.map(|(token, _)| token).collect();
+        tokens.into_iter().filter(|token| self.abandon(*token).is_none()).collect()
+    }
+
     /// Forgets all operations. The backend has given all memory back.
     pub fn clear(&mut self) {
         self.pending.clear();

@@ -1,0 +1,81 @@
+//! A fiber that has been told to end, and has not done so when its grace is over, must not keep the others from ending.
+//!
+//! Whichever fiber parks next starts a helper, which writes a line that names the fiber and where it is, and has it killed
+//! or abandoned: see [`super::turns::ending`].
+
+use magnus::typed_data::Obj;
+use magnus::{Error, Module, RClass, RModule, Ruby, Symbol, TryConvert, Value, method, prelude::*};
+
+use super::Scheduler;
+use super::fibers::FiberKey;
+use super::turns::ending::{Overdue, Remains};
+use super::unhandled::concerns_thread;
+use crate::ruby::value::Held;
+use crate::ruby::{error, fiber, gc};
+
+/// Defines what `lib/heddle/abandonment.rb` is written with.
+pub fn define(class: RClass) -> Result<(), Error> {
+    class.define_private_method("abandon", method!(abandon, 1))
+}
+
+/// Starts a fiber that deals with the one whose grace is over. It has a fiber of its own, since to write a line may wait.
+#[cold]
+pub fn abandon_by_helper(ruby: &Ruby, overdue: FiberKey) -> Result<(), Error> {
+    struct Helper;
+
+    impl fiber::FiberBody for Helper {
+        fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
+            let nil = ruby.qnil().as_value();
+            let Some(key) = arguments.first().map(|number| u64::try_convert(*number)).transpose()? else {
+                return Ok(nil);
+            };
+            match end(ruby, FiberKey::from_number(key)) {
+                // An error would be raised in whichever fiber goes on. What is meant for the thread is to be.
+                Err(error) if error::exception_of(&error).is_none() || concerns_thread(ruby, &error) => Err(error),
+                _ => Ok(nil),
+            }
+        }
+    }
+
+    let nil = ruby.qnil().as_value();
+    let helper = fiber::spawn::<Helper>(nil, nil)?;
+    fiber::start(helper, &[ruby.into_value(overdue.to_number())])
+}
+
+fn end(ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+    let scheduler = Obj::<Scheduler>::try_convert(fiber::scheduler())?;
+    let Some((fiber, block)) = scheduler.turns.borrow().fibers.get(key).map(|record| (record.fiber, record.block)) else {
+        return Ok(());
+    };
+    let heddle: RModule = ruby.class_object().const_get("Heddle")?;
+    let abandonment: RModule = heddle.const_get("Abandonment")?;
+    let grace = scheduler.options.borrow().grace.map(|grace| grace.as_secs_f64());
+    abandonment
+        .funcall::<_, _, Value>("of", (scheduler, fiber.get(), block.map(Held::get), grace))
+        .map(|_| ())
+}
+
+/// Has a fiber end whose grace is over. `:killed` if it ends itself when it gets its turn; `:abandoned` if it never gets one
+/// again, and `:forgotten` if that is so because it survived the first; nil if it has ended.
+fn abandon(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<Symbol>, Error> {
+    let stop = Held::new(error::stop_class(ruby)?.as_value());
+    let (outcome, remains) = {
+        let mut turns = scheduler.turns.borrow_mut();
+        let key = turns.fibers.find(Held::new(target));
+        let Some((key, overdue)) = key.and_then(|key| Some((key, turns.overdue(key)?))) else { return Ok(None) };
+        match overdue {
+            Overdue::Kill => {
+                turns.kill(key, stop);
+                ("killed", Remains::default())
+            }
+            Overdue::Abandon => ("abandoned", turns.abandon(key)),
+            Overdue::Forget => ("forgotten", turns.abandon(key)),
+        }
+    };
+    if let Some(reactor) = scheduler.reactor.borrow_mut().as_mut() {
+        remains.operations.iter().for_each(|token| reactor.cancel(*token));
+    }
+    // The kernel may still write to their buffers, and Ruby's lists of waiters lead to their stacks.
+    remains.fibers.iter().for_each(|fiber| gc::keep_for_ever(*fiber));
+    Ok(Some(ruby.to_symbol(outcome)))
+}

@@ -1,0 +1,209 @@
+//! The exceptions that have been sent to a fiber, and what has become of each.
+//!
+//! Most of them are raised once. The limit of a block ([`Scope::Limit`]) and the end of a fiber ([`Scope::End`]) are
+//! raised again when the fiber has swallowed them: they stay here until the block, or the fiber, has ended.
+//!
+//! A fiber that unwinds may wait in its `ensure` clauses, and must not be interrupted there by the exception that
+//! unwinds it. Ruby's `$!` tells the two cases apart. While the exception is in flight, `$!` is the exception, or an
+//! exception that it caused: in `ensure` clauses and in the body of a `rescue`. When a `rescue`, or a `return` in an
+//! `ensure`, has swallowed it, `$!` is what it was before.
+//!
+//! ```text
+//!            raised             the fiber waits, `$!` is something else
+//!     Due ───────────▶ InFlight ───────────────────────────────────────▶ Swallowed
+//!                         ▲                                                  │
+//!                         └──────────────────────────────────────────────────┘
+//!                                     raised again, after a pause
+//! ```
+
+use std::time::{Duration, Instant};
+
+use heddle_core::timers::{TimerKey, Timers};
+
+use super::fibers::{Delivery, Scope};
+use super::shield::Shield;
+use super::turns::Alarm;
+use crate::ruby::value::Held;
+
+/// Longest time between two raises of the same exception. A fiber that swallows it in a loop must not take the CPU from
+/// the others.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// What has become of an exception.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// It has not been raised.
+    Due,
+    /// It has been raised, and unwinds the fiber.
+    InFlight,
+    /// The fiber has swallowed it. It is due again when the timer has run out.
+    Swallowed(TimerKey),
+}
+
+#[derive(Debug)]
+struct PendingRaise {
+    delivery: Delivery,
+    phase: Phase,
+    /// How often it has been raised.
+    times: u32,
+}
+
+impl PendingRaise {
+    fn is_due(&self, timers: &Timers<Alarm>) -> bool {
+        match self.phase {
+            Phase::Due => true,
+            Phase::InFlight => false,
+            Phase::Swallowed(timer) => !timers.is_pending(timer),
+        }
+    }
+}
+
+/// What has been sent to a fiber, in order.
+#[derive(Debug, Default)]
+pub struct PendingRaises(Vec<PendingRaise>);
+
+impl PendingRaises {
+    /// Whether there is nothing.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Delivery> {
+        self.0.iter().map(|raise| &raise.delivery)
+    }
+
+    /// How many have not been raised.
+    pub fn unraised(&self) -> usize {
+        self.0.iter().filter(|raise| raise.phase == Phase::Due).count()
+    }
+
+    /// Whether one with this scope has not been raised.
+    pub fn is_unraised(&self, scope: Scope) -> bool {
+        self.0.iter().any(|raise| raise.delivery.scope == scope && raise.phase == Phase::Due)
+    }
+
+    /// Adds one. A repeated exception that is here already is due again.
+    pub fn push(&mut self, delivery: Delivery) {
+        match self.0.iter_mut().find(|raise| raise.delivery.scope == delivery.scope && delivery.scope.is_repeated()) {
+            Some(raise) => raise.phase = Phase::Due,
+            None => self.0.push(PendingRaise { delivery, phase: Phase::Due, times: 0 }),
+        }
+    }
+
+    /// Adds one that goes before all others.
+    pub fn push_first(&mut self, delivery: Delivery) {
+        if delivery.scope.is_repeated() && self.iter().any(|sent| sent.scope == delivery.scope) {
+            return self.push(delivery);
+        }
+        self.0.insert(0, PendingRaise { delivery, phase: Phase::Due, times: 0 });
+    }
+
+    /// Adds a repeated one that is being raised by other means.
+    pub fn push_in_flight(&mut self, delivery: Delivery) {
+        self.0.push(PendingRaise { delivery, phase: Phase::InFlight, times: 1 });
+    }
+
+    /// The one to raise next. Of several deadlines that have passed it is the innermost block's. `is_waiting` says
+    /// whether the fiber is in a wait.
+    pub fn next(&self, shield: Shield, is_waiting: bool, timers: &Timers<Alarm>) -> Option<usize> {
+        let is_next = |raise: &PendingRaise| {
+            raise.is_due(timers)
+                && !shield.holds_back(raise.delivery.scope)
+                && (is_waiting || raise.delivery.scope != Scope::Kill)
+        };
+        let first = self.0.iter().position(is_next)?;
+        if self.0[first].delivery.scope.deadline().is_none() {
+            return Some(first);
+        }
+        let candidates = self.0.iter().enumerate().filter(|(_, raise)| is_next(raise));
+        candidates.max_by_key(|(_, raise)| raise.delivery.scope.deadline()).map(|(index, _)| index)
+    }
+
+    /// The exception at `index`.
+    pub fn exception(&self, index: usize) -> Held {
+        self.0[index].delivery.exception
+    }
+
+    /// Whether the one at `index` has never been raised.
+    pub fn is_new(&self, index: usize) -> bool {
+        self.0[index].times == 0
+    }
+
+    /// The one at `index` is being raised.
+    pub fn take(&mut self, index: usize) -> Delivery {
+        let raise = &mut self.0[index];
+        if !raise.delivery.scope.is_repeated() {
+            return self.0.remove(index).delivery;
+        }
+        raise.phase = Phase::InFlight;
+        raise.times += 1;
+        raise.delivery
+    }
+
+    /// Takes those back that have this scope.
+    pub fn retract(&mut self, scope: Scope, timers: &mut Timers<Alarm>) {
+        self.0.retain(|raise| {
+            let keeps = raise.delivery.scope != scope;
+            if !keeps && let Phase::Swallowed(timer) = raise.phase {
+                timers.cancel(timer);
+            }
+            keeps
+        });
+    }
+
+    /// Takes all back that are raised again and again.
+    pub fn retract_repeated(&mut self, timers: &mut Timers<Alarm>) {
+        let repeated = |sent: &Self| sent.iter().map(|sent| sent.scope).find(|scope| scope.is_repeated());
+        while let Some(scope) = repeated(self) {
+            self.retract(scope, timers);
+        }
+    }
+
+    /// Drops those that were meant for the wait which has ended.
+    pub fn drop_for_wait(&mut self) {
+        self.0.retain(|raise| raise.delivery.scope != Scope::Wait);
+    }
+
+    /// Whether a repeated one has been raised.
+    pub fn has_raised(&self) -> bool {
+        self.0.iter().any(|raise| raise.phase != Phase::Due)
+    }
+
+    /// Of the repeated ones that have been raised, the `nth`.
+    pub fn raised(&self, nth: usize) -> Option<Delivery> {
+        self.0.iter().filter(|raise| raise.phase != Phase::Due).nth(nth).map(|raise| raise.delivery)
+    }
+
+    /// A repeated one that has been raised is in flight, or has been swallowed. `set_timer` makes a timer for the pause
+    /// before it is raised again.
+    pub fn update(
+        &mut self,
+        scope: Scope,
+        in_flight: bool,
+        timers: &mut Timers<Alarm>,
+        alarm: Alarm,
+    ) {
+        let Some(raise) = self.0.iter_mut().find(|raise| raise.delivery.scope == scope) else { return };
+        match raise.phase {
+            Phase::InFlight if !in_flight => {
+                let again_at = Instant::now() + pause_after(raise.times);
+                raise.phase = Phase::Swallowed(timers.insert(again_at, alarm));
+            }
+            Phase::Swallowed(timer) if in_flight => {
+                timers.cancel(timer);
+                raise.phase = Phase::InFlight;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How long an exception that has been raised `times` times is not raised again.
+fn pause_after(times: u32) -> Duration {
+    match times.checked_sub(2) {
+        None => Duration::ZERO,
+        Some(doublings) => Duration::from_millis(1 << doublings.min(6)).min(LONGEST_PAUSE),
+    }
+}

@@ -1,0 +1,37 @@
+//! An exception that a fiber has swallowed is raised again in its next wait: see [`super::pending_raises`].
+
+use super::Scheduler;
+use super::fibers::FiberKey;
+use super::turns::Alarm;
+use crate::ruby::{error, fiber};
+
+impl Scheduler {
+    /// Finds out whether the fiber has swallowed what it is to be interrupted by. To be called at the beginning of each of
+    /// its waits, and at each tick while it computes.
+    #[inline]
+    pub(super) fn look_for_swallowed(&self, key: FiberKey) {
+        let has_raised = {
+            let turns = self.turns.borrow();
+            turns.fibers.get(key).is_some_and(|record| !record.deliveries.is_empty() && record.deliveries.has_raised())
+        };
+        if has_raised {
+            self.look_at_raised(key);
+        }
+    }
+
+    #[cold]
+    fn look_at_raised(&self, key: FiberKey) {
+        // `$!` is that of the fiber that runs. A generator tells nothing of the fiber that has resumed it.
+        let is_current =
+            self.turns.borrow().fibers.get(key).is_some_and(|record| record.fiber == fiber::current());
+        if !is_current {
+            return;
+        }
+        for nth in 0.. {
+            let raised = self.turns.borrow().fibers.get(key).and_then(|record| record.deliveries.raised(nth));
+            let Some(raised) = raised else { return };
+            let in_flight = error::is_in_flight(raised.exception);
+            self.turns.borrow_mut().update_raise(key, raised.scope, in_flight, Alarm::Wake(key));
+        }
+    }
+}
