@@ -93,7 +93,7 @@ module Heddle # :nodoc:
         raise unless e.equal?(mine)
 
         # It tells where the block waited.
-        raise error.exception.tap { |late| late.set_backtrace(e.backtrace) unless late.backtrace }
+        raise error.exception.tap { |late| late.set_backtrace(e.backtrace) unless late.backtrace || late.frozen? }
       end
     end
 

@@ -132,8 +132,8 @@ module Heddle # :nodoc:
         fiber.blocking?
 
       scheduler = Structure.scheduler
-      # Where this fiber was preempted, the other one may have ended meanwhile.
-      unless scheduler.__send__(:stop, fiber) || !fiber.alive?
+      # Where this fiber was preempted, the other one may have ended meanwhile. Or it has been abandoned.
+      unless scheduler.__send__(:stop, fiber) || !fiber.alive? || Task.of(fiber)&.ended?
         raise FiberError, "Heddle.terminate: #{fiber.inspect} is not one that this thread has spun or scheduled"
       end
 

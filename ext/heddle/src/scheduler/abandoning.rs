@@ -20,7 +20,7 @@ pub fn define(class: RClass) -> Result<(), Error> {
 
 /// Starts a fiber that deals with the one whose grace is over. It has a fiber of its own, since to write a line may wait.
 #[cold]
-pub fn abandon_by_helper(ruby: &Ruby, overdue: FiberKey) -> Result<(), Error> {
+pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) -> Result<(), Error> {
     struct Helper;
 
     impl fiber::FiberBody for Helper {
@@ -38,8 +38,15 @@ pub fn abandon_by_helper(ruby: &Ruby, overdue: FiberKey) -> Result<(), Error> {
     }
 
     let nil = ruby.qnil().as_value();
-    let helper = fiber::spawn::<Helper>(nil, nil)?;
-    fiber::start(helper, &[ruby.into_value(overdue.to_number())])
+    let start = |helper| fiber::start(helper, &[ruby.into_value(overdue.to_number())]);
+    let started = fiber::spawn::<Helper>(nil, nil).and_then(start);
+    match started {
+        Err(error) if error::is_lack_of_stacks(ruby, &error) => {
+            scheduler.turns.borrow_mut().prolong_grace(overdue);
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 fn end(ruby: &Ruby, key: FiberKey) -> Result<(), Error> {

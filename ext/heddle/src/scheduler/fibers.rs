@@ -212,11 +212,11 @@ impl Record {
         !(is_told || self.blocking || self.wait == Wait::Drain)
     }
 
-    /// Whether its record must outlast its hooks: what was sent to a root, which comes back, and a wake-up that it has not
-    /// seen, must not get lost.
+    /// Whether its record must outlast its hooks: what was sent to a root, which comes back, that it has been told to end,
+    /// and a wake-up that it has not seen, must not get lost.
     pub fn has_mail(&self) -> bool {
         let wake_up = self.unblocks != self.unblocks_seen;
-        wake_up || self.blocking && !(self.deliveries.is_empty() && self.structure.inbox.is_empty())
+        wake_up || self.told.is_some() || self.blocking && !(self.deliveries.is_empty() && self.structure.inbox.is_empty())
     }
 
     /// Returns the ticket of the new state.

@@ -88,7 +88,7 @@ impl Scheduler {
                         Stage::Back(self.switch(ruby, key, || raise_by_helper(ruby, fiber, delivery)))
                     }
                     Ok(Next::Abandon(overdue)) => {
-                        Stage::Back(self.switch(ruby, key, || abandon_by_helper(ruby, overdue)))
+                        Stage::Back(self.switch(ruby, key, || abandon_by_helper(ruby, self, overdue)))
                     }
                     Ok(Next::CheckInterrupts) => {
                         let checked = self.check_interrupts(key);

@@ -202,8 +202,16 @@ impl PendingRaises {
 
 /// How long an exception that has been raised `times` times is not raised again.
 fn pause_after(times: u32) -> Duration {
-    match times.checked_sub(2) {
-        None => Duration::ZERO,
-        Some(doublings) => Duration::from_millis(1 << doublings.min(6)).min(LONGEST_PAUSE),
+    Duration::from_millis(1 << times.saturating_sub(1).min(6)).min(LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_from_a_millisecond_to_the_longest_one() {
+        let pauses: Vec<u128> = [1, 2, 3, 6, 7, 1000].map(|times| pause_after(times).as_millis()).to_vec();
+        assert_eq!(pauses, [1, 2, 4, 32, 50, 50]);
     }
 }

@@ -11,7 +11,7 @@ use heddle_core::timers::TimerKey;
 
 use super::{Alarm, Turns};
 use crate::ruby::value::Held;
-use crate::scheduler::fibers::{Delivery, FiberKey, Scope};
+use crate::scheduler::fibers::{Delivery, FiberKey, Scope, State};
 use crate::scheduler::wait::Wait;
 
 /// For how long a fiber that has been killed may still run before it is abandoned.
@@ -24,7 +24,8 @@ const DEEPEST_RESUMING: usize = 64;
 pub struct Told {
     /// Runs out with the grace.
     timer: TimerKey,
-    /// How often the fiber had begun to wait when the grace began.
+    /// How often the fiber had begun to wait when the grace began: a fiber that is still in the run queue, and has not waited
+    /// since, has had no turn.
     waits: u32,
     /// When the end was raised in the fiber for the first time.
     raised_at: Option<Instant>,
@@ -113,7 +114,7 @@ impl Turns {
     /// The time begins that the fiber may take for its end.
     pub(super) fn begin_grace(&mut self, key: FiberKey) {
         let Some(grace) = self.grace else { return };
-        let Some(record) = self.fibers.get_mut(key).filter(|record| record.ours && record.told.is_none()) else { return };
+        let Some(record) = self.fibers.get_mut(key).filter(|record| record.told.is_none()) else { return };
         let timer = self.timers.insert(Instant::now() + grace, Alarm::Grace(key));
         record.told = Some(Box::new(Told { timer, waits: record.waits, raised_at: None, killed: false }));
     }
@@ -124,18 +125,26 @@ impl Turns {
         let Some(whole) = self.grace else { return };
         let Some(record) = self.fibers.get_mut(key) else { return };
         let shielded = record.structure.shield.holds_back(Scope::End);
-        let waits = record.waits;
+        let (is_queued, waits) = (record.state() == State::Runnable, record.waits);
         let Some(told) = record.told.as_mut() else { return };
         let grace = if told.killed { GRACE_OF_KILLED } else { whole };
         let again_at = match told.raised_at {
             _ if shielded => Some(now + grace),
             Some(raised_at) if !told.killed => Some(raised_at + grace).filter(|end| *end > now),
-            _ if told.waits == waits => Some(now + grace),
+            _ if is_queued && told.waits == waits => Some(now + grace),
             _ => None,
         };
         match again_at {
             Some(again_at) => told.timer = self.timers.insert(again_at, Alarm::Grace(key)),
             None => self.overdue.push(key),
+        }
+    }
+
+    /// The fiber could not be dealt with: it is tried again.
+    pub fn prolong_grace(&mut self, key: FiberKey) {
+        let timer = self.timers.insert(Instant::now() + GRACE_OF_KILLED, Alarm::Grace(key));
+        if let Some(told) = self.fibers.get_mut(key).and_then(|record| record.told.as_mut()) {
+            told.timer = timer;
         }
     }
 
