@@ -9,42 +9,43 @@ module Heddle
   #
   # Nothing changes where there is no scheduler of Heddle's.
   module TimeoutLimit
-    # Raised inside of the block where timeout has no such class (before 0.4).
-    class Exit < Exception # rubocop:disable Lint/InheritException
-      def exception(*)
-        self
+    # Does what Timeout::Error.handle_timeout does, for a timeout that has no such method (before 0.4).
+    module Translator
+      # Raised inside of the block.
+      class ExitException < Exception # rubocop:disable Lint/InheritException
+        def exception(*)
+          self
+        end
+      end
+
+      # @yieldparam limit [Exception] to be raised inside of the block
+      # @return [Object] the block's value
+      # @raise [Timeout::Error] if `limit` leaves the block
+      def self.handle_timeout(message)
+        limit = ExitException.new(message)
+        begin
+          yield limit
+        rescue ExitException => e
+          raise ::Timeout::Error, message if e.equal?(limit)
+
+          raise
+        end
       end
     end
 
-    # What the block is left with.
-    #
-    # @yieldparam limit [Exception] to be raised inside
-    # @return [Object] the block's value
-    # @raise [Timeout::Error] if `limit` leaves the block
-    def self.translate(message, &)
-      return ::Timeout::Error.handle_timeout(message, &) if ::Timeout::Error.respond_to?(:handle_timeout)
-
-      limit = Exit.new(message)
-      begin
-        yield limit
-      rescue Exit => e
-        raise ::Timeout::Error, message if e.equal?(limit)
-
-        raise
-      end
-    end
+    TRANSLATOR = ::Timeout::Error.respond_to?(:handle_timeout) ? ::Timeout::Error : Translator
 
     # Runs the block with a time limit; see Ruby's documentation.
     def timeout(seconds, klass = nil, message = nil, &block)
       return super if klass || !Fiber.current_scheduler.is_a?(Scheduler)
 
       message ||= "execution expired"
-      TimeoutLimit.translate(message) { |limit| super(seconds, limit, message, &block) }
+      TRANSLATOR.handle_timeout(message) { |limit| super(seconds, limit, message, &block) }
     end
   end
   private_constant :TimeoutLimit
 
-  # The method that is a Timeout's, for those who include it.
+  # The same for those who include Timeout, where the method is private.
   module PrivateTimeoutLimit
     include TimeoutLimit
 

@@ -38,6 +38,21 @@ RSpec.describe Heddle::Scheduler do
       end
     end
 
+    [0.001, 1, 5.5, 1/2r, 86_400, Float::INFINITY, nil].each do |grace|
+      it "takes grace: #{grace.inspect}" do
+        expect(described_class.new(grace:)).to be_a(described_class)
+      end
+    end
+
+    [0, 0.0001, -1, 86_401, Float::NAN, -Float::INFINITY, "5", :never, Object].each do |grace|
+      it "refuses grace: #{grace.inspect}, and says what would be right" do
+        expect { described_class.new(grace:) }.to raise_error(
+          ArgumentError,
+          "grace: must be seconds from 0.001 to 86400, or Float::INFINITY, not #{grace.inspect}"
+        )
+      end
+    end
+
     it "refuses an option that it doesn't know, and names it" do
       expect { described_class.new(wrokers: 1) }.to raise_error(ArgumentError, /unknown keyword.*wrokers/)
     end

@@ -1,0 +1,369 @@
+# frozen_string_literal: true
+
+require "net/http"
+require "socket"
+require "timeout"
+
+# What a block that takes too long gets to see, compared with a plain thread.
+RSpec.describe "The limit of Timeout.timeout" do
+  let(:short) { 0.02 }
+  let(:long) { 60 }
+
+  # The block's value, or the class and the message of what it raises, on a plain thread.
+  def on_a_thread(&)
+    Thread.new { outcome(&) }.value
+  end
+
+  def in_a_fiber(**, &)
+    Heddle.run(**) { outcome(&) }
+  end
+
+  def outcome
+    yield
+  rescue Exception => e # rubocop:disable Lint/RescueException -- it is what is compared
+    [e.class, e.message, e.cause.class]
+  end
+
+  # Programs as they are found, and what a block does with the exception.
+  programs = {
+    "a rescue" => ->(time) { Timeout.timeout(time) { sleep rescue :rescued } }, # rubocop:disable Style/RescueModifier
+    "a rescue of Timeout::Error" => lambda { |time|
+      Timeout.timeout(time) do
+        sleep
+      rescue Timeout::Error
+        :rescued
+      end
+    },
+    "a retry, as in Net::HTTP" => lambda { |time|
+      tries = 0
+      Timeout.timeout(time) do
+        sleep
+      rescue StandardError
+        retry if (tries += 1) < 3
+        :rescued
+      end
+    },
+    "a rescue of Exception that returns" => lambda { |time|
+      Timeout.timeout(time) do
+        sleep
+      rescue Exception => e # rubocop:disable Lint/RescueException
+        [:rescued, e.class, e.message]
+      end
+    },
+    "a rescue of Exception that raises something else" => lambda { |time|
+      Timeout.timeout(time) do
+        sleep
+      rescue Exception # rubocop:disable Lint/RescueException
+        raise KeyError, "other"
+      end
+    },
+    "a rescue of Exception that raises it again" => lambda { |time|
+      Timeout.timeout(time) do
+        sleep
+      rescue Exception # rubocop:disable Lint/RescueException
+        sleep(0.001)
+        raise
+      end
+    },
+    "an ensure that waits" => lambda { |time|
+      Timeout.timeout(time) do
+        sleep
+      ensure
+        sleep(time * 2)
+      end
+    },
+    "an ensure that has a limit of its own" => lambda { |time|
+      Timeout.timeout(time) do
+        sleep
+      ensure
+        begin
+          Timeout.timeout(time) { sleep }
+        rescue Timeout::Error
+          sleep(time)
+        end
+      end
+    },
+    "an inner limit that comes first" => lambda { |time|
+      Timeout.timeout(60) do
+        Timeout.timeout(time) { sleep }
+      rescue Timeout::Error => e
+        [:rescued, e.message]
+      end
+    },
+    "an inner limit that would come later" => lambda { |time|
+      Timeout.timeout(time) do
+        Timeout.timeout(60) { sleep }
+      rescue Timeout::Error
+        :rescued
+      end
+    },
+    "a class" => lambda { |time|
+      Timeout.timeout(time, KeyError) do
+        sleep
+      rescue KeyError => e
+        [:rescued, e.message]
+      end
+    },
+    "the class Timeout::Error" => lambda { |time|
+      Timeout.timeout(time, Timeout::Error) do
+        sleep
+      rescue Timeout::Error => e
+        [:rescued, e.message]
+      end
+    },
+    "a class that is rescued, whereupon the block waits" => lambda { |time|
+      Timeout.timeout(time, Timeout::Error) do
+        begin
+          sleep
+        rescue Timeout::Error
+          :rescued
+        end
+        sleep(time) && :slept
+      end
+    },
+    "a subclass of Timeout::Error" => ->(time) { Timeout.timeout(time, Net::OpenTimeout) { sleep } },
+    "an exception" => ->(time) { Timeout.timeout(time, KeyError.new("mine")) { sleep } },
+    "an exception that is no StandardError" => ->(time) { Timeout.timeout(time, NotImplementedError.new("mine")) { sleep } },
+    "a message" => ->(time) { Timeout.timeout(time, nil, "late") { sleep } },
+    "a class and a message" => ->(time) { Timeout.timeout(time, KeyError, "late") { sleep } },
+    "a Timeout that is included" => lambda { |time|
+      Object.new.extend(Timeout).instance_eval do
+        timeout(time) { sleep rescue :rescued } # rubocop:disable Style/RescueModifier
+      end
+    }
+  }
+
+  programs.each do |name, program|
+    it "with #{name} does what it does on a plain thread" do
+      expect(in_a_fiber { program.call(short) }).to eq(on_a_thread { program.call(short) })
+    end
+
+    it "with #{name} does what it does on a plain thread under preempt: :all" do
+      expect(in_a_fiber(preempt: :all, tick: 0.0001) { program.call(short) }).to eq(on_a_thread { program.call(short) })
+    end
+  end
+
+  {
+    "0" => 0, "nil" => nil, "infinity" => Float::INFINITY, "NaN" => Float::NAN, "a huge Integer" => 10**30,
+    "a Rational" => 1000r, "a String" => "1", "an Object" => Object.new
+  }.each do |name, time|
+    it "of #{name} does what it does on a plain thread" do
+      limited = -> { outcome { Timeout.timeout(time) { |given| [:done, given.equal?(time)] } } }
+      # Plain Ruby's own thread does not come to rest with these.
+      expected = ["infinity", "NaN"].include?(name) ? [:done, true] : Thread.new(&limited).value
+      found = Heddle.run(&limited)
+
+      expect(found.is_a?(Array) ? found.first : found).to eq(expected.is_a?(Array) ? expected.first : expected)
+    end
+  end
+
+  it "of a negative number does what it does on a plain thread" do
+    program = -> { Timeout.timeout(-1) { sleep(0.5) } }
+
+    expect(in_a_fiber(&program)).to eq(on_a_thread(&program))
+  end
+
+  it "of a number that only adds to others works" do
+    duration = Struct.new(:value) do
+      def zero? = value.zero?
+      def coerce(other) = [other, value]
+    end
+    program = -> { Timeout.timeout(duration.new(short)) { sleep(long) } }
+
+    expect(in_a_fiber(&program)).to eq([Timeout::Error, "execution expired", Timeout::ExitException])
+  end
+
+  it "names in its cause the place that waited" do
+    line = nil
+    Heddle.run do
+      Timeout.timeout(short) do
+        line = __LINE__ + 1
+        sleep
+      end
+    rescue Timeout::Error => e
+      expect(e.cause.backtrace.first).to start_with("#{__FILE__}:#{line}:")
+    end
+  end
+
+  it "is kept by Net::HTTP, which retries" do
+    server = TCPServer.new("127.0.0.1", 0)
+    requests = 0
+    served = Thread.new do
+      loop { server.accept.tap { requests += 1 } }
+    rescue IOError
+      requests
+    end
+    attempt = lambda do
+      Heddle.run { Timeout.timeout(0.1) { Net::HTTP.get(URI("http://127.0.0.1:#{server.local_address.ip_port}/")) } }
+    end
+
+    expect(&attempt).to raise_error(Timeout::Error, "execution expired")
+  ensure
+    server.close
+    served.join
+  end
+
+  it "is raised again at the next wait of a block that swallows it" do
+    swallowed = 0
+    attempt = lambda do
+      Heddle.run do
+        Timeout.timeout(short) do
+          begin
+            sleep
+          rescue Exception # rubocop:disable Lint/RescueException
+            swallowed += 1
+          end
+          sleep
+        end
+      end
+    end
+
+    expect(&attempt).to raise_error(Timeout::Error)
+    expect(swallowed).to eq(1)
+  end
+
+  it "is raised again in a block that swallows it in the body of another rescue" do
+    swallowed = 0
+    Heddle.run do
+      Timeout.timeout(short) do
+        raise IOError
+      rescue IOError
+        loop do
+          sleep
+        rescue Exception # rubocop:disable Lint/RescueException
+          swallowed += 1
+          raise if swallowed == 3
+        end
+      end
+    rescue Timeout::Error
+      :over
+    end
+
+    expect(swallowed).to eq(3)
+  end
+
+  it "is not raised again after the block" do
+    value = Heddle.run do
+      Timeout.timeout(short) do
+        sleep
+      rescue Exception # rubocop:disable Lint/RescueException
+        :rescued
+      end
+      sleep(short) && :undisturbed
+    end
+
+    expect(value).to eq(:undisturbed)
+  end
+
+  it "lets others have their turns while a block swallows it again and again" do
+    turns = 0
+    Heddle.run do
+      fiber = Heddle.spin do
+        Timeout.timeout(short) do
+          loop do
+            sleep
+          rescue Exception # rubocop:disable Lint/RescueException
+            break if turns > 20
+          end
+        end
+      end
+      while fiber.alive?
+        sleep(0.001)
+        turns += 1
+      end
+    end
+
+    expect(turns).to be > 20
+  end
+
+  it "leaves no timer behind" do
+    counts = nil
+    Heddle.run do
+      counts = -> { Fiber.scheduler.__send__(:counts) }
+      before = counts.call
+      begin
+        Timeout.timeout(short) do
+          begin
+            sleep
+          rescue Exception # rubocop:disable Lint/RescueException
+            nil
+          end
+          sleep
+        end
+      rescue Timeout::Error
+        counts = [before, counts.call]
+      end
+    end
+
+    expect(counts[1]).to eq(counts[0])
+  end
+
+  it "is raised again in a block that computes, swallows it, and computes on" do
+    swallowed = 0
+    program = lambda do
+      Timeout.timeout(short) do
+        loop { Integer.sqrt(2) }
+      rescue Exception # rubocop:disable Lint/RescueException
+        swallowed += 1
+        retry if swallowed < 3
+        raise
+      end
+    end
+
+    expect(in_a_fiber(preempt: :all, &program).first).to eq(Timeout::Error)
+    expect(swallowed).to eq(3)
+  end
+
+  it "leaves an ensure alone that computes" do
+    computed = false
+    program = lambda do
+      Timeout.timeout(short) do
+        loop { Integer.sqrt(2) }
+      ensure
+        ended = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.1
+        Integer.sqrt(2) while Process.clock_gettime(Process::CLOCK_MONOTONIC) < ended
+        sleep(0.001)
+        computed = true
+      end
+    end
+
+    expect(in_a_fiber(preempt: :all, &program).first).to eq(Timeout::Error)
+    expect(computed).to be(true)
+  end
+
+  it "works with a timeout that has no Timeout::Error.handle_timeout" do
+    output, errors, = run_ruby(<<~RUBY)
+      require "timeout"
+      Timeout::Error.singleton_class.undef_method(:handle_timeout)
+      require "heddle"
+      Heddle.run do
+        Timeout.timeout(0.01) { sleep rescue puts("rescued") }
+      rescue Timeout::Error => e
+        puts e.message
+      end
+    RUBY
+
+    expect([output, errors]).to eq(["execution expired\n", ""])
+  end
+
+  it "works for a scheduler's caller that passes an exception, as timeout 0.6.1 does" do
+    exit = Class.new(Exception) { def exception(*) = self } # rubocop:disable Lint/InheritException
+    limit = exit.new("over")
+    swallowed = 0
+    attempt = lambda do
+      Heddle.run do
+        Fiber.scheduler.timeout_after(short, limit, "over") do
+          begin
+            sleep
+          rescue Exception # rubocop:disable Lint/RescueException
+            swallowed += 1
+          end
+          sleep
+        end
+      end
+    end
+
+    expect(&attempt).to raise_error { |error| expect(error).to equal(limit) }
+    expect(swallowed).to eq(1)
+  end
+end

@@ -1,0 +1,205 @@
+# frozen_string_literal: true
+
+# What a block with a time limit gets to see when it takes too long.
+RSpec.describe "A limit" do
+  let(:short) { 0.01 }
+  let(:custom) { Class.new(StandardError) }
+
+  # Swallows what is raised in it as often as that.
+  def swallow(times)
+    swallowed = 0
+    while swallowed < times
+      begin
+        sleep
+      rescue Exception # rubocop:disable Lint/RescueException
+        swallowed += 1
+      end
+    end
+    swallowed
+  end
+
+  describe "of Heddle.cancel_after" do
+    it "is not taken by a rescue in the block, whatever error is to leave it" do
+      attempt = lambda do
+        Heddle.run do
+          Heddle.cancel_after(short, custom) do
+            sleep
+          rescue StandardError
+            :rescued
+          end
+        end
+      end
+
+      expect(&attempt).to raise_error(custom)
+    end
+
+    it "is not taken by a retry in the block" do
+      attempt = lambda do
+        Heddle.run do
+          Heddle.cancel_after(short, custom.new("late")) do
+            sleep
+          rescue StandardError
+            retry
+          end
+        end
+      end
+
+      expect(&attempt).to raise_error(custom, "late")
+    end
+
+    it "is a Heddle::Cancelled inside of the block" do
+      inside = nil
+      Heddle.run do
+        Heddle.cancel_after(short, custom) do
+          sleep
+        rescue Heddle::Cancelled => e
+          inside = e
+          raise
+        end
+      rescue custom => e
+        expect(e.cause).to equal(inside)
+      end
+    end
+
+    it "is the error itself inside of the block, if that is no StandardError" do
+      error = NotImplementedError.new("late")
+      inside = nil
+      Heddle.run do
+        Heddle.cancel_after(short, error) do
+          sleep
+        rescue NotImplementedError => e
+          inside = e
+        end
+      end
+
+      expect(inside).to equal(error)
+    end
+
+    it "tells where the block waited" do
+      line = trace = nil
+      Heddle.run do
+        Heddle.cancel_after(short, custom) do
+          line = __LINE__ + 1
+          sleep
+        end
+      rescue custom => e
+        trace = e.backtrace
+      end
+
+      expect(trace.first).to start_with("#{__FILE__}:#{line}:")
+    end
+
+    it "takes an error that is frozen" do
+      attempt = -> { Heddle.run { Heddle.cancel_after(short, custom.new("late").freeze) { sleep } } }
+
+      expect(&attempt).to raise_error(custom, "late")
+    end
+
+    it "is raised again at the next wait of a block that swallows it" do
+      swallowed = 0
+      attempt = lambda do
+        Heddle.run do
+          Heddle.cancel_after(short) do
+            swallowed = swallow(3)
+            sleep
+          end
+        end
+      end
+
+      expect(&attempt).to raise_error(Heddle::Cancelled)
+      expect(swallowed).to eq(3)
+    end
+
+    it "is raised again in a block that computes" do
+      swallowed = 0
+      attempt = lambda do
+        Heddle.run(preempt: :all) do
+          Heddle.cancel_after(short, custom) do
+            loop { Integer.sqrt(2) }
+          rescue Exception # rubocop:disable Lint/RescueException
+            swallowed += 1
+            retry if swallowed < 3
+            raise
+          end
+        end
+      end
+
+      expect(&attempt).to raise_error(custom)
+      expect(swallowed).to eq(3)
+    end
+
+    it "is not raised again after the block" do
+      value = Heddle.run do
+        Heddle.cancel_after(short) { swallow(2) }
+        sleep(short) && :undisturbed
+      end
+
+      expect(value).to eq(:undisturbed)
+    end
+
+    it "leaves an ensure alone that waits" do
+      waited = false
+      attempt = lambda do
+        Heddle.run do
+          Heddle.cancel_after(short) do
+            sleep
+          ensure
+            sleep(short)
+            waited = true
+          end
+        end
+      end
+
+      expect(&attempt).to raise_error(Heddle::Cancelled)
+      expect(waited).to be(true)
+    end
+
+    it "does not become another call's error" do
+      events = []
+      outer = custom
+      Heddle.run do
+        Heddle.cancel_after(short, outer) do
+          Heddle.cancel_after(60, KeyError) { sleep }
+        rescue KeyError
+          events << :inner
+        end
+      rescue outer
+        events << :outer
+      end
+
+      expect(events).to eq([:outer])
+    end
+
+    it "is kept in a thread's root fiber, too" do
+      attempt = lambda do
+        with_scheduler do
+          Heddle.cancel_after(short, custom) do
+            sleep
+          rescue StandardError
+            :rescued
+          end
+        end
+      end
+
+      expect(&attempt).to raise_error(custom)
+    end
+  end
+
+  describe "of Heddle.move_on_after" do
+    it "is raised again at the next wait of a block that swallows it" do
+      swallowed = 0
+      value = Heddle.run do
+        Heddle.move_on_after(short, value: :moved_on) do
+          swallowed = swallow(3)
+          sleep
+        end
+      end
+
+      expect([value, swallowed]).to eq([:moved_on, 3])
+    end
+
+    it "gives the block's value if that swallows it and does not wait again" do
+      expect(Heddle.run { Heddle.move_on_after(short) { swallow(1) } }).to eq(1)
+    end
+  end
+end
