@@ -2,7 +2,7 @@
 
 require "timeout"
 
-module Heddle
+module Heddle # :nodoc:
   # `Timeout.timeout` without a class raises an exception inside of the block that no `rescue => e` takes, and
   # Timeout::Error outside. Until timeout 0.6.1 it does so on plain threads alone: a scheduler is asked to raise
   # Timeout::Error itself, as if the program had chosen that class. Here it is asked as timeout 0.6.1 asks it.

@@ -8,8 +8,8 @@ module Heddle
     # @return [Boolean] whether the error is to end the thread as well (`Thread#abort_on_exception=`)
     def self.report(error, block)
       thread = Thread.current
-      write("#{name(Fiber.current, block, "resumed")} terminated with exception (report_on_exception is true):\n", error) if
-        thread.report_on_exception
+      head = "#{name(Fiber.current, block, "resumed")} terminated with exception (report_on_exception is true):\n"
+      write(head, error) if thread.report_on_exception
       thread.abort_on_exception || Thread.abort_on_exception
     end
 

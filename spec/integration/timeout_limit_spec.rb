@@ -123,7 +123,9 @@ RSpec.describe "The limit of Timeout.timeout" do
     },
     "a subclass of Timeout::Error" => ->(time) { Timeout.timeout(time, Net::OpenTimeout) { sleep } },
     "an exception" => ->(time) { Timeout.timeout(time, KeyError.new("mine")) { sleep } },
-    "an exception that is no StandardError" => ->(time) { Timeout.timeout(time, NotImplementedError.new("mine")) { sleep } },
+    "an exception that is no StandardError" => lambda { |time|
+      Timeout.timeout(time, NotImplementedError.new("mine")) { sleep }
+    },
     "a message" => ->(time) { Timeout.timeout(time, nil, "late") { sleep } },
     "a class and a message" => ->(time) { Timeout.timeout(time, KeyError, "late") { sleep } },
     "a Timeout that is included" => lambda { |time|
@@ -150,7 +152,7 @@ RSpec.describe "The limit of Timeout.timeout" do
     it "of #{name} does what it does on a plain thread" do
       limited = -> { outcome { Timeout.timeout(time) { |given| [:done, given.equal?(time)] } } }
       # Plain Ruby's own thread does not come to rest with these.
-      expected = ["infinity", "NaN"].include?(name) ? [:done, true] : Thread.new(&limited).value
+      expected = %w[infinity NaN].include?(name) ? [:done, true] : Thread.new(&limited).value
       found = Heddle.run(&limited)
 
       expect(found.is_a?(Array) ? found.first : found).to eq(expected.is_a?(Array) ? expected.first : expected)
@@ -363,7 +365,7 @@ RSpec.describe "The limit of Timeout.timeout" do
       end
     end
 
-    expect(&attempt).to raise_error { |error| expect(error).to equal(limit) }
+    expect(&attempt).to(raise_error { |error| expect(error).to equal(limit) })
     expect(swallowed).to eq(1)
   end
 end

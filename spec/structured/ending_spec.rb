@@ -61,23 +61,33 @@ RSpec.describe "The end of a fiber" do
       expect(value).to eq(:value)
     end
 
-    %w[next break return throw].each do |way|
+    {
+      "next" => lambda {
+        [1].each do
+          sleep
+        ensure
+          next
+        end
+      },
+      "break" => lambda {
+        loop do
+          sleep
+        ensure
+          break
+        end
+      },
+      "throw" => lambda {
+        catch(:out) do
+          sleep
+        ensure
+          throw(:out)
+        end
+      }
+    }.each do |way, swallow_once|
       it "with #{way} in an ensure is raised again at its next wait" do
         swallowed = 0
-        leave = {
-          "next" => -> { 1.times { begin; sleep; ensure; next; end } }, # rubocop:disable Style/Semicolon
-          "break" => -> { loop { begin; sleep; ensure; break; end } }, # rubocop:disable Style/Semicolon
-          "return" => lambda {
-            begin
-              sleep
-            ensure
-              return # rubocop:disable Lint/EnsureReturn
-            end
-          },
-          "throw" => -> { catch(:out) { begin; sleep; ensure; throw(:out); end } } # rubocop:disable Style/Semicolon
-        }.fetch(way)
         terminated do
-          leave.call
+          swallow_once.call
           swallowed += 1
           sleep
           swallowed += 1
@@ -320,7 +330,7 @@ RSpec.describe "The end of a fiber" do
     end
 
     it "is reported in one line, with the fiber's block and the place where it is" do
-      line = place = nil
+      line = nil
       text = reported do
         terminated(grace:) do
           line = __LINE__ + 1

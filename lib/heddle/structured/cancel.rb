@@ -42,8 +42,8 @@ module Heddle # :nodoc:
       Checks.block(block, "Heddle.cancel_after")
       Checks.seconds(seconds, "Heddle.cancel_after")
       Checks.exception(error, "Heddle.cancel_after")
-      late = error.exception unless (error.is_a?(Class) ? error <= StandardError : error.is_a?(StandardError))
-      late ? limit(seconds, late, block) : limit_with_error(seconds, error, block)
+      kind = error.is_a?(Class) ? error : error.class
+      kind <= StandardError ? limit_with_error(seconds, error, block) : limit(seconds, error.exception, block)
     end
 
     # Like {cancel_after}, but returns `value` instead of raising.
@@ -92,8 +92,10 @@ module Heddle # :nodoc:
       rescue Cancelled => e
         raise unless e.equal?(mine)
 
+        late = error.exception
         # It tells where the block waited.
-        raise error.exception.tap { |late| late.set_backtrace(e.backtrace) unless late.backtrace || late.frozen? }
+        late.set_backtrace(e.backtrace) unless late.backtrace || late.frozen?
+        raise late
       end
     end
 

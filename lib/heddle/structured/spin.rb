@@ -107,8 +107,7 @@ module Heddle # :nodoc:
         refuse_schedule(fiber, "is dead")
       end
       known = scheduler.__send__(value.is_a?(Exception) ? :deliver : :post, fiber, value)
-      # Where this fiber was preempted, the other one may have ended meanwhile.
-      refuse_schedule(fiber, "is not one that this thread has spun or scheduled") unless known || !fiber.alive?
+      refuse_schedule(fiber, "is not one that this thread has spun or scheduled") unless known || ended?(fiber)
       fiber
     end
 
@@ -132,8 +131,7 @@ module Heddle # :nodoc:
         fiber.blocking?
 
       scheduler = Structure.scheduler
-      # Where this fiber was preempted, the other one may have ended meanwhile. Or it has been abandoned.
-      unless scheduler.__send__(:stop, fiber) || !fiber.alive? || Task.of(fiber)&.ended?
+      unless scheduler.__send__(:stop, fiber) || ended?(fiber)
         raise FiberError, "Heddle.terminate: #{fiber.inspect} is not one that this thread has spun or scheduled"
       end
 
@@ -158,6 +156,11 @@ module Heddle # :nodoc:
       scheduler = Structure.scheduler
       tasks = fibers.map { |fiber| Structure.awaited(fiber, scheduler, method) }
       [tasks, Await.new(scheduler, Task.current(scheduler), tasks)]
+    end
+
+    # Whether it has ended while this fiber was preempted, or has been abandoned.
+    def ended?(fiber)
+      !fiber.alive? || Task.of(fiber)&.ended?
     end
 
     def refuse_schedule(fiber, reason)

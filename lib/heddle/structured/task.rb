@@ -14,7 +14,7 @@ module Heddle
 
     # @return [Fiber, nil] nil for a root that has not called yet
     attr_accessor :fiber
-    # @return [Proc, nil] what the fiber was made for, until it ends
+    # @return [Proc, nil] what the fiber was made for
     attr_accessor :block
     # @return [Scheduler]
     attr_reader :scheduler
@@ -147,20 +147,17 @@ module Heddle
       conclude(nil, nil)
     end
 
-    def hand_up_unless(claimed)
-      hand_up if @error && !claimed
-    end
-
     def conclude(value, error)
       @value = value unless error
       @error = error
-      @block = nil
       @rank = Task.next_rank
       @ended = true
       claims = @awaits.map { |await| await.ended(self) }
       @awaits.clear
       @parent&.remove(self)
-      @group ? @group.ended(self) : hand_up_unless(claims.any?)
+      return @group.ended(self) if @group
+
+      hand_up if @error && claims.none?
     end
   end
   private_constant :Task

@@ -3,7 +3,7 @@
 # The caller is preempted at any place of the methods of structured concurrency, and so may find a fiber that ends
 # just then.
 RSpec.describe "Under preempt: :all, a fiber that ends at any time" do
-  ROUNDS_OF_ENDING = 3000
+  let(:rounds) { 3000 }
 
   def compute(steps)
     steps.times { |i| Integer.sqrt(i) }
@@ -18,7 +18,7 @@ RSpec.describe "Under preempt: :all, a fiber that ends at any time" do
   starts.each do |name, start|
     it "can be terminated, if #{name} has made it" do
       Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
-        ROUNDS_OF_ENDING.times do
+        rounds.times do
           fiber = start.call(-> { compute(rand(2000)) })
           compute(rand(2000))
           expect(Heddle.terminate(fiber)).to equal(fiber)
@@ -30,7 +30,7 @@ RSpec.describe "Under preempt: :all, a fiber that ends at any time" do
     it "can be scheduled, if #{name} has made it" do
       unknown = []
       Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
-        ROUNDS_OF_ENDING.times do
+        rounds.times do
           fiber = start.call(-> { compute(rand(2000)) })
           compute(rand(2000))
           begin

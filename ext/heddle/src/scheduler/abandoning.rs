@@ -51,15 +51,14 @@ pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) 
 
 fn end(ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
     let scheduler = Obj::<Scheduler>::try_convert(fiber::scheduler())?;
-    let Some((fiber, block)) = scheduler.turns.borrow().fibers.get(key).map(|record| (record.fiber, record.block)) else {
+    let Some((fiber, block)) = scheduler.turns.borrow().fibers.get(key).map(|record| (record.fiber, record.block))
+    else {
         return Ok(());
     };
     let heddle: RModule = ruby.class_object().const_get("Heddle")?;
     let abandonment: RModule = heddle.const_get("Abandonment")?;
     let grace = scheduler.options.borrow().grace.map(|grace| grace.as_secs_f64());
-    abandonment
-        .funcall::<_, _, Value>("of", (scheduler, fiber.get(), block.map(Held::get), grace))
-        .map(|_| ())
+    abandonment.funcall::<_, _, Value>("of", (scheduler, fiber.get(), block.map(Held::get), grace)).map(|_| ())
 }
 
 /// Has a fiber end whose grace is over. `:killed` if it ends itself when it gets its turn; `:abandoned` if it never gets one

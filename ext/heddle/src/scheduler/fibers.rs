@@ -216,7 +216,9 @@ impl Record {
     /// and a wake-up that it has not seen, must not get lost.
     pub fn has_mail(&self) -> bool {
         let wake_up = self.unblocks != self.unblocks_seen;
-        wake_up || self.told.is_some() || self.blocking && !(self.deliveries.is_empty() && self.structure.inbox.is_empty())
+        wake_up
+            || self.told.is_some()
+            || self.blocking && !(self.deliveries.is_empty() && self.structure.inbox.is_empty())
     }
 
     /// Returns the ticket of the new state.

@@ -178,13 +178,7 @@ impl PendingRaises {
 
     /// A repeated one that has been raised is in flight, or has been swallowed. `set_timer` makes a timer for the pause
     /// before it is raised again.
-    pub fn update(
-        &mut self,
-        scope: Scope,
-        in_flight: bool,
-        timers: &mut Timers<Alarm>,
-        alarm: Alarm,
-    ) {
+    pub fn update(&mut self, scope: Scope, in_flight: bool, timers: &mut Timers<Alarm>, alarm: Alarm) {
         let Some(raise) = self.0.iter_mut().find(|raise| raise.delivery.scope == scope) else { return };
         match raise.phase {
             Phase::InFlight if !in_flight => {

@@ -22,8 +22,7 @@ impl Scheduler {
     #[cold]
     fn look_at_raised(&self, key: FiberKey) {
         // `$!` is that of the fiber that runs. A generator tells nothing of the fiber that has resumed it.
-        let is_current =
-            self.turns.borrow().fibers.get(key).is_some_and(|record| record.fiber == fiber::current());
+        let is_current = self.turns.borrow().fibers.get(key).is_some_and(|record| record.fiber == fiber::current());
         if !is_current {
             return;
         }
