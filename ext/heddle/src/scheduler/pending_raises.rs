@@ -198,14 +198,3 @@ impl PendingRaises {
 fn pause_after(times: u32) -> Duration {
     Duration::from_millis(1 << times.saturating_sub(1).min(6)).min(LONGEST_PAUSE)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_from_a_millisecond_to_the_longest_one() {
-        let pauses: Vec<u128> = [1, 2, 3, 6, 7, 1000].map(|times| pause_after(times).as_millis()).to_vec();
-        assert_eq!(pauses, [1, 2, 4, 32, 50, 50]);
-    }
-}

@@ -186,7 +186,6 @@ impl Turns {
         self.timers.retain(|alarm| !is_lost(&alarm.fiber()));
         self.strays.retain(|(fiber, _)| !remains.fibers.contains(fiber));
         self.close_waiters.forget_fibers(|fiber| is_lost(&fiber));
-        self.selecting.retain(|(selecting, ..)| !is_lost(selecting));
         if self.running.is_some_and(|(_, running)| is_lost(&running)) {
             self.drop_turn();
         }
