@@ -26,10 +26,8 @@ pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) 
     impl fiber::FiberBody for Helper {
         fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
             let nil = ruby.qnil().as_value();
-            let Some(key) = arguments.first().map(|number| u64::try_convert(*number)).transpose()? else {
-                return Ok(nil);
-            };
-            match end(ruby, FiberKey::from_number(key)) {
+            let Some(overdue) = arguments.first() else { return Ok(nil) };
+            match end(ruby, Held::new(*overdue)) {
                 // An error would be raised in whichever fiber goes on. What is meant for the thread is to be.
                 Err(error) if error::exception_of(&error).is_none() || concerns_thread(ruby, &error) => Err(error),
                 _ => Ok(nil),
@@ -38,7 +36,8 @@ pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) 
     }
 
     let nil = ruby.qnil().as_value();
-    let start = |helper| fiber::start(helper, &[ruby.into_value(overdue.to_number())]);
+    let Some(fiber) = scheduler.turns.borrow().fibers.get(overdue).map(|record| record.fiber) else { return Ok(()) };
+    let start = |helper| fiber::start(helper, &[fiber.get()]);
     let started = fiber::spawn::<Helper>(nil, nil).and_then(start);
     match started {
         Err(error) if error::is_lack_of_stacks(ruby, &error) => {
@@ -49,11 +48,12 @@ pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) 
     }
 }
 
-fn end(ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+fn end(ruby: &Ruby, fiber: Held) -> Result<(), Error> {
     let scheduler = Obj::<Scheduler>::try_convert(fiber::scheduler())?;
-    let Some((fiber, block)) = scheduler.turns.borrow().fibers.get(key).map(|record| (record.fiber, record.block))
-    else {
-        return Ok(());
+    let block = {
+        let turns = scheduler.turns.borrow();
+        let Some(record) = turns.fibers.find(fiber).and_then(|key| turns.fibers.get(key)) else { return Ok(()) };
+        record.block
     };
     let heddle: RModule = ruby.class_object().const_get("Heddle")?;
     let abandonment: RModule = heddle.const_get("Abandonment")?;
