@@ -112,3 +112,30 @@ without_starting_services() {
   rm "$policy"
   return "$result"
 }
+
+# fetch_ruby_source PACKAGE FOLDER: unpacks the sources of a Ruby in forky, with Ruby's own tests, and prints where they
+# are. apt's own sources stay as they are.
+#
+# The tarball is all that is needed, and apt has checked it against the signed index once it is there. The mirror may
+# lack the package's .dsc, which makes apt-get fail although the tarball has come.
+fetch_ruby_source() {
+  local package=$1 folder=$2 apt tarball mirror
+  debian_can_be_set_up || return 1
+  mirror=$(debian_mirror)
+  rm -rf "$folder"
+  apt=$folder/apt
+  mkdir -p "$apt/sources" "$apt/lists/partial" "$folder/ruby"
+  folder=$(realpath "$folder")
+  apt=$folder/apt
+  printf '%s\n' 'Types: deb-src' "URIs: $mirror" 'Suites: forky' 'Components: main' "Signed-By: $keyring" \
+    >"$apt/sources/forky.sources"
+  local own_lists=(-o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$apt/sources" -o Dir::State::lists="$apt/lists")
+  apt_get_quietly "${own_lists[@]}" update || return 1
+  (cd "$folder" && apt-get "${apt_options[@]}" "${own_lists[@]}" source --download-only "$package") >"$apt/log" 2>&1 || true
+  tarball=$(find "$folder" -maxdepth 1 -name '*.orig.tar.*' ! -name '*.asc' -print -quit)
+  [[ -n $tarball ]] || {
+    cat "$apt/log" >&2
+    return 1
+  }
+  tar -xf "$tarball" -C "$folder/ruby" --strip-components=1 && echo "$folder/ruby"
+}

@@ -39,6 +39,16 @@ find_rubies() {
   done
 }
 
+# ruby_of ABI RUBIES...: prints the one of the Rubies that has this ABI version, as 3.3; fails if none has.
+ruby_of() {
+  local abi=$1 ruby
+  shift
+  for ruby in "$@"; do
+    [[ $(usable_ruby "$ruby") == "$abi" ]] && echo "$ruby" && return
+  done
+  return 1
+}
+
 # run_bundle RUBY ARGUMENTS...: a bare `bundle` would run on whichever Ruby its first line names.
 run_bundle() {
   local ruby=$1

@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+# Runs Ruby's own tests inside fibers; torture/README.md says how.
+module TortureRuns
+  MODES = %w[waiting preempted].freeze
+  BACKENDS = %w[io_uring poll].freeze
+
+  module_function
+
+  # Whether nothing differs from plain Ruby.
+  def run
+    require_relative "../torture/runner"
+
+    tree = ENV.fetch("RUBY_SRC") { abort "RUBY_SRC must name a Ruby source tree: rake torture RUBY_SRC=/path/to/ruby" }
+    modes.map { |mode| Torture::Runner.new(tree, mode:, backends:, **choice).run }.all?
+  end
+
+  def modes = ENV["MODE"] ? [ENV["MODE"]] : MODES
+
+  def backends = ENV["BACKEND"] ? [ENV["BACKEND"]] : BACKENDS
+
+  def choice
+    {
+      files: ENV.fetch("FILES", "").split(","),
+      listed: ENV.key?("LISTED"),
+      jobs: ENV["JOBS"]&.to_i,
+      limit: ENV["LIMIT"]&.to_f
+    }.compact
+  end
+end
+
+desc "Run Ruby's own tests in fibers (RUBY_SRC=a Ruby source tree MODE=waiting|preempted FILES=… BACKEND=… LISTED=1)"
+task torture: :compile do
+  abort "Ruby's own tests differ inside Heddle" unless TortureRuns.run
+end

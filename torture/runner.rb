@@ -1,0 +1,106 @@
+# frozen_string_literal: true
+
+require "etc"
+require_relative "file_run"
+require_relative "judge"
+require_relative "known_differences"
+require_relative "report"
+require_relative "suite"
+
+module Torture
+  # Runs files of Ruby's test suite inside Heddle, on one backend after the other, and compares the outcomes with plain
+  # Ruby's.
+  class Runner
+    LIST = File.join(__dir__, "differences.yml")
+    # Where the answers of plain Ruby and the last outcomes are kept.
+    FOLDER = File.expand_path("../tmp/torture", __dir__)
+
+    # What Heddle.run is given, and whether other fibers run beside each test.
+    MODES = {
+      "waiting" => { options: {}, company: false },
+      "preempted" => { options: { preempt: :all, tick: 0.0001, quantum: 0.001 }, company: true }
+    }.freeze
+
+    # Seconds for one test. The slowest takes 20 on an idle machine.
+    LIMIT = 60
+
+    # @param tree [String] a Ruby source tree
+    # @param mode ["waiting", "preempted"]
+    # @param backends [Array<String>]
+    # @param files [Array<String>] parts of names
+    # @param listed [Boolean] whether to run what differences.yml lists, too
+    def initialize(tree, mode:, backends:, files: [], listed: false, jobs: Etc.nprocessors, limit: LIMIT)
+      @suite = Suite.new(tree)
+      @mode = mode
+      @backends = backends
+      @files = @suite.files(mode, files)
+      @listed = listed
+      @jobs = jobs
+      @limit = limit
+      @known = backends.to_h { |backend| [backend, known(mode, backend)] }
+      @judge = Judge.new(@suite.tree, folder: FOLDER, limit:)
+    end
+
+    # @return [Boolean] whether nothing differs from plain Ruby
+    def run
+      puts "#{@files.size} files of #{@suite.tree} on Ruby #{RUBY_VERSION}, #{@mode}, with #{@backends.join(" and ")}"
+      comparisons = run_all
+      reports = @backends.map { |backend| Report.new(backend, comparisons.fetch(backend, []), @known.fetch(backend)) }
+      reports.each { |report| report.write(File.join(FOLDER, "#{RUBY_VERSION}-#{@mode}-#{report.backend}.txt")) }
+      reports.each { |report| puts report.lines }
+      reports.all?(&:success?)
+    ensure
+      @judge.save
+    end
+
+    private
+
+    def known(mode, backend)
+      KnownDifferences.new(LIST, rubies: RUBY_VERSION[/\d+\.\d+/], modes: mode, backends: backend)
+    end
+
+    # @return [Hash{String => Array<Comparison>}] by backend
+    def run_all
+      # Both backends of a file at the same time, so that a file that takes long is not the last one of each.
+      waiting = Queue.new(@files.product(@backends)).close
+      done = Queue.new
+      Array.new(@jobs) do
+        Thread.new do
+          while (file, backend = waiting.pop)
+            done << [backend, compare(file, backend)]
+          end
+        end
+      end.each(&:join)
+      puts
+      Array.new(done.size) { done.pop }.group_by(&:first).transform_values { |pairs| pairs.flat_map(&:last) }
+    end
+
+    # @return [Array<Comparison>] of each test of the file
+    def compare(file, backend)
+      results = run_file(file, backend, except: @listed ? [] : @known.fetch(backend).tests)
+      plain = @judge.outcomes(file, results.reject(&:passed?).map(&:test))
+      comparisons = results.map do |result|
+        comparison = Comparison.new(backend, result, result, plain[result.test])
+        comparison.differs? ? comparison.with(last: run_again(result, backend)) : comparison
+      end
+      print(sign(comparisons))
+      comparisons
+    end
+
+    # Alone, in a process of its own. A test for which a busy machine was too slow passes then.
+    def run_again(result, backend)
+      run_file(result.file, backend, only: [result.test]).find { |again| again.test == result.test } || result
+    end
+
+    # Seen at once, as the whole takes its time.
+    def sign(comparisons)
+      comparisons.select(&:differs?).map { |comparison| "\n#{comparison.headline}\n" }.join + "."
+    end
+
+    def run_file(file, backend, only: nil, except: [])
+      mode = MODES.fetch(@mode)
+      environment = { around: :heddle, company: mode[:company], options: { backend: backend.to_sym, **mode[:options] } }
+      FileRun.new(@suite.tree, file, environment, limit: @limit, only:, except:).results
+    end
+  end
+end
