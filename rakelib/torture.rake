@@ -7,8 +7,8 @@ module TortureRuns
 
   module_function
 
-  # Whether nothing differs from plain Ruby.
-  def run
+  # @return [Boolean] whether nothing differs from plain Ruby
+  def same_as_plain?
     require_relative "../torture/runner"
 
     tree = ENV.fetch("RUBY_SRC") { abort "RUBY_SRC must name a Ruby source tree: rake torture RUBY_SRC=/path/to/ruby" }
@@ -31,5 +31,5 @@ end
 
 desc "Run Ruby's own tests in fibers (RUBY_SRC=a Ruby source tree MODE=waiting|preempted FILES=… BACKEND=… LISTED=1)"
 task torture: :compile do
-  abort "Ruby's own tests differ inside Heddle" unless TortureRuns.run
+  abort "Ruby's own tests differ inside Heddle" unless TortureRuns.same_as_plain?
 end

@@ -6,15 +6,12 @@ require_relative "file_run"
 module Torture
   # Says how tests end on plain Ruby. It is asked only about tests that did not pass with Heddle, and keeps its answers.
   class Judge
-    PLAIN = { around: :plain }.freeze
-
     # @param folder [String] where the answers are kept
     def initialize(tree, folder:, limit:)
       @tree = tree
       @limit = limit
-      # What runs there decides the answer, and so does the code that runs it.
-      @path = File.join(folder, "judge-#{RUBY_VERSION}-#{File.basename(tree)}.marshal")
-      @outcomes = File.exist?(@path) ? Marshal.load(File.binread(@path)) : {}
+      @path = File.join(folder, "plain-#{RUBY_VERSION}-#{tree.tr("/", "-")}")
+      @outcomes = File.exist?(@path) ? load_answers : {}
       @lock = Mutex.new
     end
 
@@ -33,8 +30,12 @@ module Torture
 
     private
 
+    def load_answers
+      Marshal.load(File.binread(@path)) # rubocop:disable Security/MarshalLoad -- our own
+    end
+
     def ask(file, tests)
-      results = FileRun.new(@tree, file, PLAIN, limit: @limit, only: tests).results
+      results = FileRun.new(Plan.new(tree: @tree, file:, only: tests), limit: @limit).results
       @lock.synchronize do
         tests.each { |test| @outcomes[[file, test]] = nil }
         results.each { |result| @outcomes[result.key] = result.outcome }

@@ -21,24 +21,24 @@ module Torture
       "preempted" => { options: { preempt: :all, tick: 0.0001, quantum: 0.001 }, company: true }
     }.freeze
 
-    # Seconds for one test. The slowest takes 20 on an idle machine.
-    LIMIT = 60
+    # files: parts of the names of those to run; none for the mode's. listed: whether to run the tests that
+    # differences.yml lists, and no others. jobs: how many files at a time. limit: seconds for one test.
+    Settings = Data.define(:files, :listed, :jobs, :limit) do
+      def initialize(files: [], listed: false, jobs: Etc.nprocessors, limit: 60) = super
+    end
 
     # @param tree [String] a Ruby source tree
     # @param mode ["waiting", "preempted"]
     # @param backends [Array<String>]
-    # @param files [Array<String>] parts of names
-    # @param listed [Boolean] whether to run what differences.yml lists, too
-    def initialize(tree, mode:, backends:, files: [], listed: false, jobs: Etc.nprocessors, limit: LIMIT)
+    # @param settings [Hash] see Settings
+    def initialize(tree, mode:, backends:, **settings)
       @suite = Suite.new(tree)
       @mode = mode
       @backends = backends
-      @files = @suite.files(mode, files)
-      @listed = listed
-      @jobs = jobs
-      @limit = limit
+      @settings = Settings.new(**settings)
+      @files = @suite.files(mode, @settings.files)
       @known = backends.to_h { |backend| [backend, known(mode, backend)] }
-      @judge = Judge.new(@suite.tree, folder: FOLDER, limit:)
+      @judge = Judge.new(@suite.tree, folder: FOLDER, limit: @settings.limit)
     end
 
     # @return [Boolean] whether nothing differs from plain Ruby
@@ -46,8 +46,10 @@ module Torture
       puts "#{@files.size} files of #{@suite.tree} on Ruby #{RUBY_VERSION}, #{@mode}, with #{@backends.join(" and ")}"
       comparisons = run_all
       reports = @backends.map { |backend| Report.new(backend, comparisons.fetch(backend, []), @known.fetch(backend)) }
-      reports.each { |report| report.write(File.join(FOLDER, "#{RUBY_VERSION}-#{@mode}-#{report.backend}.txt")) }
-      reports.each { |report| puts report.lines }
+      reports.each do |report|
+        report.write(File.join(FOLDER, "#{RUBY_VERSION}-#{@mode}-#{report.backend}.txt"))
+        puts report.lines
+      end
       reports.all?(&:success?)
     ensure
       @judge.save
@@ -64,7 +66,7 @@ module Torture
       # Both backends of a file at the same time, so that a file that takes long is not the last one of each.
       waiting = Queue.new(@files.product(@backends)).close
       done = Queue.new
-      Array.new(@jobs) do
+      Array.new(@settings.jobs) do
         Thread.new do
           while (file, backend = waiting.pop)
             done << [backend, compare(file, backend)]
@@ -77,7 +79,8 @@ module Torture
 
     # @return [Array<Comparison>] of each test of the file
     def compare(file, backend)
-      results = run_file(file, backend, except: @listed ? [] : @known.fetch(backend).tests)
+      listed = @known.fetch(backend).tests
+      results = run_file(file, backend, **(@settings.listed ? { only: listed } : { except: listed }))
       plain = @judge.outcomes(file, results.reject(&:passed?).map(&:test))
       comparisons = results.map do |result|
         comparison = Comparison.new(backend, result, result, plain[result.test])
@@ -94,13 +97,14 @@ module Torture
 
     # Seen at once, as the whole takes its time.
     def sign(comparisons)
-      comparisons.select(&:differs?).map { |comparison| "\n#{comparison.headline}\n" }.join + "."
+      [*comparisons.select(&:differs?).map { |comparison| "\n#{comparison.headline}\n" }, "."].join
     end
 
-    def run_file(file, backend, only: nil, except: [])
+    def run_file(file, backend, **tests)
       mode = MODES.fetch(@mode)
-      environment = { around: :heddle, company: mode[:company], options: { backend: backend.to_sym, **mode[:options] } }
-      FileRun.new(@suite.tree, file, environment, limit: @limit, only:, except:).results
+      options = { backend: backend.to_sym, **mode[:options] }
+      plan = Plan.new(tree: @suite.tree, file:, around: :heddle, options:, company: mode[:company], **tests)
+      FileRun.new(plan, limit: @settings.limit).results
     end
   end
 end

@@ -14,6 +14,7 @@ $stdout.sync = true
 
 require File.join(tree, "tool/test/init")
 require "core_assertions"
+require_relative "../../../torture/child_process"
 
 def list(stage)
   seen = []
@@ -28,18 +29,9 @@ def list(stage)
   exit!(true)
 end
 
-# Tells the runner, which is about to give up, where everything stands.
-def tell_when_asked
-  trap(:USR2) do
-    (Thread.list + ObjectSpace.each_object(Fiber).to_a).each do |subject|
-      warn subject.inspect, *subject.backtrace&.map { |line| "    #{line}" }
-    end
-  end
-end
-
 case command
 when "list" then list(stage)
 when "run"
-  tell_when_asked
+  Torture::ChildProcess.answer
   exit Test::Unit::AutoRunner.run(true, stage, ["--name=#{test}", "--show-skip", file])
 end

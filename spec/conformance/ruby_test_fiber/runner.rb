@@ -5,7 +5,8 @@ require "fileutils"
 require "open3"
 require "rbconfig"
 require "tmpdir"
-require "yaml"
+require_relative "../../../torture/child_process"
+require_relative "../../../torture/known_differences"
 
 # Runs Ruby's own test/fiber with Heddle in the place of the suite's reference scheduler.
 module RubyTestFiber
@@ -33,24 +34,6 @@ module RubyTestFiber
     end
   end
 
-  # The tests that say nothing about a scheduler, and why.
-  class LeftOut
-    def initialize(ruby, path = File.join(HERE, "left_out.yml"))
-      @reasons = YAML.safe_load_file(path).filter_map do |entry|
-        entry.values_at("test", "reason") if entry.fetch("rubies", [ruby]).include?(ruby)
-      end.to_h
-    end
-
-    def reason(test)
-      @reasons[test.name]
-    end
-
-    # An entry that matches nothing is out of date.
-    def unknown(tests)
-      @reasons.keys - tests.map(&:name)
-    end
-  end
-
   Test = Data.define(:file, :name)
 
   # How one test ended: :passed, :failed, or :skipped by the test itself.
@@ -58,8 +41,6 @@ module RubyTestFiber
 
   # Each test runs in a process of its own: one that hangs or crashes is a failure and touches no other.
   class Processes
-    # Seconds for a test that hangs to say where.
-    LAST_WORDS = 2
     CHILD = File.join(HERE, "child.rb")
 
     def initialize(tree, stage, limit)
@@ -69,44 +50,26 @@ module RubyTestFiber
     end
 
     def list
-      output, status = Open3.capture2e(environment, *command("list"), unsetenv_others: true)
+      output, status = Open3.capture2e(Torture::ChildProcess.environment, *command("list"), unsetenv_others: true)
       raise "The suite can't be loaded:\n#{output}" unless status.success?
 
       output.scan(/^(\S+\.rb) (\S+#\S+)$/).map { |file, name| Test.new(file, name) }
     end
 
     def run(test)
-      log = File.join(@stage.path, "#{test.name}.log")
       started = now
-      # Into a file: a process that the test has left behind could hold a pipe open for ever.
-      pid = spawn(environment, *command("run", test.file, test.name),
-                  unsetenv_others: true, pgroup: true, in: File::NULL, %i[out err] => log)
-      hangs, status = wait_for(Process.detach(pid))
-      output = File.read(log, encoding: "BINARY").force_encoding("UTF-8").scrub
-      output = "Still running after #{@limit} s\n#{output}" if hangs
-      Result.new(test, outcome(status, hangs, output), output, now - started)
+      process = Torture::ChildProcess.new(command("run", test.file, test.name),
+                                          log: File.join(@stage.path, "#{test.name}.log"))
+      status = process.wait(@limit)
+      output = process.output
+      output = "Still running after #{@limit} s\n#{output}" unless status
+      Result.new(test, outcome(status, output), output, now - started)
     end
 
     private
 
-    def wait_for(process)
-      hangs = !process.join(@limit)
-      if hangs
-        Process.kill(:USR2, process.pid)
-        process.join(LAST_WORDS)
-      end
-      kill_group(process.pid)
-      [hangs, process.value]
-    end
-
-    def kill_group(pid)
-      Process.kill(:KILL, -pid)
-    rescue Errno::ESRCH
-      # The usual case: nothing of it is left.
-    end
-
-    def outcome(status, hangs, output)
-      return :failed if hangs || !status.success?
+    def outcome(status, output)
+      return :failed unless status&.success?
 
       # A test that Test::Unit didn't find has not passed.
       case output[/^(\d+ tests.*)$/, 1]
@@ -118,11 +81,6 @@ module RubyTestFiber
 
     def command(name, *arguments)
       [RbConfig.ruby, "-I", File.join(@tree, "tool/lib"), CHILD, name, @tree, @stage.path, *arguments]
-    end
-
-    # Bundler would stand in the way of the tests that start a Ruby.
-    def environment
-      (defined?(Bundler) ? Bundler.unbundled_env : ENV.to_h).merge("RUBY" => RbConfig.ruby)
     end
 
     def now
@@ -194,15 +152,15 @@ module RubyTestFiber
     private
 
     def select(tests)
-      rules = LeftOut.new(RUBY_VERSION[/\d+\.\d+/])
-      raise "left_out.yml names unknown tests: #{rules.unknown(tests).join(", ")}" if rules.unknown(tests).any?
+      left_out = Torture::KnownDifferences.new(File.join(HERE, "left_out.yml"), rubies: RUBY_VERSION[/\d+\.\d+/])
+      unknown = left_out.tests - tests.map(&:name)
+      raise "left_out.yml names unknown tests: #{unknown.join(", ")}" if unknown.any?
 
       wanted = tests.select { |test| wanted?(test) }
       return [wanted, {}] if @reference
 
-      wanted.partition { |test| rules.reason(test).nil? }.then do |run, left|
-        [run, left.to_h { |test| [test, rules.reason(test)] }]
-      end
+      run, left = wanted.partition { |test| left_out.reason(test.name).nil? }
+      [run, left.to_h { |test| [test, left_out.reason(test.name)] }]
     end
 
     def wanted?(test)
