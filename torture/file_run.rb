@@ -49,7 +49,8 @@ module Torture
         status = process.wait(@limit) { log.size }
         results = log.results(@plan.file)
         broken = broken(log, status, process.output)
-        @complete = broken.nil? || log.current.nil?
+        # Without an end in sight: the process has broken off again, outside of all tests.
+        @complete = log.complete? || (log.current.nil? && results.empty?)
         [*results, *broken].to_h { |result| [result.test, result] }
       end
     end

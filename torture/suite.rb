@@ -24,7 +24,9 @@ module Torture
       return matching(["**/test_*.rb"]).select { |file| names.any? { |name| file.include?(name) } } if names.any?
 
       files = matching(@patterns.fetch(mode)) - matching(@patterns.fetch("left_out"))
-      mode == "waiting" ? files : files - matching(@patterns.fetch("waiting"))
+      return files if mode == "waiting"
+
+      files - (matching(@patterns.fetch("waiting")) - matching(@patterns.fetch("both")))
     end
 
     private
