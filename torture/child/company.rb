@@ -13,7 +13,7 @@ class Company
   def around
     over = false
     Fiber.schedule { sleep(0.001) until over }
-    Fiber.schedule { compute until over }
+    Fiber.schedule { compute_and_sleep until over }
     Fiber.schedule { nil until @reader.readpartial(64).include?(END_OF_TEST) }
     Fiber.schedule do
       talk until over
@@ -26,10 +26,17 @@ class Company
 
   private
 
-  def compute = 1000.times { |n| n * n }
+  # Computes for longer than a quantum, and leaves most of the CPU to the test.
+  def compute_and_sleep
+    ending = now + 0.0015
+    100.times { |n| n * n } while now < ending
+    sleep(0.005)
+  end
 
   def talk
     @writer.write(".")
     sleep(0.0005)
   end
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
