@@ -28,10 +28,12 @@ module Torture
 
     # @param comparisons [Array<Comparison>]
     # @param known [KnownDifferences]
-    def initialize(backend, comparisons, known)
+    # @param listed [Boolean] whether only what is listed was run
+    def initialize(backend, comparisons, known, listed:)
       @backend = backend
       @comparisons = comparisons.sort_by { |comparison| [comparison.file, comparison.test] }
       @known = known
+      @listed = listed
     end
 
     def success? = @comparisons.any? && differing.empty?
@@ -40,6 +42,7 @@ module Torture
       [
         *differing.flat_map { |comparison| ["", comparison.headline, excerpt(comparison.last.message)] },
         *flaky.map { |comparison| "Passed only when run again, alone, on #{@backend}: #{comparison.name}" },
+        *(out_of_date if @listed),
         "",
         summary,
         *differing.map { |comparison| "  #{comparison.headline}" }
@@ -65,6 +68,14 @@ module Torture
       counts = outcomes.map { |outcome, count| "#{count} #{outcome}" }
       "#{@backend}: #{@comparisons.size} tests: #{counts.join(", ")}, #{flaky.size} of them when run again, " \
         "#{@known.tests.size} listed, #{differing.size} differ"
+    end
+
+    # Entries of the list that nothing speaks for any more.
+    def out_of_date
+      same = @comparisons.reject(&:differs?).map(&:test)
+      missing = @known.tests - @comparisons.map(&:test)
+      [*same.map { |test| "Listed, but as on plain Ruby on #{@backend}: #{test}" },
+       *missing.map { |test| "Listed, but in none of the files: #{test}" }]
     end
 
     def excerpt(message)

@@ -45,7 +45,9 @@ module Torture
     def run
       puts "#{@files.size} files of #{@suite.tree} on Ruby #{RUBY_VERSION}, #{@mode}, with #{@backends.join(" and ")}"
       comparisons = run_all
-      reports = @backends.map { |backend| Report.new(backend, comparisons.fetch(backend, []), @known.fetch(backend)) }
+      reports = @backends.map do |backend|
+        Report.new(backend, comparisons.fetch(backend, []), @known.fetch(backend), listed: @settings.listed)
+      end
       reports.each do |report|
         report.write(File.join(FOLDER, "#{RUBY_VERSION}-#{@mode}-#{report.backend}.txt"))
         puts report.lines
