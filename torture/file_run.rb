@@ -22,6 +22,8 @@ module Torture
     CHILD = File.join(__dir__, "child.rb")
     # What has hung or crashed if all tests had ended.
     OUTSIDE_OF_TESTS = "(the process, outside of its tests)"
+    # So many tests of a file may hang or crash. It is given up then: each that hangs takes the whole limit.
+    MAX_BROKEN = 5
     # Ruby's tests multiply their own deadlines by it: another file's tests run at the same time.
     TIMEOUT_SCALE = "3"
 
@@ -35,11 +37,13 @@ module Torture
 
     # @return [Array<Result>]
     def results
-      @results = @results.merge(run_rest) until @complete
+      @results = @results.merge(run_rest) until @complete || given_up?
       @results.values
     end
 
     private
+
+    def given_up? = @results.values.count(&:broken?) >= MAX_BROKEN
 
     # @return [Hash{String => Result}]
     def run_rest

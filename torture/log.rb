@@ -7,6 +7,7 @@ module Torture
   # or :hung. leaks: what it has left behind.
   Result = Data.define(:file, :test, :outcome, :message, :seconds, :leaks) do
     def passed? = outcome == :passed
+    def broken? = %i[crashed hung].include?(outcome)
     def key = [file, test]
   end
 

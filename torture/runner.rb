@@ -22,9 +22,10 @@ module Torture
     }.freeze
 
     # files: parts of the names of those to run; none for the mode's. listed: whether to run the tests that
-    # differences.yml lists, and no others. jobs: how many files at a time. limit: seconds for one test.
-    Settings = Data.define(:files, :listed, :jobs, :limit) do
-      def initialize(files: [], listed: false, jobs: Etc.nprocessors, limit: 60) = super
+    # differences.yml lists, and no others. jobs: how many files at a time. limit: seconds for one test. time: seconds
+    # after which no further file is begun.
+    Settings = Data.define(:files, :listed, :jobs, :limit, :time) do
+      def initialize(files: [], listed: false, jobs: Etc.nprocessors, limit: 60, time: Float::INFINITY) = super
     end
 
     # @param tree [String] a Ruby source tree
@@ -37,6 +38,7 @@ module Torture
       @backends = backends
       @settings = Settings.new(**settings)
       @files = @suite.files(mode, @settings.files)
+      @lock = Mutex.new
       @known = backends.to_h { |backend| [backend, known(mode, backend)] }
       @judge = Judge.new(@suite.tree, folder: FOLDER, limit: @settings.limit)
     end
@@ -44,15 +46,11 @@ module Torture
     # @return [Boolean] whether nothing differs from plain Ruby
     def run
       puts "#{@files.size} files of #{@suite.tree} on Ruby #{RUBY_VERSION}, #{@mode}, with #{@backends.join(" and ")}"
+      @started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       comparisons = run_all
-      reports = @backends.map do |backend|
-        Report.new(backend, comparisons.fetch(backend, []), @known.fetch(backend), listed: @settings.listed)
-      end
-      reports.each do |report|
-        report.write(File.join(FOLDER, "#{RUBY_VERSION}-#{@mode}-#{report.backend}.txt"))
-        puts report.lines
-      end
-      reports.all?(&:success?)
+      same = @backends.map { |backend| report(backend, comparisons.fetch(backend, [])) }.all?
+      puts "NOT RUN within #{@settings.time.round} s: #{@not_run.join(", ")}" if @not_run.any?
+      same && @not_run.empty?
     ensure
       @judge.save
     end
@@ -63,21 +61,33 @@ module Torture
       KnownDifferences.new(LIST, rubies: RUBY_VERSION[/\d+\.\d+/], modes: mode, backends: backend)
     end
 
+    # @return [Boolean] whether nothing differs from plain Ruby
+    def report(backend, comparisons)
+      report = Report.new(backend, comparisons, @known.fetch(backend), listed: @settings.listed)
+      report.write(File.join(FOLDER, "#{RUBY_VERSION}-#{@mode}-#{backend}.txt"))
+      puts report.lines
+      report.success?
+    end
+
     # @return [Hash{String => Array<Comparison>}] by backend
     def run_all
-      # Both backends of a file at the same time, so that a file that takes long is not the last one of each.
+      # Both backends of a file one after the other, so that a file that takes long is not the last one of each.
       waiting = Queue.new(@files.product(@backends)).close
-      done = Queue.new
-      Array.new(@settings.jobs) do
-        Thread.new do
-          while (file, backend = waiting.pop)
-            done << [backend, compare(file, backend)]
-          end
-        end
-      end.each(&:join)
+      done = Hash.new { |hash, backend| hash[backend] = [] }
+      Array.new(@settings.jobs) { Thread.new { compare_all(waiting, done) } }.each(&:join)
+      @not_run = Array.new(waiting.size) { waiting.pop.join(" on ") }
       puts
-      Array.new(done.size) { done.pop }.group_by(&:first).transform_values { |pairs| pairs.flat_map(&:last) }
+      done
     end
+
+    def compare_all(waiting, done)
+      while !late? && (file, backend = waiting.pop)
+        comparisons = compare(file, backend)
+        @lock.synchronize { done[backend].concat(comparisons) }
+      end
+    end
+
+    def late? = Process.clock_gettime(Process::CLOCK_MONOTONIC) - @started > @settings.time
 
     # @return [Array<Comparison>] of each test of the file
     def compare(file, backend)
