@@ -48,9 +48,9 @@ module Torture
       puts "#{@files.size} files of #{@suite.tree} on Ruby #{RUBY_VERSION}, #{@mode}, with #{@backends.join(" and ")}"
       @started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       comparisons = run_all
-      same = @backends.map { |backend| report(backend, comparisons.fetch(backend, [])) }.all?
+      reports = @backends.map { |backend| report(backend, comparisons.fetch(backend, [])) }
       puts "NOT RUN within #{@settings.time.round} s: #{@not_run.join(", ")}" if @not_run.any?
-      same && @not_run.empty?
+      reports.all?(&:success?) && @not_run.empty?
     ensure
       @judge.save
     end
@@ -61,12 +61,12 @@ module Torture
       KnownDifferences.new(LIST, rubies: RUBY_VERSION[/\d+\.\d+/], modes: mode, backends: backend)
     end
 
-    # @return [Boolean] whether nothing differs from plain Ruby
+    # Prints it, and keeps the whole of it.
     def report(backend, comparisons)
       report = Report.new(backend, comparisons, @known.fetch(backend), listed: @settings.listed)
       report.write(File.join(FOLDER, "#{RUBY_VERSION}-#{@mode}-#{backend}.txt"))
       puts report.lines
-      report.success?
+      report
     end
 
     # @return [Hash{String => Array<Comparison>}] by backend
