@@ -1,0 +1,8 @@
+# frozen_string_literal: true
+
+# Tasks make, list and remove directories
+
+names = Array.new(10) { |number| task { Dir.mkdir("d#{number}") && File.write("d#{number}/f", number.to_s) && "d#{number}" } }.map(&:value)
+say Dir.children(".").sort == names.sort, Dir.glob("d*/f").size, Dir.each_child("d1").to_a
+Dir.chdir("d2") { say File.read("f"), File.basename(Dir.pwd) }
+say Dir.mktmpdir { |path| File.directory?(path) }, attempt { Dir.rmdir("d1") }[/ENOTEMPTY/], FileUtils.rm_rf(names).size, Dir.empty?(".")

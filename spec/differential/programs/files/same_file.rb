@@ -1,0 +1,8 @@
+# frozen_string_literal: true
+
+# Tasks that write the same buffered file lose nothing
+
+File.open("file", "w") do |file|
+  Array.new(10) { |number| task { 100.times { file.puts("line of #{number}") } } }.each(&:join)
+end
+say File.readlines("file", chomp: true).tally.sort

@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+# A killed task runs its `ensure` whatever it waits for
+
+held = Mutex.new
+holder = task { held.synchronize { sleep(0.6) } }
+settle
+server = TCPServer.new("127.0.0.1", 0)
+waits = {
+  sleep: -> { sleep }, read: -> { IO.pipe { |reader, _| reader.read } }, gets: -> { IO.pipe { |reader, _| reader.gets } },
+  write: -> { IO.pipe { |_, writer| writer.write("y" * 100_000) } }, accept: -> { server.accept },
+  pop: -> { Queue.new.pop }, push: -> { SizedQueue.new(1).push(1).push(2) }, lock: -> { held.lock },
+  condition: -> { Mutex.new.then { |mutex| mutex.synchronize { ConditionVariable.new.wait(mutex) } } },
+  select: -> { IO.pipe { |reader, _| IO.select([reader]) } }, join: -> { Thread.new { sleep(0.3) }.join },
+  wait: -> { Process.wait(spawn("sleep", "0.3")) }, timeout: -> { Timeout.timeout(5) { sleep } }
+}
+waits.each do |name, wait|
+  ensured = 0
+  rescued = nil
+  victim = task do
+    wait.call
+  rescue Exception => e
+    rescued = e
+  ensure
+    ensured += 1
+  end
+  settle(0.02)
+  victim.kill
+  victim.join
+  say "#{name} #{ensured} #{rescued.inspect} #{victim.alive?}"
+end
+holder.join

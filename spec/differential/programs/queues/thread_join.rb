@@ -1,0 +1,10 @@
+# frozen_string_literal: true
+
+# A task joins threads, and sees their values and errors
+
+slow = Thread.new { sleep(0.05) && :value }
+failing = Thread.new { raise ArgumentError, "in the thread" }.tap { |thread| thread.report_on_exception = false }
+killed = Thread.new { sleep }
+say task { slow.join(0.001) }.value, task { slow.value }.value, task { attempt { failing.join } }.value
+killed.kill
+say task { killed.join.equal?(killed) }.value, task { killed.value }.value, attempt { Thread.current.join }

@@ -1,0 +1,15 @@
+# frozen_string_literal: true
+
+# A handler for one signal runs within another
+
+order = []
+trap("USR2") { order << :inner }
+trap("USR1") do
+  order << :outer
+  Process.kill(:USR2, Process.pid)
+  sleep(0.01)
+  order << :outer_done
+end
+task { Process.kill(:USR1, Process.pid) && sleep(0.05) }.join
+sleep(0.05)
+say order.sort

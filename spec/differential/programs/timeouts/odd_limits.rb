@@ -1,0 +1,8 @@
+# frozen_string_literal: true
+
+# Timeout.timeout takes what a thread takes as a limit
+
+[nil, 0, 0.0, 0.01, 1e-9, 1r / 100, 10**6, Float::INFINITY].each do |limit|
+  say "#{limit.inspect} #{attempt { Timeout.timeout(limit) { limit && limit < 1 && limit.positive? ? sleep(0.3) : :done } }}"
+end
+say attempt { Timeout.timeout("1") { :done } }[/\A\w+/]

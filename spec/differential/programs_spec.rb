@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+require "json"
+
+# Small programs, each run on plain threads, and as fibers of Heddle: these must have the same outcome.
+module Differential
+  DIRECTORY = __dir__
+  PROGRAMS = Dir["#{DIRECTORY}/programs/*/*.rb"]
+  REFERENCE = "plain"
+  AT_ONCE = 2
+
+  Outcome = Struct.new(:status, :output, :errors) do
+    def to_s = "#{output}#{status}"
+  end
+
+  # The outcomes of the programs as one contestant, by path.
+  module_function
+
+  # Lets each contestant run the programs that are asked for, as many at a time as there is room for.
+  def run(wanted)
+    waiting = Thread::Queue.new
+    wanted.each { |contestant, programs| programs.each_slice(20) { |slice| waiting << [contestant, slice] } }
+    waiting.close
+    outcomes = Hash.new { |hash, contestant| hash[contestant] = {} }
+    workers = Array.new(AT_ONCE) { Thread.new { work(waiting, outcomes) } }
+    workers.each(&:join)
+    outcomes
+  end
+
+  def work(waiting, outcomes)
+    while (contestant, programs = waiting.pop)
+      outcomes[contestant].merge!(outcomes_of(contestant, programs))
+    end
+  end
+
+  def outcomes_of(contestant, programs)
+    command = [RbConfig.ruby, "-I", Processes::LIB, "#{DIRECTORY}/runner.rb", contestant, *programs]
+    lines = IO.popen(Processes::Fresh.environment, command, unsetenv_others: true) { |io| io.readlines(chomp: true) }
+    lines.to_h do |line|
+      path, *outcome = JSON.parse(line).values_at("path", "status", "output", "errors")
+      [path, Outcome.new(*outcome)]
+    end
+  end
+
+  # The contestants of this run of the specs.
+  def contestants
+    backend = ENV.fetch("HEDDLE_BACKEND", "auto")
+    ["loaded", backend, "#{backend}-preempted"]
+  end
+
+  # What a program is about, which its first comment says.
+  def subject(path) = File.foreach(path).find { |line| line.start_with?("# ") && !line.start_with?("# frozen") }[2..].chomp
+end
+
+RSpec.describe Differential do
+  before(:context) do
+    chosen = RSpec.world.filtered_examples.values.flatten.filter_map { |example| example.metadata[:program] }
+    wanted = chosen.group_by(&:first).transform_values { |pairs| pairs.map(&:last) }
+    wanted[described_class::REFERENCE] = chosen.map(&:last).uniq
+    @outcomes = described_class.run(wanted)
+  end
+
+  described_class::PROGRAMS.group_by { |path| File.basename(File.dirname(path)) }.sort.each do |folder, programs|
+    describe folder do
+      programs.sort.each do |path|
+        described_class.contestants.each do |contestant|
+          it "#{described_class.subject(path)} (#{contestant}, #{File.basename(path)})", program: [contestant, path] do
+            expected = @outcomes.dig(described_class::REFERENCE, path)
+            actual = @outcomes.dig(contestant, path)
+            expect(actual.to_s).to eq(expected.to_s), -> { <<~REPORT }
+              #{path} on plain threads:
+              #{expected}
+
+              as #{contestant}:
+              #{actual}
+
+              stderr:
+              #{actual&.errors}
+            REPORT
+          end
+        end
+      end
+    end
+  end
+end

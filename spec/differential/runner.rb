@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+# Runs programs one after the other, each in a child process, as one contestant, and prints what came of each, as JSON.
+#
+#   ruby -Ilib spec/differential/runner.rb io_uring-preempted spec/differential/programs/closing/read.rb
+#
+# The contestants: `plain` (threads, Heddle not loaded), `loaded` (threads, Heddle loaded), `io_uring`, `poll`, and each of
+# these two with `-preempted`.
+
+require "json"
+require_relative "support/program"
+
+# One contestant's run.
+class Runner
+  # Seconds for a program.
+  LIMIT = 10
+  STDIN_TEXT = "first line\nsecond line\nthe rest"
+
+  def initialize(contestant)
+    backend, preempted = contestant.split("-")
+    require "heddle" unless backend == "plain"
+    return if %w[plain loaded].include?(backend)
+
+    Program.options = { backend: backend.to_sym }
+    Program.options.merge!(preempt: :all, tick: 0.0001) if preempted
+  end
+
+  # What came of the program: what it printed and how it ended.
+  def run(path)
+    Dir.mktmpdir("heddle-differential") do |directory|
+      input, feed = IO.pipe
+      feed.write(STDIN_TEXT)
+      feed.close
+      pid = fork { play(File.expand_path(path), directory, input) }
+      input.close
+      status = wait(pid)
+      { path:, status:, output: text("#{directory}.out"), errors: text("#{directory}.err") }
+    ensure
+      FileUtils.rm_f(["#{directory}.out", "#{directory}.err"])
+    end
+  end
+
+  private
+
+  def text(path) = File.read(path, encoding: "UTF-8").scrub
+
+  def play(path, directory, input)
+    Process.setpgid(0, 0)
+    $stdin.reopen(input)
+    $stdout.reopen("#{directory}.out", "w")
+    $stderr.reopen("#{directory}.err", "w")
+    [$stdout, $stderr].each { |io| io.sync = true }
+    input.close
+    Dir.chdir(directory)
+    Program.run(path)
+  end
+
+  # How the program ended; what it has started ends with it.
+  def wait(pid)
+    process = Process.detach(pid)
+    return end_of(process.value) if process.join(LIMIT)
+
+    "not over after #{LIMIT} s"
+  ensure
+    begin
+      Process.kill(:KILL, -pid)
+    rescue Errno::ESRCH
+      # Nothing is left of it.
+    end
+    process.join
+  end
+
+  def end_of(status)
+    status.signaled? ? "SIG#{Signal.signame(status.termsig)}" : "exit #{status.exitstatus}"
+  end
+end
+
+if $PROGRAM_NAME == __FILE__
+  contestant, *paths = ARGV
+  runner = Runner.new(contestant)
+  paths.each do |path|
+    puts JSON.generate(runner.run(path))
+    $stdout.flush
+  end
+end

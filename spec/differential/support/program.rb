@@ -1,0 +1,148 @@
+# frozen_string_literal: true
+
+require "English"
+require "fileutils"
+require "socket"
+require "tempfile"
+require "timeout"
+require "tmpdir"
+
+# What a differential program may use beside Ruby itself. Tasks are threads on plain Ruby, and fibers under Heddle.
+module Program
+  # Long enough for a task that was started to reach the wait that it is about.
+  SETTLE = 0.03
+
+  # A program without a scheduler.
+  class ThreadTask
+    def initialize(&block)
+      @thread = Thread.new(&block)
+      @thread.report_on_exception = false
+    end
+
+    # Waits for the task's end. Returns nil if `limit` seconds pass first. Does not raise the task's error.
+    def join(limit = nil)
+      @thread.join(limit) && self
+    rescue Exception # rubocop:disable Lint/RescueException -- `value` raises it
+      self
+    end
+
+    def value = @thread.value
+    def alive? = @thread.alive?
+
+    def raise(...)
+      @thread.raise(...)
+      self
+    end
+
+    def kill
+      @thread.kill
+      self
+    end
+  end
+
+  # A program under a scheduler.
+  class FiberTask
+    def initialize(&block)
+      @over = Thread::Queue.new
+      @fiber = Fiber.schedule { run(&block) }
+    end
+
+    def join(limit = nil)
+      limit ? @over.pop(timeout: limit) : @over.pop
+      @over.closed? ? self : nil
+    end
+
+    def value
+      join
+      Kernel.raise @error if @error
+
+      @value
+    end
+
+    def alive? = @fiber.alive?
+
+    def raise(...)
+      @fiber.raise(...) if @fiber.alive?
+      self
+    end
+
+    def kill
+      @fiber.kill
+      self
+    end
+
+    private
+
+    def run
+      @value = yield
+    rescue Exception => e # rubocop:disable Lint/RescueException -- `value` raises it
+      @error = e
+      Kernel.raise if e.is_a?(SystemExit) || e.is_a?(SignalException)
+    ensure
+      @over.close
+    end
+  end
+
+  class << self
+    # Options of Heddle.run; nil on plain threads.
+    attr_accessor :options
+
+    def run(path)
+      options ? Heddle.run(**options) { load path } : load(path)
+    end
+  end
+
+  # Starts a task.
+  def task(&) = Program.options ? FiberTask.new(&) : ThreadTask.new(&)
+
+  # Starts a thread, which has a scheduler of its own where the program has one.
+  def elsewhere(&block)
+    options = Program.options
+    thread = Thread.new { options ? Heddle.run(**options, &block) : block.call }
+    thread.report_on_exception = false
+    thread
+  end
+
+  # Gives the other tasks and threads the time to reach their waits.
+  def settle(seconds = SETTLE) = sleep(seconds)
+
+  # Adds to the outcome that is compared.
+  def say(*things)
+    STDOUT.syswrite(things.map { |thing| "#{thing.is_a?(String) ? thing : thing.inspect}\n" }.join)
+  end
+
+  # The block's value, or what it raised, as text.
+  def attempt
+    yield
+  rescue StandardError, NotImplementedError => e
+    "#{e.class}: #{e.message}"
+  end
+
+  # The class alone of what the block raised: which message it has may depend on who comes first.
+  def error_of(&) = attempt(&).to_s[/\A[A-Z][\w:]*(?=: )/]
+
+  # Bytes that no other part of the program writes.
+  def bytes(size, seed) = Random.new(seed).bytes(size)
+
+  def checksum(string) = string && "#{string.bytesize} bytes, #{string.sum(32)}"
+
+  # Opens descriptors until `number` is taken, and returns the pairs: the connection that a closed one's number went to
+  # is among them.
+  def retake(number)
+    pairs = []
+    pairs << UNIXSocket.pair until pairs.flatten.any? { |socket| socket.fileno == number } || pairs.size > 20
+    pairs
+  end
+
+  # What arrives at a connection that nothing but `message` was written to.
+  def intact?(pairs, message = "SECRET" * 10)
+    pairs.all? do |one, other|
+      [[one, other], [other, one]].all? do |from, to|
+        from.write(message)
+        to.read_nonblock(message.bytesize + 1, exception: false) == message
+      end
+    end
+  end
+end
+
+include Program # rubocop:disable Style/MixinUsage -- programs are scripts
