@@ -74,7 +74,7 @@ module Specs
     pid = spawn({ "HEDDLE_BACKEND" => backend }, RbConfig.ruby, Gem.bin_path("rspec-core", "rspec"), *arguments,
                 %i[out err] => output)
     process = Process.detach(pid)
-    stop(process) unless process.join(LIMIT)
+    stop(process, output) unless process.join(LIMIT)
     process.value.success?
   end
 
@@ -90,11 +90,41 @@ module Specs
     tee.join(LAST_WORDS)
   end
 
-  # On SIGSEGV Ruby prints where it is, in Ruby and in C.
-  def stop(process)
-    warn "RSpec is still running after #{LIMIT} s and is stopped"
-    Process.kill(:SEGV, process.pid)
-    Process.kill(:KILL, process.pid) unless process.join(LAST_WORDS)
+  # On SIGQUIT the specs tell where each thread and fiber is, and end. If Ruby doesn't come to that, its native threads
+  # are all that can be told.
+  def stop(process, output)
+    notice = "RSpec is still running after #{LIMIT} s and is stopped: this is no crash"
+    warn notice
+    output.puts notice
+    output.flush
+    Process.kill(:QUIT, process.pid)
+    return if process.join(LAST_WORDS)
+
+    output.puts "It doesn't answer. Its native threads:", *native_threads(process.pid), native_stacks(process.pid)
+    output.flush
+    Process.kill(:KILL, process.pid)
+  end
+
+  # What Linux tells of each: its name, state and system call.
+  def native_threads(pid)
+    Dir["/proc/#{pid}/task/*"].map do |task|
+      status = File.read("#{task}/status").scan(/^(?:Name|State|voluntary_ctxt_switches):\t(.*)/).join(", ")
+      "  #{File.basename(task)}: #{status}, system call #{read(task, "syscall")}, in #{read(task, "wchan")}"
+    end
+  end
+
+  def read(task, file)
+    File.read("#{task}/#{file}").chomp
+  rescue SystemCallError => e
+    "(#{e.class})"
+  end
+
+  # A debugger tells more, where there is one.
+  def native_stacks(pid)
+    IO.popen(["gdb", "--batch", "--pid", pid.to_s, "--eval-command", "thread apply all backtrace"], err: %i[child out],
+             &:read)
+  rescue Errno::ENOENT
+    "There is no gdb, which would show their stacks."
   end
 end
 

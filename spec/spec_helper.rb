@@ -8,6 +8,8 @@ require "heddle"
 
 Dir[File.join(__dir__, "support", "*.rb")].each { |file| require file }
 
+Watchdog::Report.finish_on("QUIT")
+
 RSpec.configure do |config|
   config.disable_monkey_patching!
   config.fail_if_no_examples = true

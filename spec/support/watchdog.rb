@@ -10,9 +10,6 @@ class Watchdog
   # Seconds for an example to end, once it has been told to.
   GRACE = 5
 
-  STDERR_FD = 2
-  RSPEC = %r{/rspec-core-}
-
   def self.guard(limit, name, &)
     new(limit, name).guard(&)
   end
@@ -46,28 +43,45 @@ class Watchdog
 
   # An example that can't be interrupted leaves nothing to go on with.
   def give_up
+    Report.finish("#{@name} still hangs #{GRACE} s after it was told to stop. RSpec ends here.")
+  end
+
+  # Where every thread and fiber is.
+  module Report
+    STDERR_FD = 2
+    RSPEC = %r{/rspec-core-}
+
+    module_function
+
+    # rakelib/spec.rake asks by this signal when RSpec as a whole takes too long.
+    def finish_on(signal)
+      trap(signal) { finish("RSpec got SIG#{signal} and ends here.") }
+    end
+
     # The example may have put something else in the place of $stderr.
-    IO.for_fd(STDERR_FD, autoclose: false).syswrite(report)
-    exit!(1)
-  end
+    def finish(headline)
+      IO.for_fd(STDERR_FD, autoclose: false).syswrite(text(headline))
+      exit!(1)
+    end
 
-  def report
-    [
-      "#{@name} still hangs #{GRACE} s after it was told to stop. RSpec ends here.",
-      *RSpec.configuration.reporter.failed_examples.map { |example| failure(example) },
-      *Thread.list.map { |thread| trace(thread) },
-      *ObjectSpace.each_object(Fiber).map { |fiber| trace(fiber) }
-    ].join("\n\n") << "\n"
-  end
+    def text(headline)
+      [
+        headline,
+        *RSpec.configuration.reporter.failed_examples.map { |example| failure(example) },
+        *Thread.list.map { |thread| trace(thread) },
+        *ObjectSpace.each_object(Fiber).map { |fiber| trace(fiber) }
+      ].join("\n\n") << "\n"
+    end
 
-  # RSpec would have told of the earlier ones at its end.
-  def failure(example)
-    "failed before: #{example.location_rerun_argument} #{example.exception&.message}"
-  end
+    # RSpec would have told of the earlier ones at its end.
+    def failure(example)
+      "failed before: #{example.location_rerun_argument} #{example.exception&.message}"
+    end
 
-  def trace(subject)
-    [subject.inspect, *subject.backtrace&.grep_v(RSPEC)].join("\n    ")
-  rescue StandardError => e
-    "#{subject.class}: #{e.message}"
+    def trace(subject)
+      [subject.inspect, *subject.backtrace&.grep_v(RSPEC)].join("\n    ")
+    rescue StandardError => e
+      "#{subject.class}: #{e.message}"
+    end
   end
 end
