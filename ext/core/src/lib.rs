@@ -8,6 +8,7 @@
 //! * [`names`]: addresses of host names, by the system's resolver.
 //! * [`mailbox`]: how those threads hand their results back, and [`waker`], how they end a wait.
 //! * [`signals`]: what keeps signals from native threads.
+//! * `sync`: threads, locks and atomics, which model tests put others in the place of.
 //! * [`descriptor_index`]: which operations name which descriptor number.
 //! * [`timers`]: deadlines, with a cancel that costs nothing.
 //! * [`run_queue`]: who has a turn to come, and in which order.
@@ -28,9 +29,13 @@ pub mod patience;
 pub mod prefetch;
 pub mod run_queue;
 pub mod signals;
+mod sync;
 pub mod timers;
 pub mod waker;
 pub mod workers;
+
+#[cfg(all(test, heddle_models))]
+mod models;
 
 pub use backend::{Backend, Completion, Interest, Operation, Token};
 pub use error::Error;

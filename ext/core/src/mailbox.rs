@@ -1,9 +1,8 @@
 //! Where native threads leave the results of what they did for the scheduler.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use crate::backend::Completion;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::waker::Waker;
 
 /// Completions that come from other threads. The scheduler's thread takes them out.

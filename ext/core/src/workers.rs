@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::signals::SignalsBlocked;
+use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 
 /// How long a thread without work stays.
 pub const IDLE_TIME: Duration = Duration::from_secs(10);
@@ -141,7 +141,7 @@ impl Shared {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(heddle_models)))]
 mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicUsize, Ordering};
