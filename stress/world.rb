@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "closing"
 require_relative "computing"
 require_relative "interrupting"
 require_relative "ledger"
@@ -69,6 +70,7 @@ class World
     when 8..11 then compute(Resuming)
     when 12..15 then live_with_others([Waiting, Locking].sample(random: @random))
     when 16 then Requiring.requires(self)
+    when 17, 18 then live_with_others(Closing)
     else Interrupting.victims(self)
     end
   end

@@ -59,7 +59,7 @@ module Program
       @value
     end
 
-    def alive? = @fiber.alive?
+    def alive? = !@over.closed?
 
     def raise(...)
       @fiber.raise(...) if @fiber.alive?
@@ -87,18 +87,21 @@ module Program
     # Options of Heddle.run; nil on plain threads.
     attr_accessor :options
 
+    # The programs of the folder roots/ say themselves what is `scheduled`.
     def run(path)
-      options ? Heddle.run(**options) { load path } : load(path)
+      File.basename(File.dirname(path)) == "roots" ? load(path) : scheduled { load(path) }
     end
   end
 
+  # Runs the block where tasks are fibers, if they are.
+  def scheduled(&block) = Program.options ? Heddle.run(**Program.options, &block) : block.call
+
   # Starts a task.
-  def task(&) = Program.options ? FiberTask.new(&) : ThreadTask.new(&)
+  def task(&) = (Program.options ? FiberTask : ThreadTask).new(&)
 
   # Starts a thread, which has a scheduler of its own where the program has one.
   def elsewhere(&block)
-    options = Program.options
-    thread = Thread.new { options ? Heddle.run(**options, &block) : block.call }
+    thread = Thread.new { scheduled(&block) }
     thread.report_on_exception = false
     thread
   end

@@ -6,10 +6,11 @@ one, other = UNIXSocket.pair
 number = other.fileno
 seen = +""
 waiter = task { attempt { loop { seen << other.readpartial(10) } } }
-3.times do
+3.times do |round|
   one.write("abc")
-  settle
+  sleep(0.001) until seen.size == 3 * (round + 1)
 end
+settle
 other.close
 pairs = retake(number)
 say intact?(pairs), waiter.value, seen

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# An error that nobody rescues ends the process with status 1, although tasks wait
+# An error that nobody rescues ends the process with status 1
 
 task do
-  sleep
+  sleep(0.05)
 ensure
   say :ensured
 end
-settle
+settle(0.01)
 raise "the end"

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Kernel#exit in the program ends it, although tasks wait
+# Kernel#exit in the program ends it with its status
 
 task do
-  sleep
+  sleep(0.05)
 ensure
   say :ensured
 end
-settle
+settle(0.01)
 exit(3)

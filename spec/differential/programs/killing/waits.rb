@@ -3,7 +3,8 @@
 # A killed task runs its `ensure` whatever it waits for
 
 held = Mutex.new
-holder = task { held.synchronize { sleep(0.6) } }
+over = Queue.new
+holder = task { held.synchronize { over.pop } }
 settle
 server = TCPServer.new("127.0.0.1", 0)
 waits = {
@@ -29,4 +30,5 @@ waits.each do |name, wait|
   victim.join
   say "#{name} #{ensured} #{rescued.inspect} #{victim.alive?}"
 end
+over << true
 holder.join

@@ -7,5 +7,5 @@ reader, writer = IO.pipe
 reader.nonblock = false
 ticks = 0
 ticker = task { 10.times { sleep(0.005) && (ticks += 1) } }
-feeder = task { sleep(0.08) && writer.write("late") }
+feeder = task { ticker.join && writer.write("late") }
 say reader.readpartial(10), ticks, ticker.join.alive?, feeder.value

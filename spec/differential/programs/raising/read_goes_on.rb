@@ -3,23 +3,21 @@
 # A read that is tried again after an exception loses no bytes
 
 one, other = UNIXSocket.pair
+text = +""
 reader = task do
-  text = +""
-  begin
-    Thread.handle_interrupt(RuntimeError => :on_blocking) do
-      text << other.readpartial(100) until text.end_with?("END")
-    end
-  rescue RuntimeError
-    retry
-  end
-  text
+  text << other.readpartial(100) until text.end_with?("END")
+rescue RuntimeError
+  retry
 end
 expected = +""
-50.times do |number|
+10.times do |number|
   expected << "chunk #{number} "
   one.write("chunk #{number} ")
-  sleep(0.002)
-  reader.raise("poke") if number.odd?
+  sleep(0.001) until text == expected
+  settle(0.005)
+  reader.raise("poke")
+  settle(0.005)
 end
 one.write("END")
-say reader.value == "#{expected}END"
+reader.join
+say text == "#{expected}END"

@@ -3,7 +3,8 @@
 # An exception raised into a task ends whatever it waits for, and can be rescued
 
 held = Mutex.new
-holder = task { held.synchronize { sleep(0.6) } }
+over = Queue.new
+holder = task { held.synchronize { over.pop } }
 settle
 server = TCPServer.new("127.0.0.1", 0)
 waits = {
@@ -20,4 +21,5 @@ waits.each do |name, wait|
   victim.raise(ArgumentError, "poke")
   say "#{name} #{victim.value}"
 end
+over << true
 holder.join

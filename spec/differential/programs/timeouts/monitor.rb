@@ -4,7 +4,9 @@
 
 require "monitor"
 monitor = Monitor.new
-holder = task { monitor.synchronize { sleep(0.1) && :held } }
+over = Queue.new
+holder = task { monitor.synchronize { over.pop } }
 settle
 say attempt { Timeout.timeout(0.02) { monitor.synchronize { :mine } } }
+over << :held
 say holder.value, monitor.synchronize { monitor.synchronize { :twice } }, monitor.mon_locked?

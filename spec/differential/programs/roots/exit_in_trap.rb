@@ -4,10 +4,10 @@
 
 trap("TERM") { exit(9) }
 at_exit { say :at_exit }
-task { sleep }
-Thread.new { settle && Process.kill(:TERM, Process.pid) }
-begin
+scheduled do
+  Thread.new { settle && Process.kill(:TERM, Process.pid) }
   sleep(3)
 ensure
   say :ensured
 end
+say :never

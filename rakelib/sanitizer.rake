@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+# Runs specs and the stress program on an extension that AddressSanitizer watches; docs/internals/testing.md says how it
+# comes to run within a Ruby that knows nothing of it.
+class AddressSanitizer
+  include Rake::FileUtilsExt
+
+  TARGET = "x86_64-unknown-linux-gnu"
+  BACKENDS = %w[io_uring poll].freeze
+  # Everything is run on a copy of the project, as that is what finds the extension which was built for it.
+  COPY = File.join(Build::ROOT, "tmp/asan")
+  COPIED = %w[lib spec stress .rspec].freeze
+  REPORTS = File.join(COPY, "report")
+  RUNTIME = File.join(COPY, "runtime.so")
+  # What only an executable can have.
+  PREINIT = "asan_preinit.cpp.o"
+
+  # The heap and globals. Not stacks: a fiber may be collected without having been unwound, and then its frames' red
+  # zones stay on the stack that the next fiber gets.
+  RUSTFLAGS = "-Zsanitizer=address -Copt-level=1 -Cdebuginfo=1 -Cllvm-args=-asan-stack=0"
+
+  # Ruby frees little when it ends, finds stack overflows by SIGSEGV, and has the threads' signal stacks to itself.
+  OPTIONS = "detect_leaks=0:handle_segv=0:handle_sigbus=0:use_sigaltstack=0:log_path=#{REPORTS}".freeze
+
+  SPECS = %w[
+    closing fiber_raise file fork gc interrupted_transfer io_buffer io_select net_http nonblock pipe preemption process
+    queue regressions tcp timeout tls udp unix_socket wake_from_threads
+  ].map { |name| Dir["spec/integration/#{name}{_spec.rb,}"].first }.freeze
+
+  def run
+    build
+    make_copy
+    failed = BACKENDS.reject { |backend| specs_pass?(backend) & stress_passes?(backend) }
+    reports = Dir["#{REPORTS}*"]
+    reports.each { |report| puts report, File.read(report) }
+    abort "AddressSanitizer found #{reports.size} faults" if reports.any?
+    abort "What ran with AddressSanitizer failed with #{failed.join(" and ")}, without a report of it" if failed.any?
+  end
+
+  private
+
+  def build
+    environment = { "RUBY" => RbConfig.ruby, "CARGO_TARGET_DIR" => "target/asan", "RUSTFLAGS" => RUSTFLAGS }
+    sh environment, "cargo", "+nightly", "build", "--target", TARGET, "--package", "heddle"
+  end
+
+  def make_copy
+    rm_rf COPY
+    mkdir_p COPY
+    cp_r COPIED, COPY
+    mkdir_p "#{COPY}/lib/heddle/#{Build::ABI}"
+    cp "target/asan/#{TARGET}/debug/libheddle.so", "#{COPY}/lib/heddle/#{Build::ABI}/#{Build::LIBRARY}"
+    make_runtime
+  end
+
+  # The toolchain has the runtime only to be linked into an executable.
+  def make_runtime
+    sysroot = IO.popen(%w[rustc +nightly --print sysroot], &:read).chomp
+    archive = "#{COPY}/asan.a"
+    cp Dir["#{sysroot}/lib/rustlib/#{TARGET}/lib/librustc*_rt.asan.a"].fetch(0), archive
+    sh "ar", "d", archive, PREINIT
+    sh "cc", "-shared", "-o", RUNTIME, "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive", "-lpthread", "-ldl", "-lm"
+  end
+
+  def specs_pass?(backend)
+    specs = ENV.fetch("SPEC", "").split
+    specs = SPECS if specs.empty?
+    watched(backend, Gem.bin_path("rspec-core", "rspec"), *specs)
+  end
+
+  def stress_passes?(backend)
+    watched(backend, "stress/preemption.rb", "SECONDS" => ENV.fetch("SECONDS", "20"))
+  end
+
+  def watched(backend, *arguments, **choice)
+    environment = { "HEDDLE_BACKEND" => backend, "LD_PRELOAD" => RUNTIME, "ASAN_OPTIONS" => OPTIONS, **choice }
+    sh(environment, RbConfig.ruby, "-Ilib", *arguments, chdir: COPY) { |passed, _status| passed }
+  end
+end
+
+desc "Run specs and stress with AddressSanitizer, which needs a nightly Rust (SPEC='spec/a_spec.rb …' SECONDS=20)"
+task(:asan) { AddressSanitizer.new.run }

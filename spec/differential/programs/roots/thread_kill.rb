@@ -1,0 +1,22 @@
+# frozen_string_literal: true
+
+# Thread#kill runs each `ensure` of a thread once, and passes by `rescue Exception`
+
+order = Queue.new
+ready = Queue.new
+thread = Thread.new do
+  scheduled do
+    ready << true
+    sleep
+  rescue Exception
+    order << :rescued
+  ensure
+    order << :inner
+  end
+ensure
+  order << :outer
+end
+ready.pop
+settle
+thread.kill
+say thread.join(3) ? :ended : :lives, Array.new(order.size) { order.pop }

@@ -1,0 +1,151 @@
+# frozen_string_literal: true
+
+# Does a little of everything that Heddle asks the kernel for, and prints what became of each part: `right`, the class of
+# an error, or `WRONG` with what was wrong. Begins when a line comes on stdin, so that stress/faults.rb can have the
+# kernel's answers falsified from then on.
+
+require "English"
+require "heddle"
+require "socket"
+require "tempfile"
+require "timeout"
+
+# What a program may get that asks for something which the kernel doesn't have.
+CLEAN = [SystemCallError, IOError, NoMemoryError, ThreadError, FiberError, Socket::ResolutionError].freeze
+
+# The parts. Each returns whether all was as it should be.
+module Parts
+  DATA = Random.new(1).bytes(300_000)
+
+  module_function
+
+  def sockets
+    one, other = UNIXSocket.pair
+    fed(one, DATA) { other.read == DATA }
+  end
+
+  def server
+    server = TCPServer.new("127.0.0.1", 0)
+    client = TCPSocket.new("127.0.0.1", server.addr[1])
+    accepted = server.accept
+    fed(accepted, "answer") { client.read == "answer" }
+  end
+
+  def pipes
+    reader, writer = IO.pipe(binmode: true)
+    fed(writer, DATA) { reader.read == DATA }
+  end
+
+  def files
+    Tempfile.create(binmode: true) do |file|
+      file.write(DATA)
+      file.flush
+      file.pwrite("patch", 100)
+      file.rewind
+      file.read == DATA.dup.tap { |data| data[100, 5] = "patch" } && file.pread(5, 100) == "patch"
+    end
+  end
+
+  def interrupted
+    reader, writer = IO.pipe
+    begin
+      Timeout.timeout(0.02) { reader.read(4) }
+    rescue Timeout::Error
+      writer.write("text")
+      reader.read(4) == "text"
+    end
+  end
+
+  def closed
+    one, other = UNIXSocket.pair
+    waiter = Fiber.schedule { other.read(10) rescue IOError } # rubocop:disable Style/RescueModifier
+    other.close
+    one.close
+    sleep(0.001) while waiter.alive?
+    true
+  end
+
+  def timers = Array.new(20) { |number| Fiber.schedule { sleep(number * 0.001) } }.each { |fiber| join(fiber) }.size == 20
+
+  def queues
+    queue = Thread::Queue.new
+    Thread.new { 5.times { |number| queue << number } }
+    Array.new(5) { queue.pop } == [0, 1, 2, 3, 4]
+  end
+
+  def children = Process.wait2(spawn("exit 3")).last.exitstatus == 3
+
+  def names = Addrinfo.getaddrinfo("127.0.0.1", 80, nil, :STREAM).first.ip_port == 80
+
+  def select
+    reader, writer = IO.pipe
+    fed(writer, "x") { IO.select([reader], nil, nil, 5) == [[reader], [], []] }
+  end
+
+  def computing
+    computed = Array.new(3) { YieldingFiber.schedule { 100_000.times { |number| Integer.sqrt(number) } } }
+    computed.each { |fiber| join(fiber) }
+    true
+  end
+
+  # What the block says, while a fiber writes; or what kept that from it.
+  def fed(writer, data)
+    error = nil
+    feeder = Fiber.schedule do
+      writer.write(data)
+    rescue *CLEAN => e
+      error = e
+    ensure
+      writer.close
+    end
+    begin
+      result = yield
+    ensure
+      writer.close if $ERROR_INFO
+      join(feeder)
+    end
+    error ? raise(error) : result
+  end
+
+  def join(fiber)
+    sleep(0.001) while fiber.alive?
+  end
+end
+
+def report(part, outcome)
+  $stdout.syswrite("#{part} #{outcome}\n")
+end
+
+def play(part)
+  report(part, Parts.public_send(part) ? "right" : "WRONG")
+rescue *CLEAN => e
+  report(part, e.class)
+rescue StandardError => e
+  report(part, "WRONG #{e.class}: #{e.message}")
+end
+
+# Any process may trace this one: its parent can't, where Linux lets only ancestors.
+PR_SET_PTRACER = 0x59616d61
+PRCTL = 157
+begin
+  syscall(PRCTL, PR_SET_PTRACER, -1)
+rescue SystemCallError
+  # This kernel asks nobody.
+end
+
+# stress/faults.rb asks a program that hangs where it is.
+trap("QUIT") do
+  [*Thread.list, *ObjectSpace.each_object(Fiber)].each { |strand| warn strand.inspect, *strand.backtrace }
+  exit!(1)
+end
+
+Thread.report_on_exception = false
+Heddle.run { Parts.timers }
+$stdout.syswrite("ready\n")
+$stdin.gets
+begin
+  Heddle.run { (Parts.singleton_methods - %i[fed join]).each { |part| Fiber.schedule { play(part) } } }
+  report("program", "right")
+rescue *CLEAN => e
+  report("program", "#{e.class}: #{e.message}")
+end
