@@ -11,7 +11,9 @@ require "tempfile"
 require "timeout"
 
 # What a program may get that asks for something which the kernel doesn't have.
-CLEAN = [SystemCallError, IOError, NoMemoryError, ThreadError, FiberError, Socket::ResolutionError].freeze
+CLEAN = [
+  SystemCallError, IOError, NoMemoryError, ThreadError, FiberError, Socket::ResolutionError, Heddle::Error
+].freeze
 
 # The parts. Each returns whether all was as it should be.
 module Parts
@@ -112,16 +114,19 @@ module Parts
   end
 end
 
-def report(part, outcome)
-  $stdout.syswrite("#{part} #{outcome}\n")
-end
+# By part.
+OUTCOMES = {} # rubocop:disable Style/MutableConstant
 
 def play(part)
-  report(part, Parts.public_send(part) ? "right" : "WRONG")
+  OUTCOMES[part] = Parts.public_send(part) ? "right" : "WRONG"
 rescue *CLEAN => e
-  report(part, e.class)
+  OUTCOMES[part] = e.class
 rescue StandardError => e
-  report(part, "WRONG #{e.class}: #{e.message}")
+  OUTCOMES[part] = "WRONG #{e.class}: #{e.message}"
+end
+
+def report
+  OUTCOMES.each { |part, outcome| puts "#{part} #{outcome}" }
 end
 
 # Any process may trace this one: its parent can't, where Linux lets only ancestors.
@@ -135,6 +140,7 @@ end
 
 # stress/faults.rb asks a program that hangs where it is.
 trap("QUIT") do
+  report
   [*Thread.list, *ObjectSpace.each_object(Fiber)].each { |strand| warn strand.inspect, *strand.backtrace }
   exit!(1)
 end
@@ -144,8 +150,14 @@ Heddle.run { Parts.timers }
 $stdout.syswrite("ready\n")
 $stdin.gets
 begin
-  Heddle.run { (Parts.singleton_methods - %i[fed join]).each { |part| Fiber.schedule { play(part) } } }
-  report("program", "right")
+  Heddle.run do
+    (Parts.singleton_methods - %i[fed join]).each do |part|
+      OUTCOMES[part] = "not over"
+      Fiber.schedule { play(part) }
+    end
+  end
+  OUTCOMES[:program] = "right"
 rescue *CLEAN => e
-  report("program", "#{e.class}: #{e.message}")
+  OUTCOMES[:program] = "#{e.class}: #{e.message}"
 end
+report

@@ -14,8 +14,8 @@ module Program
 
   # A program without a scheduler.
   class ThreadTask
-    def initialize(&block)
-      @thread = Thread.new(&block)
+    def initialize(&)
+      @thread = Thread.new(&)
       @thread.report_on_exception = false
     end
 

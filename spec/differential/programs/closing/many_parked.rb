@@ -6,5 +6,5 @@ waiting = Array.new(300) { IO.pipe }
 tasks = waiting.map { |reader, _writer| task { reader.read } }
 settle
 100.times { IO.pipe.each(&:close) }
-waiting.each { |_reader, writer| writer.write("done").then { writer.close } }
+waiting.map(&:last).each { |writer| writer.write("done").then { writer.close } }
 say tasks.map(&:value).tally

@@ -2,7 +2,7 @@
 
 # A write that waits ends with IOError when a fiber of another scheduler closes the IO
 
-one, other = UNIXSocket.pair
+one, _other = UNIXSocket.pair
 number = one.fileno
 waiter = task { attempt { one.write("w" * 8_000_000) } }
 pairs = elsewhere do

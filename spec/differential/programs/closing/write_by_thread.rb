@@ -2,7 +2,7 @@
 
 # A write that waits ends with IOError when another thread closes the IO, and the number can be used
 
-one, other = UNIXSocket.pair
+one, _other = UNIXSocket.pair
 number = one.fileno
 waiter = task { attempt { one.write("w" * 8_000_000) } }
 pairs = Thread.new do

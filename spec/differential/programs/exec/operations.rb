@@ -7,5 +7,5 @@ task { one.write("w" * 2_000_000) }
 task { one.read(10) }
 task { sleep }
 settle
-exec(RbConfig.ruby, "--disable-gems", "-e", "io = IO.for_fd(ARGV[0].to_i); io.read_nonblock(1); puts :own, io.sync", other.fileno.to_s,
-     { other => other })
+source = "io = IO.for_fd(ARGV[0].to_i); io.read_nonblock(1); puts :own, io.sync"
+exec(RbConfig.ruby, "--disable-gems", "-e", source, other.fileno.to_s, { other => other })

@@ -11,5 +11,6 @@ target = File.open("copy", "wb")
 say IO.copy_stream(other, target), sender.value
 target.close
 say checksum(File.binread("copy")) == checksum(data)
-say IO.copy_stream(StringIO.new("text"), "copy"), IO.copy_stream("copy", StringIO.new), IO.copy_stream("file", "copy", 10, 5)
+say IO.copy_stream(StringIO.new("text"), "copy"), IO.copy_stream("copy", StringIO.new)
+say IO.copy_stream("file", "copy", 10, 5)
 say File.binread("copy") == data[5, 10], attempt { IO.copy_stream("missing", "copy") }

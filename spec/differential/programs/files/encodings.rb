@@ -5,7 +5,11 @@
 reader, writer = IO.pipe
 reader.set_encoding("UTF-8:UTF-16LE")
 text = "äöü€𝄞" * 100
-writing = task { text.bytes.each_slice(7) { |slice| writer.write(slice.pack("C*")) && sleep(0.0002) }.then { writer.close } }
+writing = task do
+  text.bytes.each_slice(7) do |slice|
+    writer.write(slice.pack("C*")) && sleep(0.0002)
+  end.then { writer.close }
+end
 characters = reader.each_char.to_a
 say characters.size, characters.join.encode("UTF-8") == text, characters.first.encoding
 writing.join

@@ -2,5 +2,11 @@
 
 # Tempfiles that tasks make are theirs
 
-paths = Array.new(20) { |number| task { Tempfile.create("t") { |file| file.write(number) && file.rewind && [file.read, File.exist?(file.path)] } } }
+paths = Array.new(20) do |number|
+  task do
+    Tempfile.create("t") do |file|
+      file.write(number) && file.rewind && [file.read, File.exist?(file.path)]
+    end
+  end
+end
 say paths.map(&:value)

@@ -6,7 +6,7 @@ closed = Queue.new
 reader = task { IO.pipe { |input, output| task { settle && output.close } && input.read } }
 make = lambda do
   input, output = IO.pipe
-  ObjectSpace.define_finalizer(Object.new, proc { [input, output].each(&:close) && closed << true })
+  ObjectSpace.define_finalizer(Object.new, proc { [input, output].each(&:close) && (closed << true) })
 end
 20.times { make.call }
 10.times { GC.start && Array.new(1000) { +"garbage" } }

@@ -4,7 +4,7 @@
 
 sum = 0
 queue = Queue.new
-100.times { |number| task { sleep(0.001) && queue << number } }
+100.times { |number| task { sleep(0.001) && (queue << number) } }
 GC.start
 100.times { sum += queue.pop }
 say sum

@@ -3,7 +3,9 @@
 # A read gets what there is when the writer closes
 
 reader, writer = IO.pipe
-waiter = task { [reader.read(100), reader.read(100), reader.read, attempt { reader.readpartial(1) }, reader.gets, reader.eof?] }
+waiter = task do
+  [reader.read(100), reader.read(100), reader.read, error_of { reader.readpartial(1) }, reader.gets, reader.eof?]
+end
 settle
 writer.write("short")
 settle

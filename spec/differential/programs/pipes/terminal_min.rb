@@ -5,5 +5,6 @@
 require "io/console"
 require "pty"
 PTY.open do |_master, terminal|
-  say terminal.getch(min: 0), terminal.getch(min: 0, time: 0.1), terminal.raw(min: 0, time: 0.1) { |io| attempt { io.read(1) } }
+  say terminal.getch(min: 0), terminal.getch(min: 0, time: 0.1)
+  say terminal.raw(min: 0, time: 0.1) { |io| attempt { io.read(1) } }
 end

@@ -3,7 +3,8 @@
 # spawn's redirections, environment and directory
 
 Dir.mkdir("inside")
-pid = spawn({ "NAME" => "value" }, "pwd; echo $NAME; echo err >&2; cat", chdir: "inside", out: "out", err: %i[child out], in: IO::NULL)
+commands = "pwd; echo $NAME; echo err >&2; cat"
+pid = spawn({ "NAME" => "value" }, commands, chdir: "inside", out: "out", err: %i[child out], in: IO::NULL)
 Process.wait(pid)
 say File.read("out").sub(/.*inside/, "inside")
 reader, writer = IO.pipe

@@ -3,7 +3,8 @@
 # Process.wait, wait2, waitall, detach and WNOHANG
 
 pid = spawn("sleep 0.05; exit 2")
-say Process.wait(pid, Process::WNOHANG), Process.wait2(pid).then { |found, status| [found == pid, status.exitstatus] }
+say Process.wait(pid, Process::WNOHANG)
+say Process.wait2(pid).then { |found, status| [found == pid, status.exitstatus] }
 pids = Array.new(3) { |number| spawn("exit #{number}") }
 say Process.waitall.map { |found, status| [pids.index(found), status.exitstatus] }.sort
 say Process.detach(spawn("exit 6")).value.exitstatus, attempt { Process.wait }, attempt { Process.wait(1) }

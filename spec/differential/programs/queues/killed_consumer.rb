@@ -12,6 +12,6 @@ sweeper = task do
     victim.join
   end
 end
-100.times { |number| queue << number && sleep(0.0001) }
+100.times { |number| (queue << number) && sleep(0.0001) }
 sweeper.join
 say (Array.new(seen.size) { seen.pop } + Array.new(queue.size) { queue.pop }).sort == [*0...100]

@@ -9,4 +9,5 @@ ready = false
 waiter = task { monitor.synchronize { monitor.synchronize { condition.wait_until { ready } } } || :woken }
 settle
 monitor.synchronize { (ready = true) && condition.signal }
-say waiter.value, monitor.synchronize { condition.wait(0.01) }.class, attempt { monitor.exit }, attempt { condition.signal }
+say waiter.value, monitor.synchronize { condition.wait(0.01) }.class, attempt { monitor.exit }
+say attempt { condition.signal }

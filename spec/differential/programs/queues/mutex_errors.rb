@@ -4,4 +4,5 @@
 
 mutex = Mutex.new
 say attempt { mutex.unlock }, mutex.lock.equal?(mutex), attempt { mutex.lock }, mutex.try_lock
-say task { [mutex.owned?, mutex.locked?, attempt { mutex.unlock }.sub(/\w+$/, "")] }.value.first(2), mutex.unlock.locked?
+say task { [mutex.owned?, mutex.locked?, attempt { mutex.unlock }.sub(/\w+$/, "")] }.value.first(2)
+say mutex.unlock.locked?

@@ -5,7 +5,7 @@
 mutex = Mutex.new
 order = []
 mutex.lock
-waiters = Array.new(5) { |number| task { mutex.synchronize { order << number && sleep(0.001) } } }
+waiters = Array.new(5) { |number| task { mutex.synchronize { (order << number) && sleep(0.001) } } }
 settle
 mutex.unlock
 waiters.each(&:join)

@@ -2,7 +2,7 @@
 
 # An exception reaches a task that waits within an external enumerator
 
-numbers = Enumerator.new { |yielder| sleep && yielder << 1 }
+numbers = Enumerator.new { |yielder| sleep && (yielder << 1) }
 victim = task { attempt { numbers.next } }
 settle
 victim.raise(ArgumentError, "poke")

@@ -8,12 +8,19 @@ holder = task { held.synchronize { over.pop } }
 settle
 server = TCPServer.new("127.0.0.1", 0)
 waits = {
-  sleep: -> { sleep }, read: -> { IO.pipe { |reader, _| reader.read } }, gets: -> { IO.pipe { |reader, _| reader.gets } },
-  write: -> { IO.pipe { |_, writer| writer.write("y" * 100_000) } }, accept: -> { server.accept },
-  pop: -> { Queue.new.pop }, push: -> { SizedQueue.new(1).push(1).push(2) }, lock: -> { held.lock },
+  sleep: -> { sleep },
+  read: -> { IO.pipe { |reader, _| reader.read } },
+  gets: -> { IO.pipe { |reader, _| reader.gets } },
+  write: -> { IO.pipe { |_, writer| writer.write("y" * 100_000) } },
+  accept: -> { server.accept },
+  pop: -> { Queue.new.pop },
+  push: -> { SizedQueue.new(1).push(1).push(2) },
+  lock: -> { held.lock },
   condition: -> { Mutex.new.then { |mutex| mutex.synchronize { ConditionVariable.new.wait(mutex) } } },
-  select: -> { IO.pipe { |reader, _| IO.select([reader]) } }, join: -> { Thread.new { sleep(0.3) }.join },
-  wait: -> { Process.wait(spawn("sleep", "0.3")) }, timeout: -> { Timeout.timeout(5) { sleep } }
+  select: -> { IO.pipe { |reader, _| IO.select([reader]) } },
+  join: -> { Thread.new { sleep(0.3) }.join },
+  wait: -> { Process.wait(spawn("sleep", "0.3")) },
+  timeout: -> { Timeout.timeout(5) { sleep } }
 }
 waits.each do |name, wait|
   victim = task { attempt(&wait) }

@@ -7,7 +7,7 @@ stolen = Array.new(5) do
   number = other.fileno
   seen = Thread::Queue.new
   stale = task do
-    5.times { seen << attempt { other.readpartial(100) }.to_s && sleep(0.001) }
+    5.times { (seen << attempt { other.readpartial(100) }.to_s) && sleep(0.001) }
   end
   sleep(0.002)
   other.close

@@ -5,7 +5,7 @@
 order = []
 say attempt {
   scheduled do
-    task { sleep(0.03) && order << :task }
+    task { sleep(0.03) && (order << :task) }
     order << :block
     raise ArgumentError, "of the block"
   end

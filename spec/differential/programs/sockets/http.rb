@@ -13,7 +13,9 @@ serving = task do
     end
     body = client.read(length)
     client.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-    [number.to_s, body].reject(&:empty?).each { |part| client.write("#{part.bytesize.to_s(16)}\r\n#{part}\r\n") && sleep(0.002) }
+    [number.to_s, body].reject(&:empty?).each do |part|
+      client.write("#{part.bytesize.to_s(16)}\r\n#{part}\r\n") && sleep(0.002)
+    end
     client.write("0\r\n\r\n")
   end
   client.close

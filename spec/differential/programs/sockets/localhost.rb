@@ -4,5 +4,6 @@
 
 server = TCPServer.new("127.0.0.1", 0)
 sleeper = task { 20.times { sleep(0.002) } && :slept }
-say attempt { TCPSocket.new("localhost", server.addr[1]).peeraddr[3] }, attempt { Socket.tcp("localhost", server.addr[1]).remote_address.ip_address }
+say attempt { TCPSocket.new("localhost", server.addr[1]).peeraddr[3] }
+say attempt { Socket.tcp("localhost", server.addr[1]).remote_address.ip_address }
 say attempt { TCPSocket.new("localhost", server.addr[1], connect_timeout: 2).close }, sleeper.value

@@ -16,7 +16,15 @@ end
 context = OpenSSL::SSL::SSLContext.new.tap { |ssl| (ssl.key = key) && (ssl.cert = certificate) }
 tcp = TCPServer.new("127.0.0.1", 0)
 server = OpenSSL::SSL::SSLServer.new(tcp, context)
-serving = task { 3.times { server.accept.then { |client| task { client.write(client.gets.upcase * 1000) && client.close } } } }
+serving = task do
+  3.times do
+    server.accept.then do |client|
+      task do
+        client.write(client.gets.upcase * 1000) && client.close
+      end
+    end
+  end
+end
 clients = Array.new(3) do |number|
   task do
     socket = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", tcp.addr[1])).tap(&:connect)

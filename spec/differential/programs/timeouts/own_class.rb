@@ -2,7 +2,8 @@
 
 # Timeout.timeout with a class raises that class inside
 
-Late = Class.new(StandardError)
+class Late < StandardError
+end
 seen = nil
 say attempt { Timeout.timeout(0.02, Late) { sleep } }
 say attempt { Timeout.timeout(0.02, Late, "too late") { sleep } }

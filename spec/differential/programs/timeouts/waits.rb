@@ -8,15 +8,29 @@ holder = task { held.synchronize { over.pop } }
 settle
 server = TCPServer.new("127.0.0.1", 0)
 udp = UDPSocket.new.tap { |socket| socket.bind("127.0.0.1", 0) }
-full = IO.pipe.last.tap { |writer| loop { break if writer.write_nonblock("x" * 1000, exception: false) == :wait_writable } }
+full = IO.pipe.last.tap do |writer|
+  loop do
+    break if writer.write_nonblock("x" * 1000, exception: false) == :wait_writable
+  end
+end
 waits = {
-  sleep: -> { sleep }, read: -> { IO.pipe { |reader, _| reader.read } }, gets: -> { IO.pipe { |reader, _| reader.gets } },
-  write: -> { full.write("y" * 100_000) }, accept: -> { server.accept }, recv: -> { udp.recv(1) },
-  pop: -> { Queue.new.pop }, push: -> { SizedQueue.new(1).push(1).push(2) }, lock: -> { held.lock },
+  sleep: -> { sleep },
+  read: -> { IO.pipe { |reader, _| reader.read } },
+  gets: -> { IO.pipe { |reader, _| reader.gets } },
+  write: -> { full.write("y" * 100_000) },
+  accept: -> { server.accept },
+  recv: -> { udp.recv(1) },
+  pop: -> { Queue.new.pop },
+  push: -> { SizedQueue.new(1).push(1).push(2) },
+  lock: -> { held.lock },
   condition: -> { Mutex.new.then { |mutex| mutex.synchronize { ConditionVariable.new.wait(mutex) } } },
-  select: -> { IO.pipe { |reader, _| IO.select([reader]) } }, join: -> { Thread.new { sleep(0.2) }.join },
-  wait: -> { Process.wait(spawn("sleep", "0.2")) }, system: -> { system("sleep", "0.2") }, popen: -> { `sleep 0.2` },
-  readable: -> { IO.pipe { |reader, _| reader.wait_readable } }, copy: -> { IO.pipe { |reader, _| IO.copy_stream(reader, IO::NULL) } }
+  select: -> { IO.pipe { |reader, _| IO.select([reader]) } },
+  join: -> { Thread.new { sleep(0.2) }.join },
+  wait: -> { Process.wait(spawn("sleep", "0.2")) },
+  system: -> { system("sleep", "0.2") },
+  popen: -> { `sleep 0.2` },
+  readable: -> { IO.pipe { |reader, _| reader.wait_readable } },
+  copy: -> { IO.pipe { |reader, _| IO.copy_stream(reader, IO::NULL) } }
 }
 waits.each do |name, wait|
   say "#{name} #{attempt { Timeout.timeout(0.02) { wait.call } }}"
