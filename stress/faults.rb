@@ -28,6 +28,8 @@ class Faults
   SOMETIMES = %w[1 2+3].freeze
   ALWAYS = %w[1 3+5 1+].freeze
   REPEATED = %w[EINTR EAGAIN EBUSY].freeze
+  # Without any Ruby itself does nothing.
+  NEEDED = %w[mmap].freeze
   # Ruby 3.3 itself hangs when it was refused a thread more than once.
   ONCE = %w[clone3].freeze
 
@@ -101,7 +103,9 @@ class Faults
   def occasions(call, error)
     return %w[1] if ONCE.include?(call)
 
-    REPEATED.include?(error) ? SOMETIMES : ALWAYS
+    return SOMETIMES if REPEATED.include?(error)
+
+    NEEDED.include?(call) ? ALWAYS - ["1+"] : ALWAYS
   end
 
   # What is to be complained of, if anything.

@@ -36,6 +36,28 @@ RSpec.describe "ConditionVariable in fibers" do
     expect(owned).to be true
   end
 
+  it "tells a time-out from a signal" do
+    answers = Heddle.run do
+      Fiber.schedule { sleep(0.02) && mutex.synchronize { condition.signal } }
+      mutex.synchronize { [condition.wait(mutex, 0.001), condition.wait(mutex, 10)] }
+    end
+    expect(answers).to match [nil, be_truthy]
+  end
+
+  it "tells a signal from a time-out that has passed since" do
+    answer = Heddle.run do
+      Fiber.schedule do
+        sleep(0.001)
+        mutex.lock
+        condition.signal
+        sleep(0.06)
+        mutex.unlock
+      end
+      mutex.synchronize { condition.wait(mutex, 0.03) }
+    end
+    expect(answer).to be_truthy
+  end
+
   it "wakes one fiber with signal" do
     woken = []
     Heddle.run do

@@ -78,7 +78,7 @@ impl Notify for Arc<Event> {
     fn notify(&self) {
         if !self.abandoned.load(Ordering::Relaxed) {
             // An eventfd's write fails only when its counter is full; then the reader has been woken long ago.
-            let _ = self.fd.write(1);
+            while self.fd.write(1) == Err(Errno::EINTR) {}
         }
     }
 }

@@ -163,6 +163,8 @@ pub struct Record {
     pub unblocks: u32,
     /// How often that was when its last hook ended; a preemption is none.
     pub unblocks_seen: u32,
+    /// Whether its last `Mutex#sleep` was ended by `unblock`, and not by its time.
+    pub sleep_was_ended: bool,
     /// How often it has begun to wait.
     pub waits: u32,
     /// The descriptor on which its last read or write answered EAGAIN: Ruby will wait for it next.
@@ -356,6 +358,7 @@ impl Fibers {
             block,
             unblocks: 0,
             unblocks_seen: 0,
+            sleep_was_ended: true,
             waits: 0,
             would_block: None,
             answer_on: None,

@@ -96,8 +96,9 @@ impl Selector for Epoll {
         // In a forked child it is the parent that would wake.
         if !self.abandoned.load(Ordering::Relaxed) {
             let one = 1u64.to_ne_bytes();
-            // Fails only after 2^64 notifications. SAFETY: `one` has the eight bytes that an eventfd takes.
-            unsafe { libc::write(self.eventfd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+            // Otherwise fails only after 2^64 notifications. SAFETY: `one` has the eight bytes that an eventfd takes.
+            let write = || unsafe { libc::write(self.eventfd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+            while Errno::result(write()) == Err(Errno::EINTR) {}
         }
     }
 

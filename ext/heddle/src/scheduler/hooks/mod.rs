@@ -56,6 +56,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("block", method!(sleeping::block, -1))?;
     class.define_method("unblock", method!(sleeping::unblock, 2))?;
     class.define_method("kernel_sleep", method!(sleeping::kernel_sleep, -1))?;
+    class.define_private_method("sleep_was_ended", method!(sleeping::sleep_was_ended, 0))?;
     class.define_method("yield", method!(sleeping::yield_turn, 0))?;
 
     class.define_method("io_wait", method!(readiness::io_wait, 3))?;

@@ -7,7 +7,7 @@ use magnus::{Error, Ruby, Value};
 use super::closing;
 use crate::ruby::receiver::Receiver;
 use crate::ruby::value::Held;
-use crate::ruby::{error, thread, time};
+use crate::ruby::{error, fiber, thread, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::callers::Callers;
 use crate::scheduler::fibers::FiberKey;
@@ -77,7 +77,19 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: 
         .fibers
         .get(visit.key)
         .map_or(0, |record| if plain { record.unblocks } else { record.unblocks_seen });
-    wait_for_unblock(ruby, &scheduler, visit.key, Wait::Sleep, seen, deadline_after(duration))
+    let woken = wait_for_unblock(ruby, &scheduler, visit.key, Wait::Sleep, seen, deadline_after(duration))?;
+    if !plain && let Some(record) = scheduler.turns.borrow_mut().fibers.get_mut(visit.key) {
+        record.sleep_was_ended = woken;
+    }
+    Ok(woken)
+}
+
+/// Whether the last `Mutex#sleep` of the fiber that asks was ended by `unblock`. A fiber of which the scheduler keeps no
+/// record is told so in any case, as Ruby does.
+pub fn sleep_was_ended(scheduler: Receiver<'_, Scheduler>) -> bool {
+    let turns = scheduler.turns.borrow();
+    let record = turns.fibers.find(fiber::current()).and_then(|key| turns.fibers.get(key));
+    record.is_none_or(|record| record.sleep_was_ended)
 }
 
 /// Lets the others have a turn.
