@@ -62,7 +62,8 @@ class AddressSanitizer
     archive = "#{COPY}/asan.a"
     cp Dir["#{sysroot}/lib/rustlib/#{TARGET}/lib/librustc*_rt.asan.a"].fetch(0), archive
     sh "ar", "d", archive, PREINIT
-    sh "cc", "-shared", "-o", RUNTIME, "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive", "-lpthread", "-ldl", "-lm"
+    whole = ["-Wl,--whole-archive", archive, "-Wl,--no-whole-archive"]
+    sh "cc", "-shared", "-o", RUNTIME, *whole, "-lpthread", "-ldl", "-lm"
   end
 
   def specs_pass?(backend)

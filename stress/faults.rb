@@ -6,24 +6,14 @@
 #   ruby -Ilib stress/faults.rb
 #   HEDDLE_BACKEND=poll CALLS=epoll_ctl,mmap ruby -Ilib stress/faults.rb
 #
-# VERBOSE=1 prints what became of every run. strace falsifies the answers: where it is missing or may not trace, this says so and fails.
+# VERBOSE=1 prints what became of every run. strace falsifies the answers: where it is missing or may not trace, this
+# says so and fails.
 
 require "open3"
-require "rbconfig"
-require "timeout"
-
-# One call, one error, and which of the calls get it.
-Fault = Struct.new(:call, :error, :which) do
-  def to_s = "#{call}:error=#{error}:when=#{which}"
-end
+require_relative "faults/run"
 
 # All runs.
 class Faults
-  # Seconds for one run, which takes half a second by itself.
-  LIMIT = 10
-  LAST_WORDS = 2
-  WORKLOAD = File.expand_path("faults/workload.rb", __dir__)
-
   # Now and then, and always. What may be tried again is, for as long as it takes, so that it must not be always.
   SOMETIMES = %w[1 2+3].freeze
   ALWAYS = %w[1 3+5 1+].freeze
@@ -75,10 +65,9 @@ class Faults
   def succeed?
     return false unless traces?
 
-    wrong = @backends.flat_map { |backend| faults(backend).filter_map { |fault| complaint(backend, fault) } }
+    @backends.each { |backend| faults(backend).each { |fault| play(Run.new(backend, fault)) } }
     puts "#{@tally.values.sum} runs: #{@tally.map { |kind, count| "#{kind} #{count}" }.join(", ")}"
-    warn(*wrong)
-    wrong.empty?
+    @tally.keys.all? { |kind| Run::GOOD.include?(kind) }
   end
 
   private
@@ -93,82 +82,27 @@ class Faults
   end
 
   def faults(backend)
-    CALLS.fetch(backend).slice(*@calls || CALLS.fetch(backend).keys).flat_map do |call, errors|
+    calls = CALLS.fetch(backend)
+    calls.slice(*@calls || calls.keys).flat_map do |call, errors|
       errors.flat_map do |error|
-        occasions(call, error).map { |which| Fault.new(call, error, which) }
+        occasions(call, error).map { |which| "#{call}:error=#{error}:when=#{which}" }
       end
     end
   end
 
+  # Which of the calls are refused, as strace takes it.
   def occasions(call, error)
     return %w[1] if ONCE.include?(call)
-
     return SOMETIMES if REPEATED.include?(error)
 
     NEEDED.include?(call) ? ALWAYS - ["1+"] : ALWAYS
   end
 
-  # What is to be complained of, if anything.
-  def complaint(backend, fault)
-    output, errors, status = play(backend, fault)
-    kind = judge(output, errors, status)
-    @tally[kind] += 1
-    puts "#{backend} #{fault}: #{kind}", output.lines.grep_v(/ right$/) if @verbose || !%i[right clean].include?(kind)
+  def play(run)
+    run.play
+    @tally[run.kind] += 1
+    puts run if @verbose || !Run::GOOD.include?(run.kind)
     $stdout.flush
-    return if %i[right clean].include?(kind)
-
-    "#{backend} #{fault}: #{kind}, #{status.inspect}\n#{output}#{errors}".gsub("\n", "\n    ")
-  end
-
-  def judge(output, errors, status)
-    return :hung if status.nil?
-    return :crashed if status.signaled? || errors.include?("[BUG]") || errors.include?("panicked")
-    return :wrong if output.include?("WRONG")
-    return :unfinished if output.include?("not over") && output.include?("program right")
-    return :clean unless output.lines.all?(/ right$/)
-    return :right if output.include?("program right")
-
-    errors.match?(/failed to allocate|NoMemoryError|can't create Thread/) ? :clean : :unfinished
-  end
-
-  # Its output, its errors and its status, or none if it had to be killed.
-  def play(backend, fault)
-    Open3.popen3({ "HEDDLE_BACKEND" => backend }, RbConfig.ruby, "-Ilib", WORKLOAD, pgroup: true) do |input, out, err, process|
-      raise "the workload doesn't begin" unless out.gets == "ready\n"
-
-      readers = [out, err].map { |io| Thread.new { io.read } }
-      injecting(process.pid, fault) { input.puts("go") }
-      ended = process.join(LIMIT)
-      stop(process) unless ended
-      [*readers.map(&:value), ended && process.value]
-    ensure
-      kill(process.pid)
-    end
-  end
-
-  # On SIGQUIT it tells where it is.
-  def stop(process)
-    Process.kill(:QUIT, process.pid)
-    process.join(LAST_WORDS) || kill(process.pid)
-  end
-
-  def kill(pid)
-    Process.kill(:KILL, -pid)
-  rescue Errno::ESRCH
-    # It has ended by itself.
-  end
-
-  # strace goes when the traced process does. It says that it is there, and then nothing more.
-  def injecting(pid, fault)
-    errors, own = IO.pipe
-    tracer = spawn("strace", "-f", "-p", pid.to_s, "-o", File::NULL, "-e", "inject=#{fault}", err: own)
-    Process.detach(tracer)
-    own.close
-    attached = errors.gets
-    raise "strace says: #{attached}#{errors.read}" unless attached&.include?("attached")
-
-    Thread.new { errors.read }
-    yield
   end
 end
 

@@ -61,7 +61,7 @@ module Differential
   end
 
   # What a program is about, which its first comment says.
-  def subject(path) = File.foreach(path).find { |line| line.start_with?("# ") && !line.start_with?("# frozen") }[2..].chomp
+  def subject(path) = File.readlines(path, chomp: true).grep(/\A# (?!frozen)/).first.delete_prefix("# ")
 end
 
 RSpec.describe Differential do
@@ -76,7 +76,9 @@ RSpec.describe Differential do
     describe folder do
       programs.sort.each do |path|
         described_class.contestants.each do |contestant|
-          it "#{described_class.subject(path)} (#{contestant}, #{File.basename(path)})", program: [contestant, path] do
+          name = "#{described_class.subject(path)} (#{contestant}, #{File.basename(path)})"
+
+          it name, program: [contestant, path] do
             actual = @outcomes.dig(contestant, path)
             expected = described_class.references(path, @outcomes) { |outcome| outcome.to_s == actual.to_s }
 

@@ -4,8 +4,8 @@
 #
 #   ruby -Ilib spec/differential/runner.rb io_uring-preempted spec/differential/programs/closing/read.rb
 #
-# The contestants: `plain` (threads, Heddle not loaded), `loaded` (threads, Heddle loaded), `io_uring`, `poll`, and each of
-# these two with `-preempted`.
+# The contestants: `plain` (threads, Heddle not loaded), `loaded` (threads, Heddle loaded), `io_uring`, `poll`, and each
+# of these two with `-preempted`.
 
 require "json"
 require_relative "support/program"

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Does a little of everything that Heddle asks the kernel for, and prints what became of each part: `right`, the class of
-# an error, or `WRONG` with what was wrong. Begins when a line comes on stdin, so that stress/faults.rb can have the
+# Does a little of everything that Heddle asks the kernel for, and prints what became of each part: `right`, the class
+# of an error, or `WRONG` with what was wrong. Begins when a line comes on stdin, so that stress/faults.rb can have the
 # kernel's answers falsified from then on.
 
 require "English"
@@ -14,6 +14,8 @@ require "timeout"
 CLEAN = [
   SystemCallError, IOError, NoMemoryError, ThreadError, FiberError, Socket::ResolutionError, Heddle::Error
 ].freeze
+
+# rubocop:disable Naming/PredicateMethod -- the parts are named by what they do
 
 # The parts. Each returns whether all was as it should be.
 module Parts
@@ -67,7 +69,10 @@ module Parts
     true
   end
 
-  def timers = Array.new(20) { |number| Fiber.schedule { sleep(number * 0.001) } }.each { |fiber| join(fiber) }.size == 20
+  def timers
+    fibers = Array.new(20) { |number| Fiber.schedule { sleep(number * 0.001) } }
+    fibers.each { |fiber| join(fiber) }.none?(&:alive?)
+  end
 
   def queues
     queue = Thread::Queue.new
@@ -117,6 +122,8 @@ module Parts
     sleep(0.001) while fiber.alive?
   end
 end
+
+# rubocop:enable Naming/PredicateMethod
 
 # By part.
 OUTCOMES = {} # rubocop:disable Style/MutableConstant
