@@ -3,8 +3,8 @@
 # Echoes work under GC.stress
 
 one, other = UNIXSocket.pair
-echo = task { 20.times { other.write(other.readpartial(100).upcase) } }
+echo = task { 5.times { other.write(other.readpartial(100).upcase) } }
 GC.stress = true
-answers = Array.new(20) { |number| one.write("text #{number}") && one.readpartial(100) }
+answers = Array.new(5) { |number| one.write("text #{number}") && one.readpartial(100) }
 GC.stress = false
-say answers == Array.new(20) { |number| "TEXT #{number}" }, echo.join.alive?
+say answers == Array.new(5) { |number| "TEXT #{number}" }, echo.join.alive?
