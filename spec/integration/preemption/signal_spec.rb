@@ -138,7 +138,7 @@ RSpec.describe "The signal of a ticker" do
 
   it "may be trapped while it ticks: the handler gets what is sent, and ticks go on without it" do
     expect(program(<<~RUBY)).to eq ["signal\n\"DEFAULT\"\ntimerfd\nhandled\ngoes on\n", "", 0]
-      Heddle.run do
+      Heddle.run(ticker: :signal) do
         preempted_once
         puts Fiber.scheduler.ticker
         p trap("USR2") { puts "handled" }
@@ -154,7 +154,7 @@ RSpec.describe "The signal of a ticker" do
 
   it "may be trapped in the fiber that computes, which is preempted further" do
     expect(program(<<~RUBY)).to eq ["true\ntrue\n", "", 0]
-      Heddle.run do
+      Heddle.run(ticker: :signal) do
         done = handled = false
         first = nil
         hog = YieldingFiber.schedule do
@@ -179,7 +179,7 @@ RSpec.describe "The signal of a ticker" do
       ready, go = Queue.new, Queue.new
       threads = Array.new(2) do
         Thread.new do
-          Heddle.run do
+          Heddle.run(ticker: :signal) do
             preempted_once
             ready.push(true)
             go.pop
@@ -199,7 +199,7 @@ RSpec.describe "The signal of a ticker" do
 
   it "stays with the handler that was set while it ticked, after the scheduler is closed" do
     expect(program(<<~RUBY)).to eq ["handled\n", "", 0]
-      Heddle.run do
+      Heddle.run(ticker: :signal) do
         preempted_once
         trap("USR2") { puts "handled" }
       end
@@ -210,7 +210,7 @@ RSpec.describe "The signal of a ticker" do
 
   it "leaves traps of other signals as they are" do
     expect(program(<<~RUBY)).to eq ["handled\nsignal\n", "", 0]
-      Heddle.run do
+      Heddle.run(ticker: :signal) do
         preempted_once
         trap("USR1") { puts "handled" }
         Process.kill(:USR1, Process.pid)
@@ -222,7 +222,7 @@ RSpec.describe "The signal of a ticker" do
 
   it "leaves trap's own errors as they are" do
     expect(program(<<~RUBY)).to eq ["ArgumentError\nArgumentError\n\"DEFAULT\"\n", "", 0]
-      Heddle.run do
+      Heddle.run(ticker: :signal) do
         preempted_once
         [["NOPE"], ["SEGV"]].each { |arguments| trap(*arguments) { } rescue puts $!.class }
         p trap("SIGUSR1") { }
@@ -249,6 +249,34 @@ RSpec.describe "The signal of a ticker" do
         found = nil
         YieldingFiber.schedule { 10.times { found ||= Mutex.new.synchronize { preempted_once } } }
         p found
+      end
+    RUBY
+  end
+
+  it "goes on ticking when somebody else sends it, if nothing happens by default" do
+    expect(program(<<~RUBY)).to eq ["true\n", "", 0]
+      Heddle.run(ticker: :signal, signal: "URG", quantum: 0.001) do
+        over = false
+        2.times { YieldingFiber.schedule { Integer.sqrt(2) until over } }
+        2.times { system("kill", "-URG", Process.pid.to_s) }
+        before = Fiber.scheduler.preemptions
+        sleep(0.001) until Fiber.scheduler.preemptions > before + 3
+        p over = true
+      end
+    RUBY
+  end
+
+  it "is none by default, so that sleeps of C libraries are not cut short" do
+    expect(program(<<~RUBY)).to eq ["true\n", "", 0]
+      require "fiddle"
+      usleep = Fiddle::Function.new(Fiddle.dlopen(nil)["usleep"], [Fiddle::TYPE_INT], Fiddle::TYPE_INT)
+      Heddle.run(preempt: :all) do
+        over = false
+        Fiber.schedule { Integer.sqrt(2) until over }
+        begun = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        usleep.call(100_000)
+        p Process.clock_gettime(Process::CLOCK_MONOTONIC) - begun >= 0.1
+        over = true
       end
     RUBY
   end

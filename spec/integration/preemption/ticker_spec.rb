@@ -187,12 +187,12 @@ RSpec.describe "The ticker of a scheduler" do
     expect([output, errors]).to eq ["signal\n", ""]
   end
 
-  it "is the signal if nobody else uses it" do
+  it "is a thread with a timerfd by default, as that interrupts no system call" do
     name = Heddle.run do
       preempted_once
       Fiber.scheduler.ticker
     end
-    expect(name).to eq :signal
+    expect(name).to eq :timerfd
   end
 
   it "of one scheduler may be another than that of the next" do

@@ -1,0 +1,162 @@
+# frozen_string_literal: true
+
+# What signals and other threads raise at a thread, while one of its fibers computes and rescues everything.
+RSpec.describe "The root of a thread whose fibers compute" do
+  options = { "with the ticker signal" => "preempt: :all, ticker: :signal",
+              "with the ticker timerfd" => "preempt: :all, ticker: :timerfd",
+              "without preemption" => "preempt: :none" }
+
+  # In the fiber that computes. What it rescues it writes, and goes on.
+  prelude = <<~RUBY
+    require "heddle"
+    $stdout.sync = true
+    def send_signal(name)
+      Thread.new { Process.kill(name, Process.pid) }
+    end
+    def compute
+      loop { Integer.sqrt(2) }
+    rescue Exception => e
+      puts e.class unless e.is_a?(Heddle::Stop)
+    end
+  RUBY
+
+  options.each do |way, arguments|
+    %w[INT TERM HUP USR1].each do |name|
+      it "gets SIG#{name}, which ends the process, #{way}" do
+        output, _errors, status = run_ruby(<<~RUBY)
+          #{prelude}
+          Heddle.run(#{arguments}) do
+            Fiber.schedule { begin; sleep; ensure; puts "ensured"; end }
+            Fiber.schedule { send_signal("#{name}"); compute }
+            sleep
+          end
+          puts "not reached"
+        RUBY
+        expect([output, status.termsig]).to eq ["ensured\n", Signal.list.fetch(name)]
+      end
+    end
+
+    it "gets SIGTERM though the fiber masks all exceptions, #{way}" do
+      output, _errors, status = run_ruby(<<~RUBY)
+        #{prelude}
+        Heddle.run(#{arguments}) do
+          over = false
+          Fiber.schedule { begin; sleep; ensure; over = true; end }
+          send_signal("TERM")
+          Thread.handle_interrupt(Exception => :never) { Integer.sqrt(2) until over }
+          puts "through"
+        end
+      RUBY
+      expect([output, status.termsig]).to eq ["through\n", Signal.list.fetch("TERM")]
+    end
+
+    it "gets SIGTERM while a blocking fiber computes, #{way}" do
+      output, _errors, status = run_ruby(<<~RUBY)
+        #{prelude}
+        Heddle.run(#{arguments}) do
+          Fiber.new(blocking: true) { send_signal("TERM"); compute }.resume
+        end
+      RUBY
+      expect([output, status.termsig]).to eq ["", Signal.list.fetch("TERM")]
+    end
+
+    it "gets SIGTERM while a generator computes, #{way}" do
+      output, _errors, status = run_ruby(<<~RUBY)
+        #{prelude}
+        Heddle.run(#{arguments}) do
+          Enumerator.new { send_signal("TERM"); compute }.next
+        end
+      RUBY
+      expect([output, status.termsig]).to eq ["", Signal.list.fetch("TERM")]
+    end
+
+    it "gets SIGTERM without Heddle.run, #{way}" do
+      output, _errors, status = run_ruby(<<~RUBY)
+        #{prelude}
+        Fiber.set_scheduler(Heddle::Scheduler.new(#{arguments}))
+        Fiber.schedule { send_signal("TERM"); compute }
+      RUBY
+      expect([output, status.termsig]).to eq ["", Signal.list.fetch("TERM")]
+    end
+
+    it "gets an exit of a signal handler, #{way}" do
+      output, errors, status = run_ruby(<<~RUBY)
+        #{prelude}
+        trap("TERM") { exit(3) }
+        Heddle.run(#{arguments}) do
+          Fiber.schedule { begin; sleep; ensure; puts "ensured"; end }
+          send_signal("TERM")
+          compute
+        end
+      RUBY
+      expect([output, errors, status.exitstatus]).to eq ["ensured\n", "", 3]
+    end
+
+    it "gets Thread#raise and Thread#kill on another thread, #{way}" do
+      output, errors, = run_ruby(<<~RUBY)
+        #{prelude}
+        %i[raise kill].each do |method|
+          begun = Queue.new
+          thread = Thread.new do
+            Heddle.run(#{arguments}) { begun.push(true); compute }
+          rescue RuntimeError
+            puts "raised"
+          end
+          begun.pop
+          thread.public_send(method)
+          thread.join
+        end
+      RUBY
+      expect([output, errors]).to eq ["raised\n", ""]
+    end
+
+    it "goes on when it masks what is raised, and the fiber goes on before all others, #{way}" do
+      output, errors, = run_ruby(<<~RUBY)
+        #{prelude}
+        begun = Queue.new
+        thread = Thread.new do
+          Thread.handle_interrupt(RuntimeError => :never) do
+            Heddle.run(#{arguments}) do
+              begun.push(true)
+              Thread.pass until Thread.pending_interrupt?
+              Integer.sqrt(2)
+              puts "through"
+            end
+          end
+        rescue RuntimeError
+          puts "raised"
+        end
+        begun.pop
+        thread.raise
+        thread.join
+      RUBY
+      expect([output, errors]).to eq ["through\nraised\n", ""]
+    end
+  end
+
+  it "leaves the handlers of signals as trap knows them" do
+    output, errors, = run_ruby(<<~RUBY)
+      require "heddle"
+      mine = proc { nil }
+      trap("HUP", mine)
+      Heddle.run do
+        sleep(0)
+        p trap("TERM", "DEFAULT"), trap("HUP", "IGNORE").equal?(mine), trap("HUP", mine), trap("INT", "EXIT")
+        p trap("INT", "DEFAULT"), trap("WINCH", "DEFAULT")
+      end
+      p trap("HUP", "DEFAULT").equal?(mine), trap("INT", "DEFAULT")
+    RUBY
+    expect([output.split("\n"), errors])
+      .to eq [['"DEFAULT"', "true", '"IGNORE"', '"DEFAULT"', '"EXIT"', '"SYSTEM_DEFAULT"', "true", '"DEFAULT"'], ""]
+  end
+
+  it "gets nothing that Timeout means for a block of Fiber.blocking" do
+    outcome = Heddle.run do
+      require "timeout"
+      Fiber.blocking { Timeout.timeout(0.01) { loop { Integer.sqrt(2) } } }
+    rescue Timeout::Error
+      :timed_out
+    end
+    expect(outcome).to eq :timed_out
+  end
+end
