@@ -48,9 +48,9 @@ module Heddle
     #   @option options [Numeric] :tick (0.001) seconds (0.0001 to the quantum) from one look whether somebody is due to
     #     the next; with a signal a tenth more, 0.1 ms at most. It decides how late those are who wait beside one that
     #     computes. The default is never longer than the quantum.
-    #   @option options [:auto, :signal, :timerfd] :ticker (:auto) what makes the thread look: a timer that sends it a
-    #     signal, or a native thread with a timerfd, which interrupts no system call. `:auto` takes the signal, unless
-    #     somebody has a handler for it or `RUBY_MN_THREADS` is set.
+    #   @option options [:auto, :signal, :timerfd] :ticker (:auto) what makes the thread look: a native thread with a
+    #     timerfd, which `:auto` takes, as it interrupts no system call; or a timer that sends the thread a signal, which
+    #     ends waits of C libraries early (`poll`, `usleep`)
     #   @option options [String, Symbol, Integer] :signal ("USR2") the signal that a ticker may take, with `SIG` or
     #     without
     #   @option options [Numeric] :grace (5) seconds (0.001 to 86,400, or Float::INFINITY) that a fiber may take for its
@@ -82,7 +82,7 @@ module Heddle
     #     Heddle.run do
     #       YieldingFiber.schedule { cpu_work }
     #       Fiber.scheduler.ticker
-    #     end # => :signal
+    #     end # => :timerfd
 
     # @!method preemptions
     #   @return [Integer] how often a fiber has lost its turn because it computed

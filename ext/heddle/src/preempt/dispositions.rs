@@ -121,15 +121,8 @@ pub fn watch_trap(ruby: &Ruby) -> Result<(), Error> {
 /// Whether Ruby handles the signal, and no function of somebody else's.
 pub fn is_handled(_: &Ruby, number: c_int) -> bool {
     /// Ruby installs its handler for these when it starts, unless they are ignored.
-    const BY_DEFAULT: [c_int; 7] = [
-        libc::SIGINT,
-        libc::SIGTERM,
-        libc::SIGHUP,
-        libc::SIGQUIT,
-        libc::SIGALRM,
-        libc::SIGUSR1,
-        libc::SIGUSR2,
-    ];
+    const BY_DEFAULT: [c_int; 7] =
+        [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGALRM, libc::SIGUSR1, libc::SIGUSR2];
     let of = |number| signal::Disposition::of(number).handler();
     let Some(handler) = of(number) else { return false };
     // Whatever `trap` sets is handled by the same function: it is the one that several of these have.

@@ -84,7 +84,8 @@ fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Val
 }
 
 fn first_of_class(list: RArray, class: Value) -> Option<Value> {
-    (0..list.len()).find_map(|place| list.entry::<Value>(place as isize).ok().filter(|entry| is_of_class(*entry, class)))
+    (0..list.len())
+        .find_map(|place| list.entry::<Value>(place as isize).ok().filter(|entry| is_of_class(*entry, class)))
 }
 
 /// Whether this is the object's own class, a singleton class perhaps: that is what Ruby asks masks for.

@@ -10,8 +10,8 @@ use magnus::{Error, Ruby, Value, prelude::*};
 
 use super::Scheduler;
 use super::abandoning::abandon_by_helper;
-use super::interrupting::Interrupts;
 use super::fibers::{Delivery, FiberKey, Redeemed};
+use super::interrupting::Interrupts;
 use super::turns::Turns;
 use super::wait::Wait;
 use crate::ruby::nogvl::without_gvl;
