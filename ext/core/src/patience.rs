@@ -20,6 +20,11 @@ pub const MOST_AT_ONCE: usize = 64 * 1024;
 const LONG: Duration = Duration::from_millis(1);
 /// For so many times as long as a write took nobody tries again.
 const PAUSE_PER_DURATION: u32 = 100;
+/// For so long a file that was found not to be remote is not asked about again. Its descriptor's number could be
+/// another file's by then, but hardly with the same owner.
+const STAYS_LOCAL: Duration = Duration::from_millis(10);
+/// How many files are remembered not to be remote, by the last bits of their descriptors.
+const LOCAL_PLACES: usize = 16;
 /// Slow files that are remembered. Beyond that those whose time is over are forgotten.
 const MOST_REMEMBERED: usize = 64;
 
@@ -29,6 +34,15 @@ const MOST_REMEMBERED: usize = 64;
 pub struct Patience {
     slow: FxHashMap<RawFd, Slow>,
     file_systems: FileSystems,
+    local: [Option<Local>; LOCAL_PLACES],
+}
+
+/// A file that is not remote.
+#[derive(Debug, Clone, Copy)]
+struct Local {
+    fd: RawFd,
+    owner: usize,
+    until: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -38,10 +52,21 @@ struct Slow {
 }
 
 impl Patience {
-    /// Whether `length` bytes may be written to the file at once.
-    pub fn allows(&mut self, fd: RawFd, length: usize, now: Instant) -> bool {
+    /// Whether `length` bytes may be written to the file at once. `owner` is a number for the object that the descriptor
+    /// belongs to.
+    pub fn allows(&mut self, fd: RawFd, owner: usize, length: usize, now: Instant) -> bool {
         let quick = || self.slow.get(&fd).and_then(|slow| slow.until).is_none_or(|until| now >= until);
-        length <= MOST_AT_ONCE && (self.slow.is_empty() || quick()) && !self.file_systems.holds_remote(fd)
+        length <= MOST_AT_ONCE && (self.slow.is_empty() || quick()) && self.is_local(fd, owner, now)
+    }
+
+    fn is_local(&mut self, fd: RawFd, owner: usize, now: Instant) -> bool {
+        let place = &mut self.local[fd as usize % LOCAL_PLACES];
+        if place.is_some_and(|local| local.fd == fd && local.owner == owner && now < local.until) {
+            return true;
+        }
+        let is_local = !self.file_systems.holds_remote(fd);
+        *place = is_local.then(|| Local { fd, owner, until: now + STAYS_LOCAL });
+        is_local
     }
 
     /// Whether the file is kept by another machine or another process, so that writing to it, or closing it, may take for
@@ -73,6 +98,7 @@ mod tests {
     use super::*;
 
     const FILE: RawFd = 7;
+    const OWNER: usize = 1;
 
     const SLOW: Duration = Duration::from_millis(2);
 
@@ -92,7 +118,7 @@ mod tests {
     fn a_file_that_was_slow_once_may_have_had_bad_luck() {
         let mut patience = Patience::default();
         let end = slow_once(&mut patience);
-        assert!(patience.allows(FILE, 1, end));
+        assert!(patience.allows(FILE, OWNER, 1, end));
     }
 
     #[test]
@@ -101,32 +127,32 @@ mod tests {
         let mut end = slow_once(&mut patience);
         patience.note(FILE, end, end);
         end = slow_once(&mut patience);
-        assert!(patience.allows(FILE, 1, end));
+        assert!(patience.allows(FILE, OWNER, 1, end));
     }
 
     #[test]
     fn a_file_is_taken_for_quick_at_first() {
-        assert!(Patience::default().allows(FILE, MOST_AT_ONCE, Instant::now()));
+        assert!(Patience::default().allows(FILE, OWNER, MOST_AT_ONCE, Instant::now()));
     }
 
     #[test]
     fn much_is_never_written_at_once() {
-        assert!(!Patience::default().allows(FILE, MOST_AT_ONCE + 1, Instant::now()));
+        assert!(!Patience::default().allows(FILE, OWNER, MOST_AT_ONCE + 1, Instant::now()));
     }
 
     #[test]
     fn a_file_that_was_slow_twice_is_left_to_others() {
         let mut patience = Patience::default();
         let end = slow_twice(&mut patience);
-        assert!(!patience.allows(FILE, 1, end + SLOW));
-        assert!(patience.allows(FILE + 1, 1, end + SLOW));
+        assert!(!patience.allows(FILE, OWNER, 1, end + SLOW));
+        assert!(patience.allows(FILE + 1, OWNER, 1, end + SLOW));
     }
 
     #[test]
     fn a_file_that_was_slow_twice_is_tried_again_after_a_hundred_times_as_long() {
         let mut patience = Patience::default();
         let end = slow_twice(&mut patience);
-        assert!(patience.allows(FILE, 1, end + SLOW * PAUSE_PER_DURATION));
+        assert!(patience.allows(FILE, OWNER, 1, end + SLOW * PAUSE_PER_DURATION));
     }
 
     #[test]
@@ -134,7 +160,7 @@ mod tests {
         let mut patience = Patience::default();
         let end = slow_twice(&mut patience);
         patience.note(FILE, end, end);
-        assert!(patience.allows(FILE, 1, end));
+        assert!(patience.allows(FILE, OWNER, 1, end));
     }
 
     #[test]

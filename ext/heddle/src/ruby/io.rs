@@ -100,6 +100,11 @@ pub fn take_read_buffer(io: Value) -> Option<ReadBuffer> {
     std::ptr::NonNull::new(taken).map(ReadBuffer)
 }
 
+/// A number for the object. Another one may have it once the object is gone.
+pub fn identity(io: Value) -> usize {
+    io.as_raw() as usize
+}
+
 /// What Ruby says that an IO is. It may be wrong: a File can be a pipe that was opened by its name, and whatever there is
 /// can be opened by its number.
 pub fn likely_kind(io: Value) -> Likely {

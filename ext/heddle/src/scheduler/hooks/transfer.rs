@@ -94,7 +94,8 @@ pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, 
     let mut result = unsafe { attempt(Direction::Write, fd, memory, Some(from), Likely::Other) };
     if result == Attempt::NeedsOperation {
         let call_site = CallSite::new(&scheduler.callers);
-        result = transfer_file(ruby, scheduler, &call_site, visit.key, Direction::Write, fd, piece, Some(from))?;
+        let to = (piece, Some(from));
+        result = transfer_file(ruby, scheduler, &call_site, visit.key, Direction::Write, (io, fd), to)?;
     }
     // The bytes alone do not keep the string alive; seen here, it stays on the stack until now.
     std::hint::black_box(string);
@@ -151,7 +152,7 @@ fn transfer(
         // SAFETY: no other fiber has run since the piece was made.
         let mut result = unsafe { attempt(direction, fd, piece.memory(), from, likely) };
         if result == Attempt::NeedsOperation {
-            result = transfer_file(ruby, scheduler, &call_site, visit.key, direction, fd, piece, from)?;
+            result = transfer_file(ruby, scheduler, &call_site, visit.key, direction, (io, fd), (piece, from))?;
         }
         match result {
             Attempt::Done(count) => {

@@ -10,6 +10,7 @@ use nix::errno::Errno;
 
 use super::piece::{Direction, Piece};
 use crate::io::descriptors;
+use crate::ruby::io;
 use crate::ruby::io_buffer::Memory;
 use crate::scheduler::Scheduler;
 use crate::scheduler::callers::CallSite;
@@ -92,15 +93,16 @@ pub fn transfer_file(
     call_site: &CallSite<'_>,
     key: FiberKey,
     direction: Direction,
-    fd: RawFd,
-    piece: Piece,
-    offset: Option<u64>,
+    (io, fd): (Value, RawFd),
+    (piece, offset): (Piece, Option<u64>),
 ) -> Result<Attempt, Error> {
     if direction == Direction::Write {
         let memory = piece.memory();
+        let owner = io::identity(io);
         let begin = Instant::now();
         // With an offset it may be a device.
-        if scheduler.patience.borrow_mut().allows(fd, memory.size, begin) && (offset.is_none() || attempt::is_file(fd))
+        if scheduler.patience.borrow_mut().allows(fd, owner, memory.size, begin)
+            && (offset.is_none() || attempt::is_file(fd))
         {
             // SAFETY: no other fiber has run since the piece was made.
             let result = unsafe { attempt::write_file(fd, memory.base, memory.size, offset) };
