@@ -29,6 +29,10 @@ use crate::ruby::value::Held;
 /// the others.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
+/// So many times in a row a tick has to find that an exception is not in flight. Ruby hides from what it runs at a tick
+/// the exception that is on its way through functions written in C; their `ensure` are short.
+const TICKS_OF_SWALLOWED: u32 = 16;
+
 /// What has become of an exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -46,6 +50,8 @@ struct PendingRaise {
     phase: Phase,
     /// How often it has been raised.
     times: u32,
+    /// How many ticks in a row have not found it in flight.
+    ticks: u32,
 }
 
 impl PendingRaise {
@@ -88,7 +94,7 @@ impl PendingRaises {
     pub fn push(&mut self, delivery: Delivery) {
         match self.0.iter_mut().find(|raise| raise.delivery.scope == delivery.scope && delivery.scope.is_repeated()) {
             Some(raise) => raise.phase = Phase::Due,
-            None => self.0.push(PendingRaise { delivery, phase: Phase::Due, times: 0 }),
+            None => self.0.push(PendingRaise { delivery, phase: Phase::Due, times: 0, ticks: 0 }),
         }
     }
 
@@ -97,12 +103,12 @@ impl PendingRaises {
         if delivery.scope.is_repeated() && self.iter().any(|sent| sent.scope == delivery.scope) {
             return self.push(delivery);
         }
-        self.0.insert(0, PendingRaise { delivery, phase: Phase::Due, times: 0 });
+        self.0.insert(0, PendingRaise { delivery, phase: Phase::Due, times: 0, ticks: 0 });
     }
 
     /// Adds a repeated one that is being raised by other means.
     pub fn push_in_flight(&mut self, delivery: Delivery) {
-        self.0.push(PendingRaise { delivery, phase: Phase::InFlight, times: 1 });
+        self.0.push(PendingRaise { delivery, phase: Phase::InFlight, times: 1, ticks: 0 });
     }
 
     /// The one to raise next. Of several deadlines that have passed it is the innermost block's. `is_waiting` says
@@ -139,6 +145,7 @@ impl PendingRaises {
         }
         raise.phase = Phase::InFlight;
         raise.times += 1;
+        raise.ticks = 0;
         raise.delivery
     }
 
@@ -176,22 +183,38 @@ impl PendingRaises {
         self.0.iter().filter(|raise| raise.phase != Phase::Due).nth(nth).map(|raise| raise.delivery)
     }
 
-    /// A repeated one that has been raised is in flight, or has been swallowed. `set_timer` makes a timer for the pause
-    /// before it is raised again.
-    pub fn update(&mut self, scope: Scope, in_flight: bool, timers: &mut Timers<Alarm>, alarm: Alarm) {
+    /// A repeated one that has been raised has been looked for. `alarm` is what ends the pause before it is raised again.
+    pub fn update(&mut self, scope: Scope, found: Sighting, timers: &mut Timers<Alarm>, alarm: Alarm) {
         let Some(raise) = self.0.iter_mut().find(|raise| raise.delivery.scope == scope) else { return };
+        raise.ticks = if found == Sighting::MissingAtTick { raise.ticks.saturating_add(1) } else { 0 };
+        let is_in_flight = match found {
+            Sighting::InFlight => true,
+            Sighting::Missing => false,
+            Sighting::MissingAtTick => raise.ticks < TICKS_OF_SWALLOWED,
+        };
         match raise.phase {
-            Phase::InFlight if !in_flight => {
+            Phase::InFlight if !is_in_flight => {
                 let again_at = Instant::now() + pause_after(raise.times);
                 raise.phase = Phase::Swallowed(timers.insert(again_at, alarm));
             }
-            Phase::Swallowed(timer) if in_flight => {
+            Phase::Swallowed(timer) if found == Sighting::InFlight => {
                 timers.cancel(timer);
                 raise.phase = Phase::InFlight;
             }
             _ => {}
         }
     }
+}
+
+/// Where an exception is that has been raised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sighting {
+    /// It unwinds the fiber.
+    InFlight,
+    /// The fiber is about to wait, and it is nowhere.
+    Missing,
+    /// The fiber computes, and it is nowhere to be seen from a tick.
+    MissingAtTick,
 }
 
 /// How long an exception that has been raised `times` times is not raised again.

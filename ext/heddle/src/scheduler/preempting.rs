@@ -227,7 +227,7 @@ impl Scheduler {
 
     /// Whether something is to be raised in the fiber that the masks of the one that runs let through.
     fn due_unmasked(&self, ruby: &Ruby, key: FiberKey) -> bool {
-        self.look_for_swallowed(key);
+        self.look_for_swallowed_at_tick(key);
         let exception = self.turns.borrow().due_exception(key);
         exception.is_some_and(|exception| !self.is_masked(ruby, exception.get()))
     }
@@ -309,7 +309,11 @@ impl Scheduler {
     /// Like [`Scheduler::raise_due`], if this is a place for it. What waits for a better one is left where it is: the block
     /// that it is meant for may end before.
     fn raise_due_here(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        if self.due_unmasked(ruby, key) && safe_points::may_raise_here() { self.raise_due(key) } else { Ok(()) }
+        if self.due_unmasked(ruby, key) && safe_points::may_raise_here() {
+            let delivery = self.turns.borrow_mut().take_delivery(key);
+            return delivery.map_or(Ok(()), |delivery| Err(delivery.to_error()));
+        }
+        Ok(())
     }
 
     /// The fiber goes on, and others have had their turns. Who sleeps for as long as a tick takes would be due just after

@@ -2,25 +2,37 @@
 
 use super::Scheduler;
 use super::fibers::FiberKey;
+use super::pending_raises::Sighting;
 use super::turns::Alarm;
 use crate::ruby::{error, fiber};
 
 impl Scheduler {
     /// Finds out whether the fiber has swallowed what it is to be interrupted by. To be called at the beginning of each of
-    /// its waits, and at each tick while it computes.
+    /// its waits.
     #[inline]
     pub(super) fn look_for_swallowed(&self, key: FiberKey) {
+        self.look_for_raised(key, Sighting::Missing);
+    }
+
+    /// The same at each tick, for a fiber that computes.
+    #[inline]
+    pub(super) fn look_for_swallowed_at_tick(&self, key: FiberKey) {
+        self.look_for_raised(key, Sighting::MissingAtTick);
+    }
+
+    #[inline]
+    fn look_for_raised(&self, key: FiberKey, missing: Sighting) {
         let has_raised = {
             let turns = self.turns.borrow();
             turns.fibers.get(key).is_some_and(|record| !record.deliveries.is_empty() && record.deliveries.has_raised())
         };
         if has_raised {
-            self.look_at_raised(key);
+            self.look_at_raised(key, missing);
         }
     }
 
     #[cold]
-    fn look_at_raised(&self, key: FiberKey) {
+    fn look_at_raised(&self, key: FiberKey, missing: Sighting) {
         // `$!` is that of the fiber that runs. A generator tells nothing of the fiber that has resumed it.
         let is_current = self.turns.borrow().fibers.get(key).is_some_and(|record| record.fiber == fiber::current());
         if !is_current {
@@ -29,8 +41,8 @@ impl Scheduler {
         for nth in 0.. {
             let raised = self.turns.borrow().fibers.get(key).and_then(|record| record.deliveries.raised(nth));
             let Some(raised) = raised else { return };
-            let in_flight = error::is_in_flight(raised.exception);
-            self.turns.borrow_mut().update_raise(key, raised.scope, in_flight, Alarm::Wake(key));
+            let found = if error::is_in_flight(raised.exception) { Sighting::InFlight } else { missing };
+            self.turns.borrow_mut().update_raise(key, raised.scope, found, Alarm::Wake(key));
         }
     }
 }

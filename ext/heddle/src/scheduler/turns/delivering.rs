@@ -7,6 +7,7 @@ use heddle_core::timers::TimerKey;
 use super::{Alarm, Turns};
 use crate::ruby::value::Held;
 use crate::scheduler::fibers::{Delivery, FiberKey, Limit, Scope, State};
+use crate::scheduler::pending_raises::Sighting;
 use crate::scheduler::wait::Wait;
 
 impl Turns {
@@ -152,9 +153,9 @@ impl Turns {
     }
 
     /// See [`PendingRaises::update`](crate::scheduler::pending_raises::PendingRaises::update).
-    pub fn update_raise(&mut self, key: FiberKey, scope: Scope, in_flight: bool, alarm: Alarm) {
+    pub fn update_raise(&mut self, key: FiberKey, scope: Scope, found: Sighting, alarm: Alarm) {
         if let Some(record) = self.fibers.get_mut(key) {
-            record.deliveries.update(scope, in_flight, &mut self.timers, alarm);
+            record.deliveries.update(scope, found, &mut self.timers, alarm);
         }
     }
 
