@@ -49,8 +49,8 @@ module Heddle
     #     the next; with a signal a tenth more, 0.1 ms at most. It decides how late those are who wait beside one that
     #     computes. The default is never longer than the quantum.
     #   @option options [:auto, :signal, :timerfd] :ticker (:auto) what makes the thread look: a native thread with a
-    #     timerfd, which `:auto` takes, as it interrupts no system call; or a timer that sends the thread a signal, which
-    #     ends waits of C libraries early (`poll`, `usleep`)
+    #     timerfd, which `:auto` takes, as it interrupts no system call; or a timer that sends the thread a signal,
+    #     which ends waits of C libraries early (`poll`, `usleep`)
     #   @option options [String, Symbol, Integer] :signal ("USR2") the signal that a ticker may take, with `SIG` or
     #     without
     #   @option options [Numeric] :grace (5) seconds (0.001 to 86,400, or Float::INFINITY) that a fiber may take for its

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 module Heddle
-  # What signals raise belongs to the main thread's root fiber; see scheduler/interrupting.rs. Ruby runs the handler of a
-  # signal in the fiber that it finds, and what the handler raises, an `exit` for instance, it raises there, too. So while
-  # a scheduler of ours is open on the main thread the handlers run within {run}, which sends that to the root.
+  # What signals raise belongs to the main thread's root fiber; see scheduler/interrupting.rs. Ruby runs the handler of
+  # a signal in the fiber that it finds, and what the handler raises, an `exit` for instance, it raises there, too. So
+  # while a scheduler of ours is open on the main thread the handlers run within {run}, which sends that to the root.
   #
   # A program does not see that: {Watch} has `trap` return what it has set itself.
   module SignalHandlers
