@@ -283,9 +283,12 @@ impl Turns {
         self.queue.len()
     }
 
-    /// The fiber begins to wait.
+    /// The fiber begins to wait. A fiber that is being killed gives up its turn alone: when it has it again, Ruby goes on
+    /// killing it.
     pub fn begin_wait(&mut self, key: FiberKey) {
-        if !self.is_lost(key) {
+        if self.fibers.get(key).is_some_and(|record| record.told.as_ref().is_some_and(|told| told.is_killed())) {
+            self.enqueue(key);
+        } else if !self.is_lost(key) {
             self.fibers.set_state(key, State::Waiting);
         }
     }

@@ -33,6 +33,13 @@ pub struct Told {
     killed: bool,
 }
 
+impl Told {
+    /// Whether the fiber is being killed.
+    pub fn is_killed(&self) -> bool {
+        self.killed
+    }
+}
+
 /// What is to be done about a fiber whose grace is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overdue {
