@@ -2,14 +2,11 @@
 
 # A task that is killed while its child runs leaves the child to be waited for
 
-pids = Queue.new
-victim = task do
-  pid = spawn("sleep", "0.1")
-  pids << pid
-  Process.wait(pid)
-end
-pid = pids.pop
+input, release = IO.pipe
+pid = spawn("cat", in: input)
+victim = task { Process.wait(pid) }
 settle
 victim.kill
 victim.join
+release.close
 say Process.wait(pid) == pid

@@ -2,6 +2,8 @@
 
 # A child whose wait timed out can be waited for again
 
-pid = spawn("sleep", "0.15")
+input, release = IO.pipe
+pid = spawn("cat", in: input)
 say attempt { Timeout.timeout(0.02) { Process.wait(pid) } }
+release.close
 say Process.wait(pid) == pid, $CHILD_STATUS.exitstatus
