@@ -206,4 +206,42 @@ RSpec.describe "fork" do
     end
     expect(threads).to eq 1
   end
+
+  it "ends the child by a signal that it doesn't trap, while it waits" do
+    status = Heddle.run do
+      reader, writer = IO.pipe
+      pid = fork do
+        writer.write("x")
+        sleep
+      end
+      reader.read(1)
+      Process.kill(:TERM, pid)
+      Process.wait2(pid).last
+    ensure
+      [reader, writer].each(&:close)
+    end
+    expect(status.termsig).to eq Signal.list["TERM"]
+  end
+
+  it "ends the child by a signal while another of its fibers computes" do
+    status = Heddle.run do
+      reader, writer = IO.pipe
+      pid = fork do
+        Fiber.set_scheduler(Heddle::Scheduler.new) unless Fiber.scheduler
+        Fiber.schedule do
+          writer.write("x")
+          loop { nil }
+        rescue Exception # rubocop:disable Lint/RescueException -- as an application does
+          retry
+        end
+        sleep
+      end
+      reader.read(1)
+      Process.kill(:TERM, pid)
+      Process.wait2(pid).last
+    ensure
+      [reader, writer].each(&:close)
+    end
+    expect(status.termsig).to eq Signal.list["TERM"]
+  end
 end

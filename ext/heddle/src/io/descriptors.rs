@@ -24,7 +24,7 @@
 
 use std::os::fd::RawFd;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -64,7 +64,9 @@ struct Closing {
 
 /// All numbers that are being closed.
 static CLOSING: Mutex<Vec<Closing>> = Mutex::new(Vec::new());
-/// How many that are.
+/// Of the next one.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+/// How many there are.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn all_closing() -> MutexGuard<'static, Vec<Closing>> {
@@ -89,11 +91,12 @@ impl DataTypeFunctions for ClosingDescriptors {
 struct Announcement(u64);
 
 impl Announcement {
-    fn new(io: Value, fd: RawFd, interest: Interest) -> Self {
+    fn new(io: Value, fd: RawFd, interest: Interest, closer: Held) -> Self {
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let closing = Closing { id, fd, interest, io: Held::new(io), closer, generation: fork::generation() };
+        // Nothing may be allocated while this is locked: the collector locks it, too.
         let mut all = all_closing();
-        let id = all.last().map_or(0, |last| last.id + 1);
-        let generation = fork::generation();
-        all.push(Closing { id, fd, interest, io: Held::new(io), closer: fiber::current(), generation });
+        all.push(closing);
         COUNT.store(all.len(), Ordering::Relaxed);
         Announcement(id)
     }
@@ -162,41 +165,47 @@ fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<Value, Error> {
     // One that is closed already, or never was open, concerns no operation.
     let Ok(fd) = io::descriptor(io) else { return ruby.yield_value(()) };
     let interest = Interest(events);
+    let closer = fiber::ensure_current()?;
     let write_io = io::write_io(io)?;
     if same(write_io, io) {
-        let _announced = Announcement::new(io, fd, interest);
-        end_operations(ruby, io, fd, interest)?;
-        return ruby.yield_value(());
+        let _announced = Announcement::new(io, fd, interest, closer);
+        let ended = end_operations(ruby, io, fd, interest);
+        // What has been raised here meanwhile goes on when the descriptor is closed: an `ensure` may have called.
+        return ruby.yield_value(()).and_then(|closed: Value| ended.map(|()| closed));
     }
     // It has a descriptor for each direction.
-    let reads = (interest.intersects(Interest::READABLE)).then(|| Announcement::new(io, fd, Interest::ALL));
+    let read_fd = interest.intersects(Interest::READABLE).then_some(fd);
     let write_fd = io::descriptor(write_io).ok().filter(|_| interest.intersects(Interest::WRITABLE));
-    let writes = write_fd.map(|write_fd| Announcement::new(write_io, write_fd, Interest::ALL));
-    if reads.is_some() {
-        end_operations(ruby, io, fd, Interest::ALL)?;
-    }
-    if let Some(write_fd) = write_fd {
-        end_operations(ruby, write_io, write_fd, Interest::ALL)?;
-    }
-    let closed = ruby.yield_value(());
-    drop((reads, writes));
-    closed
+    let announce = |io: Value, fd: Option<RawFd>| fd.map(|fd| Announcement::new(io, fd, Interest::ALL, closer));
+    let _announced = (announce(io, read_fd), announce(write_io, write_fd));
+    let end = |io: Value, fd: Option<RawFd>| fd.map_or(Ok(()), |fd| end_operations(ruby, io, fd, Interest::ALL));
+    let ended = end(io, read_fd).and(end(write_io, write_fd));
+    ruby.yield_value(()).and_then(|closed: Value| ended.map(|()| closed))
 }
 
 /// Ends the operations that name `fd`, in all schedulers of the process.
+///
+/// # Errors
+/// What was raised in the fiber or thread meanwhile. Nevertheless they have ended.
 fn end_operations(ruby: &Ruby, io: Value, fd: RawFd, interest: Interest) -> Result<(), Error> {
     if !registry::any(|scheduler| scheduler.close_number(fd, interest)) {
         return Ok(());
     }
-    registry::each(|scheduler| {
-        if !scheduler.has_operations_on(fd, interest) {
+    let mut result = Ok(());
+    let visited = registry::each(|scheduler| {
+        let ended = if !scheduler.has_operations_on(fd, interest) {
             Ok(())
         } else if scheduler.is_owned_by(thread::current()) {
             end_here(ruby, scheduler, fd, interest)
         } else {
             end_elsewhere(scheduler, io, fd, interest)
+        };
+        if ended.is_err() {
+            result = ended;
         }
-    })
+        Ok(())
+    });
+    result.and(visited)
 }
 
 /// Ends operations of this thread's scheduler.
@@ -208,6 +217,17 @@ fn end_here(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) -
         }
     }
     // Files are read and written on other threads of the kernel's or of ours, and a read from a disk ends when it ends.
+    let waited = let_end(ruby, scheduler, fd, interest);
+    while waited.is_err() && scheduler.has_operations_on(fd, interest) {
+        // A fiber that is being killed cannot let others run: Ruby raises the kill again at each switch.
+        without_gvl(|| std::thread::sleep(REMINDER), &|| {});
+        scheduler.poll(ruby, false)?;
+    }
+    waited
+}
+
+/// Lets other fibers run until the operations have ended.
+fn let_end(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) -> Result<(), Error> {
     let visit = scheduler.enter(ruby)?;
     scheduler.turns.borrow_mut().add_close_waiter(visit.key);
     let waited = scheduler
@@ -226,24 +246,19 @@ fn end_elsewhere(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest
     let signal = Arc::new(Signal::default());
     scheduler.turns.borrow_mut().add_signal(Arc::clone(&signal));
     let mut unanswered = 0;
-    let ended = loop {
+    let mut raised = Ok(());
+    loop {
         let is_in_backend = !scheduler.cancel_closed();
         if !scheduler.has_operations_on(fd, interest) {
-            break Ok(());
+            break;
         }
-        let is_elsewhere = match scheduler.owner.get() {
-            Some(owner) if !is_in_backend => thread::is_stopped(owner),
-            _ => Ok(false),
-        };
-        match is_elsewhere {
-            Ok(true) => unanswered += 1,
-            Ok(false) => unanswered = 0,
-            Err(error) => break Err(error),
-        }
+        let owner = scheduler.owner.get().filter(|_| !is_in_backend);
+        let is_elsewhere = owner.is_some_and(|owner| thread::is_stopped(owner).unwrap_or(true));
+        unanswered = if is_elsewhere { unanswered + 1 } else { 0 };
         if unanswered >= MOST_UNANSWERED {
             let memory = io::take_read_buffer(io).map(Rc::new);
             scheduler.turns.borrow_mut().operations.detach(fd, interest, memory.as_ref());
-            break Ok(());
+            break;
         }
         scheduler.wake_owner();
         let remind = || {
@@ -256,13 +271,13 @@ fn end_elsewhere(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest
             })
         };
         if without_gvl(remind, &|| {}).is_none()
-            && let Err(raised) = interrupts::check()
+            && let Err(error) = interrupts::check()
         {
-            break Err(raised);
+            raised = Err(error);
         }
-    };
+    }
     scheduler.turns.borrow_mut().remove_signal(&signal);
-    ended
+    raised
 }
 
 /// Has the thread that has the GVL run the job, and so [`Scheduler::attend_to_closing`] if it is the one that is waited

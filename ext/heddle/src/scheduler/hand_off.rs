@@ -310,6 +310,9 @@ impl Scheduler {
         if self.turns.borrow().answers(Some(key)) {
             return Ok(None);
         }
+        if let Some((forker, _)) = self.turns.borrow().forker() {
+            return Ok(Some(forker));
+        }
         if self.fall_back.get().is_none() {
             self.fall_back.set(Some(fiber::fall_back_fiber()?));
         }

@@ -376,6 +376,7 @@ impl Scheduler {
             let mut turns = self.turns.borrow_mut();
             let survivor = turns.fibers.find(current);
             turns.forget_siblings(survivor);
+            turns.set_forker(survivor);
             // So that this hook takes the long way, which sets up a backend.
             turns.drop_turn();
         }

@@ -85,6 +85,8 @@ pub struct Turns {
     /// See [`Turns::end_fiber`].
     ending: Option<Held>,
     close_waiters: CloseWaiters,
+    /// See [`Turns::set_forker`].
+    forker: Option<FiberKey>,
     /// What fibers in `IO.select` wait on.
     pub selections: Slab<Selection>,
     /// Memory that operations use instead of a program's `IO::Buffer`. A fiber that waits has a key only: its stack may
@@ -113,6 +115,7 @@ impl Default for Turns {
             overdue: Vec::new(),
             ending: None,
             close_waiters: CloseWaiters::default(),
+            forker: None,
             selections: Slab::new(),
             bounce_buffers: Slab::new(),
             descriptors: Slab::new(),
@@ -226,11 +229,28 @@ impl Turns {
     /// Whether this fiber, which runs, answers for the thread's interrupts. They belong to the root. If the root has given
     /// its turn away to us, or has resumed a fiber that has, it is none of the others; else it is the one that runs: the
     /// root, what that has resumed, or what a program switches by hand.
+    ///
+    /// In a forked child they belong to the fiber that forked: what leaves its block ends the process.
     pub fn answers(&self, key: Option<FiberKey>) -> bool {
+        if let Some((_, forker)) = self.forker() {
+            let is_away = self.fibers.get(forker).is_some_and(|record| record.is_parked());
+            return key == Some(forker) || !is_away;
+        }
         let record = key.and_then(|key| self.fibers.get(key));
         let is_root = record.is_some_and(|record| record.blocking && !record.ours);
         let is_ours = record.is_some_and(|record| record.ours);
         is_root || !(self.fibers.is_blocking_parked() || is_ours && self.fibers.is_stranger_parked())
+    }
+
+    /// This process is a forked child, and `survivor` the fiber that forked.
+    pub fn set_forker(&mut self, survivor: Option<FiberKey>) {
+        self.forker = survivor;
+    }
+
+    /// The fiber that forked, until it has ended, if it is none that Ruby itself falls back to.
+    pub fn forker(&self) -> Option<(Held, FiberKey)> {
+        let record = self.fibers.get(self.forker?).filter(|record| !record.blocking)?;
+        Some((record.fiber, self.forker?))
     }
 
     /// Whether the fiber that computes has to make way for another.
