@@ -3,6 +3,7 @@
 # Runs Ruby's own tests inside fibers; torture/README.md says how.
 module TortureRuns
   MODES = %w[waiting preempted].freeze
+
   module_function
 
   # @return [Boolean] whether nothing differs from plain Ruby
