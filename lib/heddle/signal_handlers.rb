@@ -61,6 +61,16 @@ module Heddle
         @handlers.clear
       end
 
+      # A ticker wants to use the signal: it is to be as the program has set it. The ticker asks for what nobody has set.
+      def release(number)
+        SET.call(number, @handlers.delete(number)) if @handlers.key?(number)
+      end
+
+      # The ticker could not have it.
+      def reclaim(number)
+        take(number) if @guarding && Heddle.__send__(:handles_signal?, number)
+      end
+
       # The program has set a handler, and `trap` has returned `found`. Returns what it is to return.
       def replaced(signal, found)
         return found unless @guarding

@@ -52,7 +52,8 @@ RSpec.describe "A descriptor number that is used again at once" do
     "another thread while the fibers' thread computes" => lambda { |io|
       closed = false
       Thread.new { io.close.then { closed = true } }
-      nil until closed
+      # Ruby 4.0 itself waits until the fibers that use the IO have had their turns.
+      RUBY_VERSION < "4.0" ? (nil until closed) : (sleep(0) until closed)
     },
     "another scheduler's fiber" => lambda { |io|
       Thread.new { Heddle.run { Fiber.schedule { io.close } } }.join
@@ -107,7 +108,7 @@ RSpec.describe "A descriptor number that is used again at once" do
         waiting = Fiber.schedule { outcome { closed.read(100) } }
         error = nil
         Thread.new { closed.close.then { error = sent(peer) } }
-        nil until error
+        RUBY_VERSION < "4.0" ? (nil until error) : (sleep(0) until error)
         Heddle.await(waiting) if waiting.alive?
         error
       ensure

@@ -74,7 +74,14 @@ pub fn expect_free(ruby: &Ruby, number: c_int) -> Result<(), Error> {
     if signal::is_taken(number) {
         return Ok(());
     }
-    let Some(disposition) = disposition(ruby, number)? else { return Ok(()) };
+    // While a scheduler is open on the main thread, a handler of ours may be in the place of the program's. To ask puts it
+    // there again.
+    let handlers: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("SignalHandlers")?;
+    handlers.funcall::<_, _, Value>("release", (number,))?;
+    let disposition = disposition(ruby, number)?;
+    handlers.funcall::<_, _, Value>("release", (number,))?;
+    let Some(disposition) = disposition else { return Ok(()) };
+    handlers.funcall::<_, _, Value>("reclaim", (number,))?;
     let name: String = ruby.class_object().const_get::<_, RModule>("Signal")?.funcall("signame", (number,))?;
     let message = format!(
         "signal: {name} has a handler already ({disposition}); take another signal, or ticker: :timerfd, which needs none"

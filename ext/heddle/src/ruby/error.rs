@@ -4,10 +4,11 @@ use heddle_core::Error as CoreError;
 use magnus::error::ErrorType;
 use magnus::exception::Exception;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect, resume_error};
-use magnus::{Error, ExceptionClass, RClass, RModule, Ruby, TryConvert, Value, prelude::*};
+use magnus::{Error, ExceptionClass, RClass, RModule, RString, Ruby, TryConvert, Value, prelude::*};
 use nix::errno::Errno;
 
 use super::insides;
+use super::note::Note;
 use super::value::{Held, same};
 
 /// Turns an error of the core into the Ruby exception for it: `SystemCallError`'s subclass for an errno, ArgumentError's
@@ -147,7 +148,18 @@ pub fn stream_closed(ruby: &Ruby) -> Error {
 /// Whether it is that error.
 #[cfg(not(ruby_gte_3_4))]
 pub fn is_stream_closed(ruby: &Ruby, error: &Error) -> bool {
-    error.is_kind_of(ruby.exception_io_error()) && error.to_string().contains(insides::CLOSED)
+    exception_of(error).is_some_and(|exception| is_close(ruby, exception))
+}
+
+/// Whether it is Ruby's own exception for threads whose native calls use an IO that is being closed. Calls no method.
+pub fn is_close(ruby: &Ruby, exception: Value) -> bool {
+    /// Where Ruby keeps an exception's message.
+    static MESSAGE: Note = Note::new("mesg");
+    let message = Exception::from_value(exception)
+        .filter(|exception| exception.is_kind_of(ruby.exception_io_error()))
+        .and_then(|exception| RString::from_value(MESSAGE.of(Held::new(exception.as_value()))));
+    // SAFETY: compared at once, and nothing else runs meanwhile.
+    message.is_some_and(|message| unsafe { message.as_slice() } == insides::CLOSED.as_bytes())
 }
 
 /// The IOError of a fiber that wants to wait after its scheduler has been closed.

@@ -45,6 +45,10 @@ impl Scheduler {
     fn holds_back(&self, ruby: &Ruby, class: Value, entry: Value) -> bool {
         // `Timeout` means the block that runs, and no scheduler is asked for that in a blocking fiber.
         let is_meant = || fiber::current_scheduler().is_none() && error::is_of_timeout(ruby, class);
+        // It is for the native call that the fiber which runs comes from, and for no other.
+        if error::is_close(ruby, entry) {
+            return false;
+        }
         let holds_back = fiber::ensure_current().is_ok_and(|current| !self.answers(current)) && !is_meant();
         if holds_back {
             self.interrupts.set(Interrupts::ForRoot);
