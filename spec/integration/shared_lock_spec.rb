@@ -79,7 +79,7 @@ RSpec.describe "Fibers that write all the time, under a lock" do
     def compute
       scheduler = Fiber.scheduler
       before = scheduler.preemptions
-      50_000.times { break if scheduler.preemptions > before }
+      200_000.times { break if scheduler.preemptions > before }
     end
 
     def write_and_compute
