@@ -11,7 +11,7 @@ module Specs
 
   # The specs watch over themselves (spec/support/watchdog.rb). This is for the case that they can't: native code that
   # never lets go of the GVL.
-  LIMIT = 10 * 60
+  LIMIT = 20 * 60
   LAST_WORDS = 10
 
   IO_URING_SETUP = 425

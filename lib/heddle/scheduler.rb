@@ -298,9 +298,9 @@ module Heddle
     #   Raises in a fiber that waits on an IO which somebody, on any thread, closes.
     #
     #   @api private
-    #   @note Ruby calls it from 4.0 on. For 3.3 and 3.4 Heddle prepends a module to IO that does the same.
-    #   @param fiber [Fiber, #alive?, #raise] the fiber; from version 5 of Ruby's interface on, what stands for it as long
-    #     as the operation lasts that is to be interrupted
+    #   @note Ruby calls it from 4.0 on. On every Ruby Heddle ends what waits on an IO before Ruby closes it.
+    #   @param fiber [Fiber, #alive?, #raise] the fiber; from version 5 of Ruby's interface on, what stands for it as
+    #     long as the operation lasts that is to be interrupted
     #   @param exception [Exception] an IOError
     #   @return [void]
 

@@ -48,7 +48,7 @@ module Heddle
 
         watch
         @guarding = true
-        (Signal.list.values.uniq - LEFT_ALONE).each { |number| take(number) if Heddle.__send__(:handles_signal?, number) }
+        (Signal.list.values.uniq - LEFT_ALONE).each { |number| reclaim(number) }
       end
 
       # It is closed.
@@ -61,12 +61,12 @@ module Heddle
         @handlers.clear
       end
 
-      # A ticker wants to use the signal: it is to be as the program has set it. The ticker asks for what nobody has set.
+      # A ticker wants to use the signal: it is to be as the program has set it.
       def release(number)
         SET.call(number, @handlers.delete(number)) if @handlers.key?(number)
       end
 
-      # The ticker could not have it.
+      # What the program has set for the signal is guarded, if it can be.
       def reclaim(number)
         take(number) if @guarding && Heddle.__send__(:handles_signal?, number)
       end
@@ -77,7 +77,7 @@ module Heddle
 
         number = number_of(signal)
         found = @handlers.delete(number) if found.equal?(@runner)
-        take(number) if !LEFT_ALONE.include?(number) && Heddle.__send__(:handles_signal?, number)
+        reclaim(number) unless LEFT_ALONE.include?(number)
         found
       end
 
@@ -148,7 +148,10 @@ module Heddle
       end
 
       def number_of(signal)
-        signal.is_a?(Integer) ? signal : Signal.list.fetch(signal.to_s.delete_prefix("SIG"))
+        return signal if signal.is_a?(Integer)
+
+        name = signal.respond_to?(:to_str) ? signal.to_str : signal.to_s
+        Signal.list.fetch(name.delete_prefix("SIG"))
       end
     end
   end

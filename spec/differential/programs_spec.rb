@@ -7,7 +7,7 @@ module Differential
   DIRECTORY = __dir__
   PROGRAMS = Dir["#{DIRECTORY}/programs/*/*.rb"]
   REFERENCE = "plain"
-  AT_ONCE = 2
+  AT_ONCE = 6
   # How often plain Ruby may show that it has another outcome, too: which task comes first may be chance.
   REPETITIONS = 4
 

@@ -22,7 +22,7 @@ RSpec.describe "A descriptor number that is used again at once" do
 
   # Schedules `wait` on a socket, closes it by `close` after `before`, and opens another with its number. Returns what
   # came of the wait, and yields the new pair meanwhile.
-  def reuse(before: ->(_peer) {}, close: :close.to_proc, wait:)
+  def reuse(wait:, before: ->(_peer) {}, close: :close.to_proc)
     peer, closed = UNIXSocket.pair
     number = closed.fileno
     outcomes = Queue.new

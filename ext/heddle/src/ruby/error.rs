@@ -139,7 +139,6 @@ pub fn io_timeout(ruby: &Ruby) -> Error {
     }
 }
 
-
 /// The IOError of a fiber or thread whose IO is closed by another one.
 pub fn stream_closed(ruby: &Ruby) -> Error {
     Error::new(ruby.exception_io_error(), insides::CLOSED)

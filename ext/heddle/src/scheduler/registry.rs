@@ -60,12 +60,13 @@ pub fn is_empty() -> bool {
 
 /// Calls `look` with each open scheduler; `look` calls no Ruby. Whether it has answered true.
 pub fn any(mut look: impl FnMut(&Scheduler) -> bool) -> bool {
-    // All of them, as `look` may do something.
-    open().iter().fold(false, |any, entry| {
+    let mut any = false;
+    for entry in open().iter() {
         // SAFETY: `Drop` removes the entry before the scheduler is freed, which happens with the GVL. It is held now, and
         // not released, as no Ruby is called.
-        look(unsafe { &*entry.0 }) || any
-    })
+        any |= look(unsafe { &*entry.0 });
+    }
+    any
 }
 
 /// Calls `visit` with each open scheduler. It may call Ruby, switch fibers, and release the GVL.

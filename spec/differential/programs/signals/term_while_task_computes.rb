@@ -2,13 +2,13 @@
 
 # SIGTERM ends the program although a task computes within `rescue Exception`
 
-swallowed = 0
+rounds = 0
 task do
   loop do
     5000.times { Integer.sqrt(10**20) }
     sleep(0)
   rescue Exception
-    swallowed += 1
+    rounds += 1
   end
 end
 Thread.new { settle && Process.kill(:TERM, Process.pid) }
@@ -16,5 +16,5 @@ begin
   sleep(3)
   say :survived
 ensure
-  say swallowed
+  say :ended
 end
