@@ -162,4 +162,17 @@ RSpec.describe "A process that is started by a fiber that computes" do
       end
     end
   end
+
+  it "ends in the child although the parent has preempted a yielding fiber without a scheduler" do
+    program = <<~RUBY
+      over = false
+      fiber = YieldingFiber.new { nil until over }
+      fiber.resume
+      pid = fork { exit(3) }
+      over = true
+      fiber.resume while fiber.alive?
+      p Process.wait2(pid).last.exitstatus
+    RUBY
+    expect(run_ruby("require 'heddle'\n#{program}").first).to eq "3\n"
+  end
 end

@@ -140,7 +140,11 @@ pub fn after_fork(ruby: &Ruby) -> Result<(), Error> {
 /// Before Ruby takes itself apart.
 fn stop() {
     let ticker = guests().ticker.take();
-    drop(ticker);
+    match ticker {
+        // Its thread is the parent's: to wait for its end would mean to wait for ever.
+        Some((inherited, generation)) if generation != fork::generation() => inherited.abandon(),
+        ticker => drop(ticker),
+    }
 }
 
 /// A tick has come while a fiber runs that no scheduler of ours knows.

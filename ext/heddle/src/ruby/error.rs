@@ -144,12 +144,6 @@ pub fn stream_closed(ruby: &Ruby) -> Error {
     Error::new(ruby.exception_io_error(), insides::CLOSED)
 }
 
-/// Whether it is that error.
-#[cfg(not(ruby_gte_3_4))]
-pub fn is_stream_closed(ruby: &Ruby, error: &Error) -> bool {
-    exception_of(error).is_some_and(|exception| is_close(ruby, exception))
-}
-
 /// Whether it is Ruby's own exception for threads whose native calls use an IO that is being closed. Calls no method.
 pub fn is_close(ruby: &Ruby, exception: Value) -> bool {
     /// Where Ruby keeps an exception's message.

@@ -183,6 +183,18 @@ pub fn is_sent() -> bool {
     is_there
 }
 
+/// What was raised at the current thread, and Ruby has not looked at, is not to be raised, where `is_meant` says so.
+#[cfg(not(ruby_gte_4_0))]
+pub fn take_back(is_meant: impl Fn(Value) -> bool) -> Result<(), Error> {
+    let Some(list) = list() else { return Ok(()) };
+    for place in (0..list.len() as isize).rev() {
+        if is_meant(list.entry(place)?) {
+            list.delete_at::<Value>(place)?;
+        }
+    }
+    Ok(())
+}
+
 fn withdraw(list: RArray, entry: Value) -> Result<(), Error> {
     for place in 0..list.len() as isize {
         if same(list.entry(place)?, entry) {

@@ -8,8 +8,8 @@ use nix::errno::Errno;
 
 use super::interrupting;
 use crate::io::descriptors;
-#[cfg(not(ruby_gte_3_4))]
-use crate::ruby::interrupts;
+#[cfg(not(ruby_gte_4_0))]
+use crate::ruby::pending;
 use crate::ruby::value::{Held, same};
 use crate::ruby::{error, fiber, thread};
 use crate::scheduler::Scheduler;
@@ -86,22 +86,18 @@ pub fn let_leavers_go(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     let_leave(ruby, scheduler, &leavers)
 }
 
-/// Ruby 3.3: another thread's fiber closes an IO that the fiber which runs here uses in a native call (`recv`, `accept`).
-/// Ruby raises IOError at this thread, and has the native call's end tell the closer, by `unblock`, under a lock. It raises
-/// as soon as that hook is over, and then never releases the lock, which the closer wants next.
+/// Ruby 3.3 and 3.4: another thread's fiber closes an IO that the fiber which runs here uses in a native call (`recv`,
+/// `accept`). Ruby raises IOError at this thread, and has the native call's end tell the closer, by `unblock`, under a lock.
+/// It raises as soon as that hook is over, and then never releases the lock, which the closer wants next.
 ///
-/// So the IOError is taken here. The fiber raises it in its next hook, as the number is being closed.
-#[cfg(not(ruby_gte_3_4))]
+/// So the IOError is taken back. The fiber raises it in its next hook, as the number is being closed.
+#[cfg(not(ruby_gte_4_0))]
 pub fn let_closer_go(ruby: &Ruby, scheduler: &Scheduler, blocker: Value) -> Result<(), Error> {
-    let current = thread::current();
     let closer = Held::new(blocker);
-    if closer == current || !scheduler.is_owned_by(closer) || fiber::current_scheduler().is_none() {
+    if closer == thread::current() || !scheduler.is_owned_by(closer) || fiber::current_scheduler().is_none() {
         return Ok(());
     }
-    match interrupts::check() {
-        Err(error) if !error::is_stream_closed(ruby, &error) => Err(error),
-        _ => Ok(()),
-    }
+    pending::take_back(|entry| error::is_close(ruby, entry))
 }
 
 /// Whether the fiber that is running is a blocking one of the owner's thread: while that waits natively, as Ruby's close

@@ -52,7 +52,7 @@ pub fn unblock(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, blocker: Value, 
         // One that has ended, or is not ours, needs no waking.
         None => error::expect_fiber(ruby, fiber)?,
     }
-    #[cfg(not(ruby_gte_3_4))]
+    #[cfg(not(ruby_gte_4_0))]
     closing::let_closer_go(ruby, &scheduler, blocker)?;
     closing::let_leavers_go(ruby, &scheduler)
 }
