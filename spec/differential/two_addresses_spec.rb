@@ -57,6 +57,9 @@ RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address, compar
     "Net::HTTP connects" => 'Net::HTTP.start("silent.test", 1, open_timeout: 0.4)'
   }
 
+  # Ruby 3.3 tries one address after the other, each for as long as the kernel does: two minutes.
+  connections.delete("IPv6 is silent, and IPv4 accepts") if RUBY_VERSION < "3.4"
+
   program = <<~RUBY
     require "heddle"
     require "json"
