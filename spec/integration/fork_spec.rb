@@ -207,41 +207,38 @@ RSpec.describe "fork" do
     expect(threads).to eq 1
   end
 
-  it "ends the child by a signal that it doesn't trap, while it waits" do
-    status = Heddle.run do
+  # Forks in a fiber, and sends the child SIGTERM when it writes to the pipe. How it ended.
+  def ended_by_term
+    Heddle.run do
       reader, writer = IO.pipe
-      pid = fork do
-        writer.write("x")
-        sleep
-      end
+      pid = fork { yield writer }
       reader.read(1)
       Process.kill(:TERM, pid)
-      Process.wait2(pid).last
+      Process.wait2(pid).last.termsig
     ensure
       [reader, writer].each(&:close)
     end
-    expect(status.termsig).to eq Signal.list["TERM"]
+  end
+
+  it "ends the child by a signal that it doesn't trap, while it waits" do
+    signal = ended_by_term do |writer|
+      writer.write("x")
+      sleep
+    end
+    expect(signal).to eq Signal.list["TERM"]
   end
 
   it "ends the child by a signal while another of its fibers computes" do
-    status = Heddle.run do
-      reader, writer = IO.pipe
-      pid = fork do
-        Fiber.set_scheduler(Heddle::Scheduler.new) unless Fiber.scheduler
-        Fiber.schedule do
-          writer.write("x")
-          loop { nil }
-        rescue Exception # rubocop:disable Lint/RescueException -- as an application does
-          retry
-        end
-        sleep
+    signal = ended_by_term do |writer|
+      Fiber.set_scheduler(Heddle::Scheduler.new) unless Fiber.scheduler
+      Fiber.schedule do
+        writer.write("x")
+        loop { nil }
+      rescue Exception # rubocop:disable Lint/RescueException -- as an application does
+        retry
       end
-      reader.read(1)
-      Process.kill(:TERM, pid)
-      Process.wait2(pid).last
-    ensure
-      [reader, writer].each(&:close)
+      sleep
     end
-    expect(status.termsig).to eq Signal.list["TERM"]
+    expect(signal).to eq Signal.list["TERM"]
   end
 end
