@@ -105,7 +105,7 @@ fn a_disarmed_waker_leaves_at_most_the_notification_of_a_wake_under_way() {
         waking.join().expect("no panic");
         let before = wait.notifications();
         waker.wake();
-        assert_eq!(wait.notifications(), before, "a waker that is not armed notifies nobody");
+        assert_eq!(wait.notifications(), before, "a waker that is not armed sends no notification");
     });
 }
 

@@ -125,7 +125,7 @@ pub fn watch_trap(ruby: &Ruby) -> Result<(), Error> {
     heddle.const_get::<_, RModule>("SignalHandlers")?.funcall::<_, _, Value>("watch", ()).map(|_| ())
 }
 
-/// Whether Ruby handles the signal, and no function of somebody else's.
+/// Whether Ruby handles the signal, and no C function of a library.
 pub fn is_handled(_: &Ruby, number: c_int) -> bool {
     /// Ruby installs its handler for these when it starts, unless they are ignored.
     const BY_DEFAULT: [c_int; 7] =

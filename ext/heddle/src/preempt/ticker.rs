@@ -17,7 +17,7 @@ use crate::ruby::error;
 pub enum TickerChoice {
     /// A native thread. It interrupts no system call, so it is the default.
     Timerfd,
-    /// A signal, or an error if somebody else uses that.
+    /// A signal, or an error if the signal is in use.
     Signal,
 }
 

@@ -45,7 +45,7 @@ struct Shared {
     is_put_off: AtomicBool,
 }
 
-/// Each tick is asked for on its own, so that nobody has to stop a timer while somebody else starts it.
+/// Each tick is asked for on its own, so no thread has to stop a timer while another one starts it.
 fn set(timer: &mut TimerFd, time: Duration) -> Result<(), Error> {
     // It panics where the descriptor is no timer's any more: the program has closed it.
     catch_unwind(AssertUnwindSafe(|| timer.set_state(TimerState::Oneshot(time), SetTimeFlags::Default)))
@@ -56,7 +56,7 @@ fn set(timer: &mut TimerFd, time: Duration) -> Result<(), Error> {
 /// A second descriptor of the same timer.
 fn duplicate(timer: &TimerFd) -> std::io::Result<TimerFd> {
     let descriptor = timer.as_fd().try_clone_to_owned()?;
-    // SAFETY: it is a timer's, and belongs to nobody else.
+    // SAFETY: it is a timer's, and belongs to this ticker alone.
     Ok(unsafe { TimerFd::from_raw_fd(descriptor.into_raw_fd()) })
 }
 
@@ -169,7 +169,7 @@ impl TimerfdTicker {
     pub fn abandon(mut self) {
         // To drop it would detach the thread, which the child knows nothing of.
         std::mem::forget(self.thread.take());
-        // SAFETY: the thread would have closed it; nobody uses it here.
+        // SAFETY: the thread, which would have closed it, does not exist in this process; it is not used here.
         unsafe { libc::close(self.of_thread) };
     }
 }

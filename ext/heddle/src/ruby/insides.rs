@@ -1,4 +1,5 @@
-//! What Heddle knows of Ruby that Ruby promises nobody: the wording of its errors, names, and where things are.
+//! What Heddle knows of Ruby's insides, which Ruby does not promise to keep: the wording of its errors, names, and where
+//! things are.
 //!
 //! `docs/internals/ruby-insides.md` lists all of it, with what happens where a Ruby differs. `spec/unit/ruby_insides_spec.rb`
 //! goes red then: it compares with Ruby what [`describe`] tells.

@@ -248,7 +248,7 @@ impl Scheduler {
         Ok(token)
     }
 
-    /// Cancels a wait for readiness. No memory belongs to it, so nobody has to wait for its end. Returns how it has ended,
+    /// Cancels a wait for readiness. No memory belongs to it, so no fiber has to wait for its end. Returns how it ended,
     /// if it has.
     pub(super) fn cancel_readiness(&self, token: Token) -> Option<Ended> {
         let ended = self.turns.borrow_mut().operations.abandon(token);

@@ -16,7 +16,8 @@ pub fn is_proxy(value: Value) -> Result<bool, Error> {
     Ok(!fiber::is_fiber(value) && value.respond_to("alive?", false)? && value.respond_to("raise", false)?)
 }
 
-/// Has `exception` raised by the proxy, in a fiber of its own, as soon as the scheduler's thread looks who is next.
+/// Has `exception` raised by the proxy, in a fiber of its own, as soon as the scheduler's thread looks for the next
+/// fiber.
 pub fn interrupt(ruby: &Ruby, scheduler: &Scheduler, proxy: Value, exception: Value) -> Result<(), Error> {
     let delivery = Delivery { exception: Held::new(exception), message: None, scope: Scope::Wait };
     scheduler.turns.borrow_mut().add_stray(Held::new(proxy), delivery);

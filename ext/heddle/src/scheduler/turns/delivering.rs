@@ -28,7 +28,7 @@ impl Turns {
         } else {
             record.deliveries.push(delivery);
             if record.state() == State::Runnable && record.wait == Wait::Preempted {
-                // It has waited for the others long enough: somebody wants something of it.
+                // It has waited for the others long enough: an exception is due in it.
                 self.enqueue(key);
             } else {
                 self.wake(key);
