@@ -12,25 +12,25 @@
 //! * [`descriptor_index`]: which operations name which descriptor number.
 //! * [`timers`]: deadlines, with a cancel that costs nothing.
 //! * [`run_queue`]: who has a turn to come, and in which order.
-//! * [`patience`]: which files may be written to at once.
+//! * [`slow_file_backoff`]: which files may be written to at once.
 //! * [`files`]: what is known of a file without asking its file system.
 //! * [`prefetch`]: fetching memory into the cache before it is needed.
-//! * [`fairness`]: when a fiber that never has to wait must let the others have a turn.
+//! * [`budget`]: when a fiber that never has to wait must let the others have a turn.
 
-pub mod attempt;
 pub mod backend;
+pub mod budget;
 pub mod descriptor_index;
 pub mod error;
-pub mod fairness;
 pub mod files;
 pub mod mailbox;
 pub mod names;
-pub mod patience;
 pub mod prefetch;
 pub mod run_queue;
 pub mod signals;
+pub mod slow_file_backoff;
 mod sync;
 pub mod timers;
+pub mod try_io;
 pub mod waker;
 pub mod workers;
 

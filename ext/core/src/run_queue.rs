@@ -148,12 +148,12 @@ impl<T> RunQueue<T> {
     }
 
     /// Somebody has the turn who was not in the queue.
-    pub fn begin_turn(&mut self) {
+    pub fn begin_slice(&mut self) {
         self.slice = None;
     }
 
     /// Whether who has the turn, and computes, has to make way for somebody in the queue.
-    pub fn must_make_way(&mut self, now: Instant) -> bool {
+    pub fn should_preempt(&mut self, now: Instant) -> bool {
         let slice = self.slice.get_or_insert_with(|| Slice::begin(now));
         if !self.woken.is_empty() {
             return slice.protected_until.is_none_or(|end| now >= end);
@@ -164,7 +164,7 @@ impl<T> RunQueue<T> {
 
     /// When the quantum of who has the turn, and computes, is used up. It begins anew as long as nobody was preempted who
     /// wants the CPU.
-    pub fn turn_ends_at(&self, now: Instant) -> Instant {
+    pub fn slice_ends_at(&self, now: Instant) -> Instant {
         let used = match &self.slice {
             Some(slice) if self.has_preempted() => slice.used_at(now),
             _ => Duration::ZERO,
@@ -267,9 +267,9 @@ mod tests {
     }
 
     /// Whether one that has computed since `began` has to make way.
-    fn must_make_way(queue: &mut RunQueue<&'static str>, began: Instant, now: Instant) -> bool {
+    fn should_preempt(queue: &mut RunQueue<&'static str>, began: Instant, now: Instant) -> bool {
         queue.slice = Some(Slice::begin(began));
-        queue.must_make_way(now)
+        queue.should_preempt(now)
     }
 
     #[test]
@@ -341,8 +341,8 @@ mod tests {
         preempt(&mut queue, "fresh", now, now);
         queue.passed_over_since = Some(now);
         assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("spent"));
-        assert!(!queue.must_make_way(now + QUANTUM + QUANTUM / 2));
-        assert!(queue.must_make_way(now + QUANTUM + QUANTUM));
+        assert!(!queue.should_preempt(now + QUANTUM + QUANTUM / 2));
+        assert!(queue.should_preempt(now + QUANTUM + QUANTUM));
     }
 
     #[test]
@@ -350,14 +350,14 @@ mod tests {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "other", now, now + QUANTUM);
         queue.slice = Some(Slice::begin(now));
-        assert_eq!(queue.turn_ends_at(now + QUANTUM / 4), now + QUANTUM);
+        assert_eq!(queue.slice_ends_at(now + QUANTUM / 4), now + QUANTUM);
     }
 
     #[test]
     fn the_turn_of_who_computes_alone_begins_anew_all_the_time() {
         let (mut queue, now) = (queue(), Instant::now());
         queue.slice = Some(Slice::begin(now));
-        assert_eq!(queue.turn_ends_at(now + QUANTUM / 4), now + QUANTUM / 4 + QUANTUM);
+        assert_eq!(queue.slice_ends_at(now + QUANTUM / 4), now + QUANTUM / 4 + QUANTUM);
     }
 
     #[test]
@@ -374,29 +374,29 @@ mod tests {
         preempt(&mut queue, "one", now, now + QUANTUM * 3 / 4);
         preempt(&mut queue, "other", now, now + QUANTUM);
         assert_eq!(pop(&mut queue), Some("one"));
-        assert!(queue.must_make_way(Instant::now() + QUANTUM / 2));
+        assert!(queue.should_preempt(Instant::now() + QUANTUM / 2));
     }
 
     #[test]
     fn whoever_computes_makes_way_at_once_for_who_was_woken() {
         let (mut queue, now) = (queue(), Instant::now());
-        assert!(!must_make_way(&mut queue, now, now));
+        assert!(!should_preempt(&mut queue, now, now));
         queue.push_woken("woken");
-        assert!(must_make_way(&mut queue, now, now));
+        assert!(should_preempt(&mut queue, now, now));
     }
 
     #[test]
     fn whoever_computes_makes_way_for_another_that_does_when_its_quantum_is_over() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "other", now, now);
-        assert!(!must_make_way(&mut queue, now, now + QUANTUM - TICK));
-        assert!(must_make_way(&mut queue, now, now + QUANTUM));
+        assert!(!should_preempt(&mut queue, now, now + QUANTUM - TICK));
+        assert!(should_preempt(&mut queue, now, now + QUANTUM));
     }
 
     #[test]
     fn whoever_computes_alone_goes_on() {
         let now = Instant::now();
-        assert!(!must_make_way(&mut queue(), now, now + QUANTUM * 100));
+        assert!(!should_preempt(&mut queue(), now, now + QUANTUM * 100));
     }
 
     #[test]
@@ -408,8 +408,8 @@ mod tests {
         let later = now + QUANTUM;
         assert_eq!(pop_at(&mut queue, now), Some("woken"));
         assert_eq!(pop_at(&mut queue, later), Some("preempted"));
-        assert!(!queue.must_make_way(later));
-        assert!(queue.must_make_way(later + TICK));
+        assert!(!queue.should_preempt(later));
+        assert!(queue.should_preempt(later + TICK));
     }
 
     #[test]

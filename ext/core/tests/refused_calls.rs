@@ -7,7 +7,7 @@ use std::io::{Read, pipe};
 use std::os::fd::AsRawFd;
 use std::thread;
 
-use heddle_core::attempt::{self, Attempt, Likely};
+use heddle_core::try_io::{self, FdKind, TryIo};
 use nix::errno::Errno;
 
 /// Runs `test` on a thread that may not call these two. The filter ends with the thread.
@@ -49,9 +49,9 @@ fn refuse(calls: [libc::c_long; 2]) {
     }
 }
 
-fn read(file: &impl AsRawFd, buffer: &mut [u8]) -> Attempt {
+fn read(file: &impl AsRawFd, buffer: &mut [u8]) -> TryIo {
     // SAFETY: the buffer is valid for writes of its length.
-    unsafe { attempt::read(file.as_raw_fd(), buffer.as_mut_ptr(), buffer.len(), Likely::Other) }
+    unsafe { try_io::read(file.as_raw_fd(), buffer.as_mut_ptr(), buffer.len(), FdKind::Other) }
 }
 
 #[test]
@@ -59,14 +59,14 @@ fn a_pipe_is_read_and_written_and_never_waited_for() {
     without_vectored_calls(|| {
         let (reader, writer) = pipe().expect("a pipe");
         let mut buffer = [0; 8];
-        assert_eq!(read(&reader, &mut buffer), Attempt::WouldBlock);
+        assert_eq!(read(&reader, &mut buffer), TryIo::WouldBlock);
         // SAFETY: the bytes are valid for reads.
-        let written = unsafe { attempt::write(writer.as_raw_fd(), b"weft".as_ptr(), 4, Likely::Other) };
-        assert_eq!(written, Attempt::Done(4));
-        assert_eq!(read(&reader, &mut buffer), Attempt::Done(4));
+        let written = unsafe { try_io::write(writer.as_raw_fd(), b"weft".as_ptr(), 4, FdKind::Other) };
+        assert_eq!(written, TryIo::Done(4));
+        assert_eq!(read(&reader, &mut buffer), TryIo::Done(4));
         assert_eq!(&buffer[..4], b"weft");
         drop(writer);
-        assert_eq!(read(&reader, &mut buffer), Attempt::Done(0));
+        assert_eq!(read(&reader, &mut buffer), TryIo::Done(0));
     });
 }
 
@@ -75,10 +75,10 @@ fn a_file_is_left_to_a_real_operation() {
     without_vectored_calls(|| {
         let mut file = File::open("/proc/self/exe").expect("this program");
         let mut buffer = [0; 8];
-        assert_eq!(read(&file, &mut buffer), Attempt::NeedsOperation);
+        assert_eq!(read(&file, &mut buffer), TryIo::NeedsOperation);
         // SAFETY: the buffer is valid for writes of its length.
-        let at = unsafe { attempt::read_at(file.as_raw_fd(), buffer.as_mut_ptr(), buffer.len(), 0) };
-        assert_eq!(at, Attempt::NeedsOperation);
+        let at = unsafe { try_io::read_at(file.as_raw_fd(), buffer.as_mut_ptr(), buffer.len(), 0) };
+        assert_eq!(at, TryIo::NeedsOperation);
         assert_eq!(file.read(&mut buffer).expect("an operation reads it"), buffer.len());
     });
 }

@@ -2,10 +2,13 @@
 
 #![allow(missing_docs, reason = "a cdylib has no readers outside; its parts are documented all the same")]
 
+mod hooks;
 mod io;
 mod preempt;
 mod ruby;
 mod scheduler;
+mod tasks;
+mod ticker;
 
 use magnus::{Error, Ruby};
 
@@ -14,6 +17,5 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     let heddle = ruby.define_module("Heddle")?;
     ruby::fork::watch();
     ruby::ractor::note_main();
-    scheduler::define(ruby, heddle)?;
-    preempt::define(ruby, heddle)
+    hooks::define(ruby, heddle)
 }

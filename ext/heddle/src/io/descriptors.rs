@@ -35,9 +35,9 @@ use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, Module, Object, RClass, RModule, Ruby, TypedData, Value, function, prelude::*};
 
 use crate::ruby::nogvl::without_gvl;
-use crate::ruby::value::{Held, same};
+use crate::ruby::value::{PinnedValue, same};
 use crate::ruby::{error, fiber, fork, interrupts, io, postponed_job, ractor, thread};
-use crate::scheduler::turns::Signal;
+use crate::scheduler::state::Signal;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::{Scheduler, registry};
 
@@ -55,10 +55,10 @@ struct Closing {
     id: u64,
     fd: RawFd,
     interest: Interest,
-    /// The IO that is closed. Held, so that it cannot be collected, and its number closed, while this says that it is open.
-    io: Held,
+    /// The IO that is closed. PinnedValue, so that it cannot be collected, and its number closed, while this says that it is open.
+    io: PinnedValue,
     /// The fiber that closes it.
-    closer: Held,
+    closer: PinnedValue,
     generation: u64,
 }
 
@@ -91,9 +91,9 @@ impl DataTypeFunctions for ClosingDescriptors {
 struct Announcement(u64);
 
 impl Announcement {
-    fn new(io: Value, fd: RawFd, interest: Interest, closer: Held) -> Self {
+    fn new(io: Value, fd: RawFd, interest: Interest, closer: PinnedValue) -> Self {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let closing = Closing { id, fd, interest, io: Held::new(io), closer, generation: fork::generation() };
+        let closing = Closing { id, fd, interest, io: PinnedValue::new(io), closer, generation: fork::generation() };
         // Nothing may be allocated while this is locked: the collector locks it, too.
         let mut all = all_closing();
         all.push(closing);
@@ -228,11 +228,11 @@ fn end_here(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) -
 
 /// Lets other fibers run until the operations have ended.
 fn let_end(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) -> Result<(), Error> {
-    let visit = scheduler.enter(ruby)?;
-    scheduler.turns.borrow_mut().add_close_waiter(visit.key);
+    let hook = scheduler.enter(ruby)?;
+    scheduler.state.borrow_mut().add_close_waiter(hook.key);
     let waited = scheduler
-        .wait(ruby, visit.key, Wait::Turn, None, |turns| (!turns.operations.names(fd, interest)).then_some(()));
-    scheduler.turns.borrow_mut().remove_close_waiter(visit.key);
+        .wait(ruby, hook.key, Wait::Yielded, None, |state| (!state.operations.names(fd, interest)).then_some(()));
+    scheduler.state.borrow_mut().remove_close_waiter(hook.key);
     waited.map(|_| ())
 }
 
@@ -244,7 +244,7 @@ fn let_end(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) ->
 /// given the IO's read buffer. Thus the number can be given back; the file stays open until that thread comes back.
 fn end_elsewhere(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest) -> Result<(), Error> {
     let signal = Arc::new(Signal::default());
-    scheduler.turns.borrow_mut().add_signal(Arc::clone(&signal));
+    scheduler.state.borrow_mut().add_signal(Arc::clone(&signal));
     let mut unanswered = 0;
     let mut raised = Ok(());
     loop {
@@ -252,12 +252,12 @@ fn end_elsewhere(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest
         if !scheduler.has_operations_on(fd, interest) {
             break;
         }
-        let owner = scheduler.owner.get().filter(|_| !is_in_backend);
+        let owner = scheduler.owner.thread.get().filter(|_| !is_in_backend);
         let is_elsewhere = owner.is_some_and(|owner| thread::is_stopped(owner).unwrap_or(true));
         unanswered = if is_elsewhere { unanswered + 1 } else { 0 };
         if unanswered >= MOST_UNANSWERED {
             let memory = io::take_read_buffer(io).map(Rc::new);
-            scheduler.turns.borrow_mut().operations.detach(fd, interest, memory.as_ref());
+            scheduler.state.borrow_mut().operations.detach(fd, interest, memory.as_ref());
             break;
         }
         scheduler.wake_owner();
@@ -276,7 +276,7 @@ fn end_elsewhere(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest
             raised = Err(error);
         }
     }
-    scheduler.turns.borrow_mut().remove_signal(&signal);
+    scheduler.state.borrow_mut().remove_signal(&signal);
     raised
 }
 
@@ -298,7 +298,7 @@ pub fn give_up(ruby: &Ruby, fd: RawFd) {
         let concerned = scheduler.close_number(fd, Interest::ALL);
         if concerned {
             scheduler.cancel_closed();
-            scheduler.turns.borrow_mut().operations.detach(fd, Interest::ALL, None);
+            scheduler.state.borrow_mut().operations.detach(fd, Interest::ALL, None);
             scheduler.wake_owner();
         }
         concerned
@@ -312,21 +312,21 @@ pub fn give_up(ruby: &Ruby, fd: RawFd) {
 impl Scheduler {
     /// The number is being closed. Returns whether operations name it.
     fn close_number(&self, fd: RawFd, interest: Interest) -> bool {
-        !self.is_inherited() && self.turns.borrow_mut().operations.close(fd, interest)
+        !self.is_inherited() && self.state.borrow_mut().operations.close(fd, interest)
     }
 
     fn has_operations_on(&self, fd: RawFd, interest: Interest) -> bool {
-        !self.is_inherited() && self.turns.borrow().operations.names(fd, interest)
+        !self.is_inherited() && self.state.borrow().operations.names(fd, interest)
     }
 
     /// Cancels the operations of closed numbers, and takes the results that are there, without a system call. False if the
     /// owner's thread is waiting in the kernel, and has to do it itself.
     fn cancel_closed(&self) -> bool {
-        let Ok(mut reactor) = self.reactor.try_borrow_mut() else { return false };
+        let Ok(mut reactor) = self.io.reactor.try_borrow_mut() else { return false };
         if let Some(reactor) = reactor.as_mut() {
-            let mut turns = self.turns.borrow_mut();
-            turns.cancel_closed(reactor);
-            turns.complete(reactor.completions());
+            let mut state = self.state.borrow_mut();
+            state.cancel_closed(reactor);
+            state.complete(reactor.completions());
         }
         true
     }
@@ -335,7 +335,7 @@ impl Scheduler {
     pub fn attend_to_closing(&self, ruby: &Ruby) {
         for _ in 0..LOOKS {
             // An error is told to the fiber that waits next.
-            if !self.turns.borrow().is_awaited_elsewhere() || self.poll(ruby, false).is_err() {
+            if !self.state.borrow().is_awaited_elsewhere() || self.poll(ruby, false).is_err() {
                 return;
             }
         }

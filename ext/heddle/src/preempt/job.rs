@@ -3,9 +3,10 @@
 use magnus::Ruby;
 use nix::errno::Errno;
 
-use super::{guests, pace};
+use super::foreign_fibers;
 use crate::ruby::postponed_job;
 use crate::scheduler::Scheduler;
+use crate::ticker::throttle;
 
 struct Tick;
 
@@ -16,7 +17,7 @@ struct Over {
 
 impl Drop for Over {
     fn drop(&mut self) {
-        pace::end();
+        throttle::end();
         Errno::set_raw(self.errno);
     }
 }
@@ -24,10 +25,10 @@ impl Drop for Over {
 impl postponed_job::Job for Tick {
     fn run(ruby: &Ruby) {
         let _over = Over { errno: Errno::last_raw() };
-        pace::begin();
+        throttle::begin();
         match Scheduler::of_thread() {
             Some(scheduler) => scheduler.tick(ruby),
-            None => guests::tick(ruby),
+            None => foreign_fibers::tick(ruby),
         }
     }
 }

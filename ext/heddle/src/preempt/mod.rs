@@ -1,40 +1,35 @@
-//! Taking the turn back from a fiber that computes.
+//! Preempts fibers that compute for too long.
 //!
-//! * [`ticker`] ticks while somebody computes who may be preempted, by a [`signal`] or a native thread ([`timerfd`]).
-//!   [`pulse`] is whether it does, [`dispositions`] which signals it may take.
-//! * A tick asks Ruby to run the [`job`] at its next safe point. That looks whether somebody else is due, and if so hands
-//!   on the turn, right from there: see `scheduler/preempting.rs`, and `run_queue.rs` of the core for who goes next.
-//!   Not everywhere, though (see [`safe_points`]), not all the time ([`pace`]), and not while something is about to be
-//!   raised ([`unraised`]). While nobody can be due the ticks are put off.
-//! * [`guests`] are yielding fibers on threads that have another scheduler, or none.
+//! * A ticker asks Ruby to run the [`job`] at its next safe point. [`tick`] looks whether another fiber is due, and if so
+//!   switches to it, from within the job; `run_queue.rs` of the core decides which one runs.
+//! * [`safe_points`] are the places where a fiber can be left, and where an exception may be raised.
+//! * [`yield_to_root`] lets the root check the thread's interrupts.
+//! * [`foreign_fibers`] are yielding fibers on threads that have another scheduler, or none.
+//! * [`trap`] gives a ticker's signal back to a program that wants it. [`methods`] are what Ruby code calls.
 //!
-//! It goes beyond timers whose trap handler calls `Fiber.yield`: it works on any thread, takes
-//! no signal away from anybody, and reaches fibers that compute with what is raised into them.
+//! The technique goes beyond timers whose trap handler calls `Fiber.yield`: it works on any thread, takes no signal away
+//! from the program, and reaches fibers that compute with exceptions that other fibers send to them.
 
-pub mod dispositions;
-pub mod guests;
+mod foreign_fibers;
 mod job;
-pub mod pace;
-mod pulse;
+mod methods;
 pub mod safe_points;
-mod signal;
-pub mod ticker;
-mod timerfd;
-pub mod unraised;
+mod tick;
+mod trap;
+mod yield_to_root;
 
-use magnus::{Error, Object, RModule, Ruby, Value, function, prelude::*};
+use magnus::{Error, Object, RClass, RModule, Ruby, Value, function, prelude::*};
 
 use crate::ruby::ractor;
+use crate::ticker::signal_disposition;
 
-pub use dispositions::parse as parse_signal;
-pub use pulse::Pulse;
-
-/// Enters the job, and defines what `lib/heddle/yielding_fiber.rb` is written with.
-pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
+/// Registers the job, and defines the private methods that `lib/heddle` is written with.
+pub fn define(ruby: &Ruby, heddle: RModule, class: RClass) -> Result<(), Error> {
     job::register();
-    guests::define(ruby, heddle)?;
-    ractor::safe(|| heddle.define_singleton_method("trapping", function!(dispositions::trapping, 1)))?;
-    heddle.define_singleton_method("handles_signal?", function!(dispositions::is_handled, 1))?;
+    foreign_fibers::define(ruby, heddle)?;
+    methods::define(class)?;
+    ractor::safe(|| heddle.define_singleton_method("trapping", function!(trap::trapping, 1)))?;
+    heddle.define_singleton_method("handles_signal?", function!(signal_disposition::is_handled, 1))?;
     for name in ["trapping", "handles_signal?"] {
         heddle.funcall::<_, _, Value>("private_class_method", (name,))?;
     }

@@ -7,11 +7,11 @@ use magnus::rb_sys::{AsRawValue, FromRawValue, protect, resume_error};
 use magnus::{Error, ExceptionClass, RClass, RModule, RString, Ruby, TryConvert, Value, prelude::*};
 use nix::errno::Errno;
 
+use super::hidden_variable::HiddenVariable;
 use super::insides;
-use super::note::Note;
-use super::value::{Held, same};
+use super::value::{PinnedValue, same};
 
-/// Turns an error of the core into the Ruby exception for it: `SystemCallError`'s subclass for an errno, ArgumentError's
+/// State an error of the core into the Ruby exception for it: `SystemCallError`'s subclass for an errno, ArgumentError's
 /// sibling `Heddle::BackendUnavailable` for a backend that cannot be had.
 pub fn from_core(ruby: &Ruby, error: CoreError) -> Error {
     match error {
@@ -33,7 +33,7 @@ pub fn system_call(ruby: &Ruby, errno: Errno, call: &str) -> Error {
 }
 
 /// The exception that `raise(exception)`, or `raise(exception, message)`, would raise.
-pub fn make_exception(exception: Held, message: Option<Held>) -> Error {
+pub fn make_exception(exception: PinnedValue, message: Option<PinnedValue>) -> Error {
     // On the stack, where the collector looks: nothing else may hold them any more.
     let arguments = [exception.raw(), message.unwrap_or(exception).raw()];
     let count = 1 + i32::from(message.is_some());
@@ -67,7 +67,7 @@ pub fn is_limit(ruby: &Ruby, exception: Value, message: Value) -> bool {
 
 /// Whether `exception` unwinds the fiber that is running: it, or an instance of it if it is a class, is `$!`, or caused
 /// that.
-pub fn is_in_flight(exception: Held) -> bool {
+pub fn is_in_flight(exception: PinnedValue) -> bool {
     // SAFETY: called with the GVL; the name ends with a zero; both results are an exception, a number or nil. The first
     // knows of those whose `rescue` or `ensure` runs, the second of those on their way through functions written in C.
     let under_way = unsafe { [rb_sys::rb_gv_get(c"$!".as_ptr()), rb_sys::rb_errinfo()] };
@@ -75,7 +75,7 @@ pub fn is_in_flight(exception: Held) -> bool {
     under_way.into_iter().any(|error| caused_by(unsafe { Value::from_raw(error) }, exception))
 }
 
-fn caused_by(error: Value, exception: Held) -> bool {
+fn caused_by(error: Value, exception: PinnedValue) -> bool {
     /// Ruby lets no exception be its own cause, but `cause` is a method that a program may replace.
     const MOST_CAUSES: usize = 1000;
     let class = RClass::from_value(exception.get());
@@ -147,10 +147,10 @@ pub fn stream_closed(ruby: &Ruby) -> Error {
 /// Whether it is Ruby's own exception for threads whose native calls use an IO that is being closed. Calls no method.
 pub fn is_close(ruby: &Ruby, exception: Value) -> bool {
     /// Where Ruby keeps an exception's message.
-    static MESSAGE: Note = Note::new("mesg");
+    static MESSAGE: HiddenVariable = HiddenVariable::new("mesg");
     let message = Exception::from_value(exception)
         .filter(|exception| exception.is_kind_of(ruby.exception_io_error()))
-        .and_then(|exception| RString::from_value(MESSAGE.of(Held::new(exception.as_value()))));
+        .and_then(|exception| RString::from_value(MESSAGE.of(PinnedValue::new(exception.as_value()))));
     // SAFETY: compared at once, and nothing else runs meanwhile.
     message.is_some_and(|message| unsafe { message.as_slice() } == insides::CLOSED.as_bytes())
 }

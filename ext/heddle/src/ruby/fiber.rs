@@ -9,34 +9,34 @@ use rb_sys::VALUE;
 use rb_sys::stable_api::StableApiDefinition;
 
 use super::error::{expect_fiber, raise};
-use super::note::Note;
-use super::stack_colour::coloured;
-use super::value::{Held, interned};
+use super::hidden_variable::HiddenVariable;
+use super::stack_offset::with_offset;
+use super::value::{PinnedValue, interned};
 
 /// The fiber that is running.
-pub fn current() -> Held {
+pub fn current() -> PinnedValue {
     // SAFETY: called with the GVL. It allocates (and could raise) only where a thread's root fiber has no object yet,
     // and `ensure_current` has taken care of that before.
-    unsafe { Held::from_raw(rb_sys::rb_fiber_current()) }
+    unsafe { PinnedValue::from_raw(rb_sys::rb_fiber_current()) }
 }
 
 /// Like [`current`], for a thread that may never have asked for its root fiber.
-pub fn ensure_current() -> Result<Held, Error> {
+pub fn ensure_current() -> Result<PinnedValue, Error> {
     // SAFETY: called with the GVL; an exception stops at `protect`.
-    protect(|| unsafe { rb_sys::rb_fiber_current() }).map(|raw| unsafe { Held::from_raw(raw) })
+    protect(|| unsafe { rb_sys::rb_fiber_current() }).map(|raw| unsafe { PinnedValue::from_raw(raw) })
 }
 
 /// Switches to `fiber`. Comes back when somebody switches to the current fiber again; or with what was raised into it
 /// meanwhile.
 #[inline]
-pub fn transfer(fiber: Held) -> Result<(), Error> {
+pub fn transfer(fiber: PinnedValue) -> Result<(), Error> {
     // SAFETY: called with the GVL on a fiber; no arguments are read. The closure owns nothing, so leaving it by an
     // exception (which `protect` catches) skips no destructor.
     protect(|| unsafe { rb_sys::rb_fiber_transfer(fiber.raw(), 0, std::ptr::null()) }).map(|_| ())
 }
 
 /// Like [`transfer`] for one that has not begun: its code is given `arguments`, three at most. More than one cost an Array.
-pub fn start(fiber: Held, arguments: &[Value]) -> Result<(), Error> {
+pub fn start(fiber: PinnedValue, arguments: &[Value]) -> Result<(), Error> {
     // SAFETY: as in `transfer`. A `Value` is a VALUE and nothing else. They lie on this stack, which stays as it is while
     // another fiber runs, and is scanned by the collector.
     protect(|| unsafe { rb_sys::rb_fiber_transfer(fiber.raw(), arguments.len() as c_int, arguments.as_ptr().cast()) })
@@ -62,17 +62,17 @@ pub fn yield_to_resumer() -> Result<(), Error> {
     protect(|| unsafe { rb_sys::rb_fiber_yield(0, std::ptr::null()) }).map(|_| ())
 }
 
-/// Leaves a note with the fiber that Ruby code cannot see. It lives as long as the fiber.
-pub fn attach(fiber: Held, note: Value) -> Result<(), Error> {
-    NOTE.leave(fiber, note)
+/// Has the fiber hold an object that Ruby code cannot see. It lives as long as the fiber.
+pub fn attach(fiber: PinnedValue, object: Value) -> Result<(), Error> {
+    ATTACHED.leave(fiber, object)
 }
 
 /// What [`attach`] has left, or nil.
-pub fn note(fiber: Held) -> Value {
-    NOTE.of(fiber)
+pub fn attached(fiber: PinnedValue) -> Value {
+    ATTACHED.of(fiber)
 }
 
-static NOTE: Note = Note::new("heddle_note");
+static ATTACHED: HiddenVariable = HiddenVariable::new("heddle_note");
 
 /// `Fiber.set_scheduler(nil)`
 pub fn unset_scheduler(ruby: &Ruby) -> Result<(), Error> {
@@ -81,7 +81,7 @@ pub fn unset_scheduler(ruby: &Ruby) -> Result<(), Error> {
 }
 
 /// The addresses of the object and of Ruby's record of the fiber. Not to be read from.
-pub fn addresses(fiber: Held) -> (usize, usize) {
+pub fn addresses(fiber: PinnedValue) -> (usize, usize) {
     // SAFETY: a fiber is an object with data of Ruby's.
     let record = unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.raw()) };
     (fiber.raw() as usize, record.addr())
@@ -100,13 +100,13 @@ pub fn is_initialized(fiber: Value) -> bool {
 }
 
 /// Whether the fiber has not ended. It must be an initialized one: see [`expect_fiber`].
-pub fn is_alive(fiber: Held) -> bool {
+pub fn is_alive(fiber: PinnedValue) -> bool {
     // SAFETY: called with the GVL on a fiber; does not raise.
     unsafe { rb_sys::rb_fiber_alive_p(fiber.raw()) != rb_sys::Qfalse as VALUE }
 }
 
 /// Whether the fiber is a blocking one (`Fiber#blocking?`), as a thread's root fiber is.
-pub fn is_blocking(fiber: Held) -> Result<bool, Error> {
+pub fn is_blocking(fiber: PinnedValue) -> Result<bool, Error> {
     fiber.get().funcall("blocking?", ())
 }
 
@@ -129,16 +129,16 @@ pub fn kill_current() -> Option<Error> {
 
 /// Creates a non-blocking fiber that has not started yet and runs `BODY`. `storage` is what `Fiber.new(storage:)`
 /// takes; `true` inherits a copy of the current fiber's.
-pub fn spawn<B: FiberBody>(callback: Value, storage: Value) -> Result<Held, Error> {
+pub fn spawn<B: FiberBody>(callback: Value, storage: Value) -> Result<PinnedValue, Error> {
     // SAFETY: `main` has the signature of a block function; an exception (no memory) stops at `protect`.
     protect(|| unsafe { rb_sys::rb_fiber_new_storage(Some(main::<B>), callback.as_raw(), storage.as_raw()) })
         // SAFETY: a fiber, just made.
-        .map(|raw| unsafe { Held::from_raw(raw) })
+        .map(|raw| unsafe { PinnedValue::from_raw(raw) })
 }
 
 /// The code of many fibers. To make it takes longer than to make a fiber of it.
 #[derive(Debug)]
-pub struct Code(OnceLock<(Held, Held)>);
+pub struct Code(OnceLock<(PinnedValue, PinnedValue)>);
 
 impl Code {
     /// To be a static.
@@ -148,7 +148,7 @@ impl Code {
 
     /// Like [`spawn`], for fibers that inherit a copy of the current one's storage, and learn from [`start`] alone what
     /// they are to do: their `callback` is nil.
-    pub fn spawn<B: FiberBody>(&self, ruby: &Ruby) -> Result<Held, Error> {
+    pub fn spawn<B: FiberBody>(&self, ruby: &Ruby) -> Result<PinnedValue, Error> {
         let (class, code) = match self.0.get() {
             Some(made) => *made,
             None => {
@@ -156,9 +156,9 @@ impl Code {
                 // SAFETY: as in `spawn`.
                 let code = protect(|| unsafe { rb_sys::rb_proc_new(Some(main::<B>), rb_sys::Qnil as VALUE) })?;
                 // SAFETY: a Proc, just made.
-                let code = unsafe { Held::from_raw(code) };
+                let code = unsafe { PinnedValue::from_raw(code) };
                 ruby.gc_register_mark_object(code.get());
-                *self.0.get_or_init(|| (Held::new(class.as_value()), code))
+                *self.0.get_or_init(|| (PinnedValue::new(class.as_value()), code))
             }
         };
         // SAFETY: called with the GVL on a class and a Proc that are never collected; an exception stops at `protect`.
@@ -166,7 +166,7 @@ impl Code {
             rb_sys::rb_funcall_with_block(class.raw(), new_name(), 0, std::ptr::null(), code.raw())
         })?;
         // SAFETY: what a method has returned is a valid object.
-        let made = unsafe { Held::from_raw(made) };
+        let made = unsafe { PinnedValue::from_raw(made) };
         // The program may have put a method of its own in the place of Ruby's.
         expect_fiber(ruby, made.get()).map(|()| made)
     }
@@ -186,7 +186,7 @@ pub trait FiberBody {
 
 unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, argv: *const VALUE, _: VALUE) -> VALUE {
     let result = std::panic::catch_unwind(|| {
-        coloured(|| {
+        with_offset(|| {
             // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
             let ruby = unsafe { Ruby::get_unchecked() };
             /// Nobody starts a fiber with more.
@@ -230,7 +230,7 @@ fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
 /// root, or the innermost one that the root has resumed. There is no other way to find out which one that is.
 ///
 /// Making it handles interrupts, so it has to be at hand before there is one.
-pub fn fall_back_fiber() -> Result<Held, Error> {
+pub fn fall_back_fiber() -> Result<PinnedValue, Error> {
     struct Nothing;
     impl FiberBody for Nothing {
         fn run(ruby: &Ruby, _: Value, _: &[Value]) -> Result<Value, Error> {

@@ -3,7 +3,7 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::preempt::pace;
+use crate::ticker::throttle;
 
 /// How many forks lie between the process that loaded Heddle and this one.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
@@ -19,7 +19,7 @@ pub fn watch() {
 
     extern "C" fn in_child() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
-        pace::forget();
+        throttle::forget();
     }
 
     ONCE.call_once(|| {

@@ -6,8 +6,8 @@
 
 use magnus::{Error, RArray, RHash, Ruby, Value};
 
-use super::value::Held;
-use super::{frames, masks::Masks, pending, thread};
+use super::value::PinnedValue;
+use super::{frames, masks::Masks, pending_interrupts, thread};
 
 /// Of the FiberError for a fiber that cannot be switched to now: it has resumed another, or has yielded.
 pub const REFUSED_TRANSFER: &str = "attempt to transfer to a ";
@@ -35,8 +35,8 @@ pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
     let innermost = frames::innermost();
     let is_native = innermost.is_some_and(frames::Frame::is_native);
     let name = frames::innermost().and_then(frames::Frame::method_name);
-    pending::find(ruby)?;
-    let current: Held = thread::current();
+    pending_interrupts::find(ruby)?;
+    let current: PinnedValue = thread::current();
     let texts: [(&str, RArray); 6] = [
         ("refused_transfer", ruby.ary_from_iter([REFUSED_TRANSFER])),
         ("refused_yield", ruby.ary_from_iter([REFUSED_YIELD])),
@@ -51,7 +51,7 @@ pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
     }
     hash.aset(ruby.to_symbol("native_frame"), is_native)?;
     hash.aset(ruby.to_symbol("frame_name"), name)?;
-    hash.aset(ruby.to_symbol("pending_list"), pending::is_known(current))?;
+    hash.aset(ruby.to_symbol("pending_list"), pending_interrupts::is_known(current))?;
     hash.aset(ruby.to_symbol("mask_stack"), Masks::of_thread().is_some())?;
     Ok(hash)
 }

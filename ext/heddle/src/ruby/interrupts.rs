@@ -6,10 +6,10 @@ use magnus::Error;
 use magnus::rb_sys::protect;
 
 use super::thread;
-use super::value::Held;
+use super::value::PinnedValue;
 
 /// Whether an interrupt waits for `thread`, the current one, to look at it.
-pub fn pending(thread: Held) -> bool {
+pub fn pending(thread: PinnedValue) -> bool {
     // SAFETY: called with the GVL on a thread object; only reads flags.
     unsafe { rb_sys::rb_thread_interrupted(thread.raw()) != 0 }
 }

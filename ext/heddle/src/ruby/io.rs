@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use heddle_core::attempt::Likely;
+use heddle_core::try_io::FdKind;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, Value};
 use rb_sys::VALUE;
@@ -107,16 +107,16 @@ pub fn identity(io: Value) -> usize {
 
 /// What Ruby says that an IO is. It may be wrong: a File can be a pipe that was opened by its name, and whatever there is
 /// can be opened by its number.
-pub fn likely_kind(io: Value) -> Likely {
+pub fn fd_kind(io: Value) -> FdKind {
     /// `BasicSocket`, once it is there; it is never taken away again.
     static SOCKET_CLASS: AtomicU64 = AtomicU64::new(0);
 
     // SAFETY: called with the GVL on a valid object; does not raise. The classes are Ruby's own and always there.
     let (class, plain, file) = unsafe { (rb_sys::rb_obj_class(io.as_raw()), rb_sys::rb_cIO, rb_sys::rb_cFile) };
     if class == plain {
-        return Likely::Other;
+        return FdKind::Other;
     } else if class == file {
-        return Likely::File;
+        return FdKind::File;
     }
     let mut socket = SOCKET_CLASS.load(Ordering::Relaxed) as VALUE;
     if socket == 0 {
@@ -126,11 +126,11 @@ pub fn likely_kind(io: Value) -> Likely {
     // SAFETY: called with the GVL on valid objects; does not raise.
     let is_a = |class| unsafe { rb_sys::rb_obj_is_kind_of(io.as_raw(), class) } == rb_sys::Qtrue as VALUE;
     if socket != 0 && is_a(socket) {
-        Likely::Socket
+        FdKind::Socket
     } else if is_a(file) {
-        Likely::File
+        FdKind::File
     } else {
-        Likely::Other
+        FdKind::Other
     }
 }
 

@@ -7,34 +7,34 @@
 
 use magnus::{RArray, RClass, RHash, Ruby, Value, prelude::*};
 
-use super::note::Note;
+use super::hidden_variable::HiddenVariable;
 use super::thread;
-use super::value::{Held, same};
+use super::value::{PinnedValue, same};
 
-static STACK: Note = Note::new("heddle_masks");
+static STACK: HiddenVariable = HiddenVariable::new("heddle_masks");
 
 /// The stack of a thread. Valid as long as it is marked.
 #[derive(Debug, Clone, Copy)]
-pub struct Masks(Held);
+pub struct Masks(PinnedValue);
 
 /// Those that a fiber has taken along. To be kept on the stack, where the garbage collector finds them.
 #[derive(Debug)]
 pub struct PutAway(RArray);
 
 impl Masks {
-    /// The current thread's, if [`pending::find`](super::pending::find) has found it.
+    /// The current thread's, if [`pending_interrupts::find`](super::pending_interrupts::find) has found it.
     pub fn of_thread() -> Option<Self> {
-        RArray::from_value(STACK.of(thread::current())).map(|stack| Masks(Held::new(stack.as_value())))
+        RArray::from_value(STACK.of(thread::current())).map(|stack| Masks(PinnedValue::new(stack.as_value())))
     }
 
     /// Leaves the stack with its thread, so that it is known as long as the thread lives.
-    pub fn remember(thread: Held, stack: RArray) {
+    pub fn remember(thread: PinnedValue, stack: RArray) {
         // A thread that is frozen takes no note.
         let _ = STACK.leave(thread, stack.as_value());
     }
 
     /// The stack itself, to be marked.
-    pub fn held(self) -> Held {
+    pub fn held(self) -> PinnedValue {
         self.0
     }
 

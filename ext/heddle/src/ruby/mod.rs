@@ -1,27 +1,28 @@
 //! The only place that calls Ruby's C functions by itself. What they need (the GVL, a tag to jump to, an object that
 //! stays alive) is provided here, so that the rest of the extension is safe Rust.
 
-pub mod aside;
+pub mod async_raise;
 pub mod block;
+pub mod call_sites;
 pub mod error;
 pub mod fiber;
 pub mod fork;
 pub mod frames;
 pub mod gc;
+pub mod hidden_variable;
+pub mod hook_interface;
 pub mod insides;
-pub mod interface;
 pub mod interrupts;
 pub mod io;
 pub mod io_buffer;
 pub mod masks;
 pub mod nogvl;
-pub mod note;
-pub mod pending;
+pub mod pending_interrupts;
 pub mod postponed_job;
 pub mod process;
 pub mod ractor;
 pub mod receiver;
-pub mod stack_colour;
+pub mod stack_offset;
 pub mod thread;
 pub mod time;
 pub mod value;

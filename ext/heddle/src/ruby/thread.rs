@@ -3,12 +3,12 @@
 use magnus::value::Lazy;
 use magnus::{Error, RClass, Ruby, Value, prelude::*};
 
-use super::value::{Held, is_hidden};
+use super::value::{PinnedValue, is_hidden};
 
 /// The thread that is running.
-pub fn current() -> Held {
+pub fn current() -> PinnedValue {
     // SAFETY: called with the GVL; does not allocate.
-    unsafe { Held::from_raw(rb_sys::rb_thread_current()) }
+    unsafe { PinnedValue::from_raw(rb_sys::rb_thread_current()) }
 }
 
 /// Whether somebody called `Thread#kill` on the current thread.
@@ -21,12 +21,12 @@ pub fn is_aborting(ruby: &Ruby) -> Result<bool, Error> {
 }
 
 /// Raises `exception` in `thread`, as `Thread#raise` does.
-pub fn raise_into(thread: Held, exception: magnus::Value) -> Result<(), Error> {
+pub fn raise_into(thread: PinnedValue, exception: magnus::Value) -> Result<(), Error> {
     thread.get().funcall::<_, _, magnus::Value>("raise", (exception,)).map(|_| ())
 }
 
 /// Whether the thread waits in a native call, or has ended (`Thread#stop?`).
-pub fn is_stopped(thread: Held) -> Result<bool, Error> {
+pub fn is_stopped(thread: PinnedValue) -> Result<bool, Error> {
     thread.get().funcall("stop?", ())
 }
 

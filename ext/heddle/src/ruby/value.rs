@@ -11,17 +11,17 @@ use rb_sys::VALUE;
 /// holds one marks it in the `mark` function of the object that owns the structure; marking also pins it, so the
 /// address stays good as a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Held(VALUE);
+pub struct PinnedValue(VALUE);
 
-impl Held {
+impl PinnedValue {
     /// Holds `value`.
     pub fn new(value: Value) -> Self {
-        Held(value.as_raw())
+        PinnedValue(value.as_raw())
     }
 
     /// The object.
     pub fn get(self) -> Value {
-        // SAFETY: a `Held` is made from a valid value alone, and its owner keeps it marked and pinned.
+        // SAFETY: a `PinnedValue` is made from a valid value alone, and its owner keeps it marked and pinned.
         unsafe { Value::from_raw(self.0) }
     }
 
@@ -40,7 +40,7 @@ impl Held {
     /// # Safety
     /// It is a valid object.
     pub(super) unsafe fn from_raw(raw: VALUE) -> Self {
-        Held(raw)
+        PinnedValue(raw)
     }
 }
 

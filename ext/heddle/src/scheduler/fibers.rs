@@ -9,13 +9,13 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 
 use super::pending_raises::PendingRaises;
-use super::structure::Structure;
-use super::turns::ending::Told;
+use super::prefetch_hints::PrefetchHints;
+use super::state::ending::EndRequest;
+use super::task_data::TaskData;
 use super::wait::Wait;
-use super::whereabouts::Whereabouts;
 use crate::ruby::error::make_exception;
 use crate::ruby::fiber;
-use crate::ruby::value::Held;
+use crate::ruby::value::PinnedValue;
 
 /// Names a record: its place, and a serial number. A key whose record is gone never means a later one.
 // One number, so that it is compared and copied as one.
@@ -52,7 +52,7 @@ impl FiberKey {
 /// Ruby itself may give the control to a fiber that is `Waiting` or `Runnable`, when another one ends or raises into
 /// it. It stays in its state then, and hands the control on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum FiberState {
     /// On the run queue.
     Runnable,
     /// Has the turn.
@@ -65,16 +65,16 @@ pub enum State {
 
 /// An exception on its way to a fiber.
 #[derive(Debug, Clone, Copy)]
-pub struct Delivery {
+pub struct PendingRaise {
     /// The arguments of `raise`: a class or an exception, and perhaps a message.
-    pub exception: Held,
+    pub exception: PinnedValue,
     /// The message, if `exception` is to be called with one.
-    pub message: Option<Held>,
+    pub message: Option<PinnedValue>,
     /// How long it is meant.
-    pub scope: Scope,
+    pub scope: RaiseScope,
 }
 
-impl Delivery {
+impl PendingRaise {
     /// Tells the garbage collector what is held.
     pub fn mark(&self, marker: &Marker) {
         self.exception.mark(marker);
@@ -85,7 +85,7 @@ impl Delivery {
 
     /// What is to be raised in the fiber that is running.
     pub fn to_error(self) -> Error {
-        if self.scope == Scope::Kill {
+        if self.scope == RaiseScope::Kill {
             return fiber::kill_current().unwrap_or_else(|| make_exception(self.exception, None));
         }
         make_exception(self.exception, self.message)
@@ -94,7 +94,7 @@ impl Delivery {
 
 /// When a delivery that has not been raised yet is void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum RaiseScope {
     /// When the wait is over that was under way when it came.
     Wait,
     /// When the block of `timeout_after` with this number has ended.
@@ -111,17 +111,17 @@ pub enum Scope {
     Kill,
 }
 
-impl Scope {
+impl RaiseScope {
     /// Whether it is raised again if it is swallowed.
     pub fn is_repeated(self) -> bool {
-        matches!(self, Scope::Limit(_) | Scope::End)
+        matches!(self, RaiseScope::Limit(_) | RaiseScope::End)
     }
 
     /// The number of the block that it limits.
     pub fn deadline(self) -> Option<u64> {
         match self {
-            Scope::Deadline(number) | Scope::Limit(number) => Some(number),
-            Scope::Wait | Scope::Message(_) | Scope::Fiber | Scope::End | Scope::Kill => None,
+            RaiseScope::Deadline(number) | RaiseScope::Limit(number) => Some(number),
+            RaiseScope::Wait | RaiseScope::Message(_) | RaiseScope::Fiber | RaiseScope::End | RaiseScope::Kill => None,
         }
     }
 }
@@ -132,21 +132,21 @@ pub enum Limit {
     /// What `raise` makes of these is raised in it.
     Once {
         /// A class or an exception.
-        exception: Held,
+        exception: PinnedValue,
         /// The message, if `exception` is to be called with one.
-        message: Option<Held>,
+        message: Option<PinnedValue>,
     },
     /// This exception is raised in it, until it ends.
-    Repeated(Held),
+    Repeated(PinnedValue),
 }
 
 /// What the scheduler knows of a fiber.
 pub struct Record {
     key: FiberKey,
     /// The fiber. Marked and pinned as long as the record exists.
-    pub fiber: Held,
-    /// See [`State`]. Changed by [`Fibers::set_state`] alone, which keeps the counts.
-    state: State,
+    pub fiber: PinnedValue,
+    /// See [`FiberState`]. Changed by [`Fibers::set_state`] alone, which keeps the counts.
+    state: FiberState,
     /// What it waits for, if it does.
     pub wait: Wait,
     /// Made by the `fiber` hook, so its record lasts until its end. Other fibers have one only while they are in a hook.
@@ -158,7 +158,7 @@ pub struct Record {
     /// A blocking fiber, as a thread's root is: it waits for the others, nobody waits for it.
     pub blocking: bool,
     /// The block that it runs, for messages.
-    pub block: Option<Held>,
+    pub block: Option<PinnedValue>,
     /// How often `unblock` named it. Who blocks compares.
     pub unblocks: u32,
     /// How often that was when its last hook ended; a preemption is none.
@@ -174,100 +174,119 @@ pub struct Record {
     /// It has been told to end.
     pub stopped: bool,
     /// What the scheduler knows of that.
-    pub told: Option<Box<Told>>,
+    pub end_request: Option<Box<EndRequest>>,
     /// Exceptions to raise, in order.
-    pub deliveries: PendingRaises,
+    pub pending_raises: PendingRaises,
     /// It has written, waited for an IO, or been preempted, and has not waited for anything else since; see
-    /// [`super::sharing`].
-    pub owes_turn: bool,
+    /// [`super::lock_handoff`].
+    pub yield_after_unlock: bool,
     /// For structured concurrency.
-    pub structure: Structure,
+    pub task: TaskData,
     /// What to fetch before its turn comes.
-    pub whereabouts: Whereabouts,
+    pub prefetch_hints: PrefetchHints,
     /// The number of its valid entry in the run queue; entries with other numbers are void.
-    ticket: u32,
+    epoch: u32,
     /// How many hooks (nested by traps and timeouts) are under way in it.
-    pub visits: u32,
+    pub hook_depth: u32,
     /// How many of those run a block of the program's, which may be preempted (`timeout_after`).
-    pub exposures: u32,
+    pub user_block_depth: u32,
 }
 
 impl Record {
-    /// See [`State`].
-    pub fn state(&self) -> State {
+    /// Tells the garbage collector what is held.
+    pub fn mark(&self, marker: &Marker) {
+        self.fiber.mark(marker);
+        if let Some(block) = self.block {
+            block.mark(marker);
+        }
+        if let Wait::Block(blocker) = self.wait {
+            blocker.mark(marker);
+        }
+        self.pending_raises.iter().for_each(|pending_raise| pending_raise.mark(marker));
+        self.task.mark(marker);
+    }
+
+    /// See [`FiberState`].
+    pub fn state(&self) -> FiberState {
         self.state
     }
 
     /// Whether it must not be preempted now: it is in a hook, in a critical section, or has not begun.
     pub fn is_shielded(&self) -> bool {
-        self.visits > self.exposures || self.wait == Wait::Birth
+        self.hook_depth > self.user_block_depth || self.wait == Wait::NotStarted
+    }
+
+    /// Whether it has been killed, and has not ended yet.
+    #[inline]
+    pub fn is_being_killed(&self) -> bool {
+        self.end_request.as_ref().is_some_and(|request| request.is_killed())
     }
 
     /// Whether it is in a hook that waits.
     pub fn is_waiting(&self) -> bool {
-        !matches!(self.wait, Wait::Nothing | Wait::Birth | Wait::Preempted)
+        !matches!(self.wait, Wait::Nothing | Wait::NotStarted | Wait::Preempted)
     }
 
     /// Whether it is to be told when all are told to end.
     pub fn can_be_stopped(&self) -> bool {
-        let is_told = self.stopped || self.structure.shield.holds_back(Scope::End);
+        let is_told = self.stopped || self.task.shield.holds_back(RaiseScope::End);
         !(is_told || self.blocking || self.wait == Wait::Drain)
     }
 
     /// Whether its record must outlast its hooks: what was sent to a root, which comes back, that it has been told to end,
     /// and a wake-up that it has not seen, must not get lost.
-    pub fn has_mail(&self) -> bool {
+    pub fn must_outlive_hooks(&self) -> bool {
         let wake_up = self.unblocks != self.unblocks_seen;
         wake_up
-            || self.told.is_some()
-            || self.blocking && !(self.deliveries.is_empty() && self.structure.inbox.is_empty())
+            || self.end_request.is_some()
+            || self.blocking && !(self.pending_raises.is_empty() && self.task.inbox.is_empty())
     }
 
     /// Returns the ticket of the new state.
     #[inline]
-    fn move_to(&mut self, state: State, parked: &mut Parked) -> u32 {
+    fn move_to(&mut self, state: FiberState, parked: &mut Parked) -> u32 {
         let was_parked = self.is_parked();
         self.state = state;
-        self.ticket = self.ticket.wrapping_add(1);
+        self.epoch = self.epoch.wrapping_add(1);
         if was_parked != self.is_parked() {
             // What it waits for changes only while it is not parked, so it is discounted where it was counted.
             let count = parked.kind(self.blocking, self.wait);
             *count = if was_parked { *count - 1 } else { *count + 1 };
         }
-        self.ticket
+        self.epoch
     }
 
     /// It is about to wait. Returns what it waited for until then: a trap handler may wait within a wait.
     #[inline]
     pub fn begin_wait(&mut self, wait: Wait) -> Wait {
         self.waits = self.waits.wrapping_add(1);
-        self.owes_turn = wait.leaves_turn_owed(self.owes_turn);
+        self.yield_after_unlock = wait.keeps_yield_after_unlock(self.yield_after_unlock);
         std::mem::replace(&mut self.wait, wait)
     }
 
     /// It gives up its turn. Returns what it waited for until then, and the ticket for its entry in the run queue.
     #[inline(always)]
-    fn give_up_turn(&mut self, wait: Wait, parked: &mut Parked) -> (Wait, u32) {
+    fn requeue(&mut self, wait: Wait, parked: &mut Parked) -> (Wait, u32) {
         let outer = self.begin_wait(wait);
-        (outer, self.move_to(State::Runnable, parked))
+        (outer, self.move_to(FiberState::Runnable, parked))
     }
 
-    /// See [`super::turns::Turns::end_plain_yield`].
+    /// See [`super::state::State::finish_yield`].
     #[inline(always)]
-    pub fn end_plain_yield(&mut self, outer: Wait) -> bool {
-        let is_plain = self.state == State::Running && self.ours && self.deliveries.is_empty();
+    pub fn finish_yield(&mut self, outer: Wait) -> bool {
+        let is_plain = self.state == FiberState::Running && self.ours && self.pending_raises.is_empty();
         if is_plain {
             self.wait = outer;
-            self.end_visit(false);
+            self.leave_hook(false);
         }
         is_plain
     }
 
     /// A hook of it has ended. Unless it leaves wake-ups, those that have come until now are not for the next one.
     #[inline(always)]
-    pub fn end_visit(&mut self, leaves_wake_ups: bool) {
-        self.visits -= 1;
-        if !leaves_wake_ups {
+    pub fn leave_hook(&mut self, keeps_wake_ups: bool) {
+        self.hook_depth -= 1;
+        if !keeps_wake_ups {
             self.unblocks_seen = self.unblocks;
         }
     }
@@ -275,8 +294,8 @@ impl Record {
     /// It has the turn, unless it is lost.
     #[inline]
     fn run(&mut self, parked: &mut Parked) {
-        if self.state != State::Lost {
-            self.move_to(State::Running, parked);
+        if self.state != FiberState::Lost {
+            self.move_to(FiberState::Running, parked);
         }
         if self.wait == Wait::Raiser {
             self.wait = Wait::Nothing;
@@ -285,7 +304,7 @@ impl Record {
 
     /// Whether it has given its turn away within a hook.
     pub fn is_parked(&self) -> bool {
-        matches!(self.state, State::Waiting | State::Runnable)
+        matches!(self.state, FiberState::Waiting | FiberState::Runnable)
     }
 }
 
@@ -296,21 +315,21 @@ const LINES_OF_RECORD: usize = size_of::<Record>() / LINE + 1;
 #[derive(Default)]
 pub struct Fibers {
     records: Slab<Record>,
-    by_fiber: FxHashMap<Held, FiberKey>,
+    by_fiber: FxHashMap<PinnedValue, FiberKey>,
     next_serial: u32,
     parked: Parked,
 }
 
 /// A fiber whose turn has come.
 #[derive(Debug, Clone, Copy)]
-pub struct Redeemed {
+pub struct Claimed {
     /// The fiber.
-    pub fiber: Held,
+    pub fiber: PinnedValue,
     /// Its key.
     pub key: FiberKey,
     /// It has begun, and its record goes when it ends: then it need not be asked whether it is alive, which means to
     /// fetch it into the cache.
-    pub is_under_way: bool,
+    pub is_started: bool,
 }
 
 /// How many fibers are parked.
@@ -341,7 +360,7 @@ fn record_mut(records: &mut Slab<Record>, key: FiberKey) -> Option<&mut Record> 
 
 impl Fibers {
     /// Takes a fiber into the books, as `Running`.
-    pub fn insert(&mut self, fiber: Held, ours: bool, blocking: bool, block: Option<Held>) -> FiberKey {
+    pub fn insert(&mut self, fiber: PinnedValue, ours: bool, blocking: bool, block: Option<PinnedValue>) -> FiberKey {
         self.next_serial = self.next_serial.wrapping_add(1);
         let place = self.records.vacant_entry();
         let index = u32::try_from(place.key()).expect("four thousand million fibers do not fit into memory");
@@ -349,7 +368,7 @@ impl Fibers {
         place.insert(Record {
             key,
             fiber,
-            state: State::Running,
+            state: FiberState::Running,
             wait: Wait::Nothing,
             ours,
             preemptible: false,
@@ -363,14 +382,14 @@ impl Fibers {
             would_block: None,
             answer_on: None,
             stopped: false,
-            told: None,
-            deliveries: PendingRaises::default(),
-            owes_turn: false,
-            structure: Structure::default(),
-            whereabouts: Whereabouts::of(fiber),
-            ticket: 0,
-            visits: 0,
-            exposures: 0,
+            end_request: None,
+            pending_raises: PendingRaises::default(),
+            yield_after_unlock: false,
+            task: TaskData::default(),
+            prefetch_hints: PrefetchHints::of(fiber),
+            epoch: 0,
+            hook_depth: 0,
+            user_block_depth: 0,
         });
         self.by_fiber.insert(fiber, key);
         key
@@ -381,7 +400,7 @@ impl Fibers {
         if self.get(key).is_none() {
             return;
         }
-        self.set_state(key, State::Running);
+        self.set_state(key, FiberState::Running);
         let record = self.records.remove(key.index());
         if self.by_fiber.get(&record.fiber) == Some(&key) {
             self.by_fiber.remove(&record.fiber);
@@ -399,7 +418,7 @@ impl Fibers {
     }
 
     /// The key of a fiber, if it is in the books.
-    pub fn find(&self, fiber: Held) -> Option<FiberKey> {
+    pub fn find(&self, fiber: PinnedValue) -> Option<FiberKey> {
         self.by_fiber.get(&fiber).copied()
     }
 
@@ -421,41 +440,33 @@ impl Fibers {
     }
 
     /// Moves a fiber to another state. Returns the ticket for its entry in the run queue; all earlier ones are void.
-    pub fn set_state(&mut self, key: FiberKey, state: State) -> u32 {
+    pub fn set_state(&mut self, key: FiberKey, state: FiberState) -> u32 {
         let record = record_mut(&mut self.records, key);
         record.map_or(0, |record| record.move_to(state, &mut self.parked))
     }
 
     /// The fiber gives up its turn by itself. Returns what it waited for until then, and the ticket for its entry in the
     /// run queue.
-    pub fn give_up_turn(&mut self, key: FiberKey, wait: Wait) -> Option<(Wait, u32)> {
-        record_mut(&mut self.records, key).map(|record| record.give_up_turn(wait, &mut self.parked))
-    }
-
-    /// Like [`Fibers::give_up_turn`], for one that enters a hook to do so.
-    #[inline(always)]
-    pub fn yield_turn(&mut self, key: FiberKey) -> Option<(Wait, u32)> {
-        let record = record_mut(&mut self.records, key)?;
-        record.visits += 1;
-        Some(record.give_up_turn(Wait::Turn, &mut self.parked))
+    pub fn requeue(&mut self, key: FiberKey, wait: Wait) -> Option<(Wait, u32)> {
+        record_mut(&mut self.records, key).map(|record| record.requeue(wait, &mut self.parked))
     }
 
     /// The fiber has the turn, unless it is lost. Returns it if it is in the books.
-    pub fn run(&mut self, key: FiberKey) -> Option<Held> {
+    pub fn run(&mut self, key: FiberKey) -> Option<PinnedValue> {
         let record = record_mut(&mut self.records, key)?;
         record.run(&mut self.parked);
         Some(record.fiber)
     }
 
     /// The fiber has the turn, if its entry with this ticket is still valid.
-    pub fn redeem(&mut self, key: FiberKey, ticket: u32) -> Option<Redeemed> {
+    pub fn claim(&mut self, key: FiberKey, epoch: u32) -> Option<Claimed> {
         let record = record_mut(&mut self.records, key)?;
-        if record.ticket != ticket || record.state != State::Runnable {
+        if record.epoch != epoch || record.state != FiberState::Runnable {
             return None;
         }
-        let is_under_way = record.ours && record.wait != Wait::Birth;
+        let is_started = record.ours && record.wait != Wait::NotStarted;
         record.run(&mut self.parked);
-        Some(Redeemed { fiber: record.fiber, key, is_under_way })
+        Some(Claimed { fiber: record.fiber, key, is_started })
     }
 
     /// How many fibers must come to their end before this one, which waits for that, may go on. A blocking fiber, as the
@@ -475,7 +486,7 @@ impl Fibers {
         if self.parked.awaited > 0 {
             return Vec::new();
         }
-        let drains = |record: &Record| record.wait == Wait::Drain && record.state == State::Waiting;
+        let drains = |record: &Record| record.wait == Wait::Drain && record.state == FiberState::Waiting;
         self.iter().filter(|(key, record)| drains(record) && self.awaited_by(*key) == 0).map(|(key, _)| key).collect()
     }
 

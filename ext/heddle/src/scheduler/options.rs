@@ -7,8 +7,8 @@ use libc::c_int;
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::{Error, Float, RHash, Ruby, Symbol, TryConvert, Value, prelude::*};
 
-use crate::preempt::parse_signal;
-use crate::preempt::ticker::TickerChoice;
+use crate::ticker::TickerChoice;
+use crate::ticker::signal_disposition;
 
 /// Overrides the `backend:` option; for tests, and for the day when a kernel's io_uring makes trouble.
 const BACKEND_VARIABLE: &str = "HEDDLE_BACKEND";
@@ -127,7 +127,7 @@ impl Options {
             options.ticker = parse_ticker(ruby, ticker)?;
         }
         if let Some(signal) = signal.flatten() {
-            options.signal = parse_signal(ruby, signal)?;
+            options.signal = signal_disposition::parse(ruby, signal)?;
         }
         if let Some(grace) = grace.flatten() {
             options.grace = parse_grace(ruby, grace)?;

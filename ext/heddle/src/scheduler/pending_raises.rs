@@ -1,6 +1,6 @@
 //! The exceptions that have been sent to a fiber, and what has become of each.
 //!
-//! Most of them are raised once. The limit of a block ([`Scope::Limit`]) and the end of a fiber ([`Scope::End`]) are
+//! Most of them are raised once. The limit of a block ([`RaiseScope::Limit`]) and the end of a fiber ([`RaiseScope::End`]) are
 //! raised again when the fiber has swallowed them: they stay here until the block, or the fiber, has ended.
 //!
 //! A fiber that unwinds may wait in its `ensure` clauses, and must not be interrupted there by the exception that
@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 
 use heddle_core::timers::{TimerKey, Timers};
 
-use super::fibers::{Delivery, Scope};
+use super::fibers::{PendingRaise, RaiseScope};
 use super::shield::Shield;
-use super::turns::Alarm;
-use crate::ruby::value::Held;
+use super::state::TimerAction;
+use crate::ruby::value::PinnedValue;
 
 /// Longest time between two raises of the same exception. A fiber that swallows it in a loop must not take the CPU from
 /// the others.
@@ -45,8 +45,8 @@ enum Phase {
 }
 
 #[derive(Debug)]
-struct PendingRaise {
-    delivery: Delivery,
+struct Entry {
+    pending_raise: PendingRaise,
     phase: Phase,
     /// How often it has been raised.
     times: u32,
@@ -54,8 +54,8 @@ struct PendingRaise {
     ticks: u32,
 }
 
-impl PendingRaise {
-    fn is_due(&self, timers: &Timers<Alarm>) -> bool {
+impl Entry {
+    fn is_due(&self, timers: &Timers<TimerAction>) -> bool {
         match self.phase {
             Phase::Due => true,
             Phase::InFlight => false,
@@ -66,7 +66,7 @@ impl PendingRaise {
 
 /// What has been sent to a fiber, in order.
 #[derive(Debug, Default)]
-pub struct PendingRaises(Vec<PendingRaise>);
+pub struct PendingRaises(Vec<Entry>);
 
 impl PendingRaises {
     /// Whether there is nothing.
@@ -76,8 +76,8 @@ impl PendingRaises {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Delivery> {
-        self.0.iter().map(|raise| &raise.delivery)
+    pub fn iter(&self) -> impl Iterator<Item = &PendingRaise> {
+        self.0.iter().map(|raise| &raise.pending_raise)
     }
 
     /// How many have not been raised.
@@ -86,50 +86,54 @@ impl PendingRaises {
     }
 
     /// Whether one with this scope has not been raised.
-    pub fn is_unraised(&self, scope: Scope) -> bool {
-        self.0.iter().any(|raise| raise.delivery.scope == scope && raise.phase == Phase::Due)
+    pub fn is_unraised(&self, scope: RaiseScope) -> bool {
+        self.0.iter().any(|raise| raise.pending_raise.scope == scope && raise.phase == Phase::Due)
     }
 
     /// Adds one. A repeated exception that is here already is due again.
-    pub fn push(&mut self, delivery: Delivery) {
-        match self.0.iter_mut().find(|raise| raise.delivery.scope == delivery.scope && delivery.scope.is_repeated()) {
+    pub fn push(&mut self, pending_raise: PendingRaise) {
+        match self
+            .0
+            .iter_mut()
+            .find(|raise| raise.pending_raise.scope == pending_raise.scope && pending_raise.scope.is_repeated())
+        {
             Some(raise) => raise.phase = Phase::Due,
-            None => self.0.push(PendingRaise { delivery, phase: Phase::Due, times: 0, ticks: 0 }),
+            None => self.0.push(Entry { pending_raise, phase: Phase::Due, times: 0, ticks: 0 }),
         }
     }
 
     /// Adds one that goes before all others.
-    pub fn push_first(&mut self, delivery: Delivery) {
-        if delivery.scope.is_repeated() && self.iter().any(|sent| sent.scope == delivery.scope) {
-            return self.push(delivery);
+    pub fn push_first(&mut self, pending_raise: PendingRaise) {
+        if pending_raise.scope.is_repeated() && self.iter().any(|sent| sent.scope == pending_raise.scope) {
+            return self.push(pending_raise);
         }
-        self.0.insert(0, PendingRaise { delivery, phase: Phase::Due, times: 0, ticks: 0 });
+        self.0.insert(0, Entry { pending_raise, phase: Phase::Due, times: 0, ticks: 0 });
     }
 
     /// Adds a repeated one that is being raised by other means.
-    pub fn push_in_flight(&mut self, delivery: Delivery) {
-        self.0.push(PendingRaise { delivery, phase: Phase::InFlight, times: 1, ticks: 0 });
+    pub fn push_in_flight(&mut self, pending_raise: PendingRaise) {
+        self.0.push(Entry { pending_raise, phase: Phase::InFlight, times: 1, ticks: 0 });
     }
 
     /// The one to raise next. Of several deadlines that have passed it is the innermost block's. `is_waiting` says
     /// whether the fiber is in a wait.
-    pub fn next(&self, shield: Shield, is_waiting: bool, timers: &Timers<Alarm>) -> Option<usize> {
-        let is_next = |raise: &PendingRaise| {
+    pub fn next(&self, shield: Shield, is_waiting: bool, timers: &Timers<TimerAction>) -> Option<usize> {
+        let is_next = |raise: &Entry| {
             raise.is_due(timers)
-                && !shield.holds_back(raise.delivery.scope)
-                && (is_waiting || raise.delivery.scope != Scope::Kill)
+                && !shield.holds_back(raise.pending_raise.scope)
+                && (is_waiting || raise.pending_raise.scope != RaiseScope::Kill)
         };
         let first = self.0.iter().position(is_next)?;
-        if self.0[first].delivery.scope.deadline().is_none() {
+        if self.0[first].pending_raise.scope.deadline().is_none() {
             return Some(first);
         }
         let candidates = self.0.iter().enumerate().filter(|(_, raise)| is_next(raise));
-        candidates.max_by_key(|(_, raise)| raise.delivery.scope.deadline()).map(|(index, _)| index)
+        candidates.max_by_key(|(_, raise)| raise.pending_raise.scope.deadline()).map(|(index, _)| index)
     }
 
     /// The exception at `index`.
-    pub fn exception(&self, index: usize) -> Held {
-        self.0[index].delivery.exception
+    pub fn exception(&self, index: usize) -> PinnedValue {
+        self.0[index].pending_raise.exception
     }
 
     /// Whether the one at `index` has never been raised.
@@ -138,21 +142,21 @@ impl PendingRaises {
     }
 
     /// The one at `index` is being raised.
-    pub fn take(&mut self, index: usize) -> Delivery {
+    pub fn take(&mut self, index: usize) -> PendingRaise {
         let raise = &mut self.0[index];
-        if !raise.delivery.scope.is_repeated() {
-            return self.0.remove(index).delivery;
+        if !raise.pending_raise.scope.is_repeated() {
+            return self.0.remove(index).pending_raise;
         }
         raise.phase = Phase::InFlight;
         raise.times += 1;
         raise.ticks = 0;
-        raise.delivery
+        raise.pending_raise
     }
 
     /// Takes those back that have this scope.
-    pub fn retract(&mut self, scope: Scope, timers: &mut Timers<Alarm>) {
+    pub fn retract(&mut self, scope: RaiseScope, timers: &mut Timers<TimerAction>) {
         self.0.retain(|raise| {
-            let keeps = raise.delivery.scope != scope;
+            let keeps = raise.pending_raise.scope != scope;
             if !keeps && let Phase::Swallowed(timer) = raise.phase {
                 timers.cancel(timer);
             }
@@ -161,7 +165,7 @@ impl PendingRaises {
     }
 
     /// Takes all back that are raised again and again.
-    pub fn retract_repeated(&mut self, timers: &mut Timers<Alarm>) {
+    pub fn retract_repeated(&mut self, timers: &mut Timers<TimerAction>) {
         let repeated = |sent: &Self| sent.iter().map(|sent| sent.scope).find(|scope| scope.is_repeated());
         while let Some(scope) = repeated(self) {
             self.retract(scope, timers);
@@ -170,7 +174,7 @@ impl PendingRaises {
 
     /// Drops those that were meant for the wait which has ended.
     pub fn drop_for_wait(&mut self) {
-        self.0.retain(|raise| raise.delivery.scope != Scope::Wait);
+        self.0.retain(|raise| raise.pending_raise.scope != RaiseScope::Wait);
     }
 
     /// Whether a repeated one has been raised.
@@ -179,13 +183,19 @@ impl PendingRaises {
     }
 
     /// Of the repeated ones that have been raised, the `nth`.
-    pub fn raised(&self, nth: usize) -> Option<Delivery> {
-        self.0.iter().filter(|raise| raise.phase != Phase::Due).nth(nth).map(|raise| raise.delivery)
+    pub fn raised(&self, nth: usize) -> Option<PendingRaise> {
+        self.0.iter().filter(|raise| raise.phase != Phase::Due).nth(nth).map(|raise| raise.pending_raise)
     }
 
-    /// A repeated one that has been raised has been looked for. `alarm` is what ends the pause before it is raised again.
-    pub fn update(&mut self, scope: Scope, found: Sighting, timers: &mut Timers<Alarm>, alarm: Alarm) {
-        let Some(raise) = self.0.iter_mut().find(|raise| raise.delivery.scope == scope) else { return };
+    /// A repeated one that has been raised has been looked for. `action` is what ends the pause before it is raised again.
+    pub fn update(
+        &mut self,
+        scope: RaiseScope,
+        found: Sighting,
+        timers: &mut Timers<TimerAction>,
+        action: TimerAction,
+    ) {
+        let Some(raise) = self.0.iter_mut().find(|raise| raise.pending_raise.scope == scope) else { return };
         raise.ticks = if found == Sighting::MissingAtTick { raise.ticks.saturating_add(1) } else { 0 };
         let is_in_flight = match found {
             Sighting::InFlight => true,
@@ -195,7 +205,7 @@ impl PendingRaises {
         match raise.phase {
             Phase::InFlight if !is_in_flight => {
                 let again_at = Instant::now() + pause_after(raise.times);
-                raise.phase = Phase::Swallowed(timers.insert(again_at, alarm));
+                raise.phase = Phase::Swallowed(timers.insert(again_at, action));
             }
             Phase::Swallowed(timer) if found == Sighting::InFlight => {
                 timers.cancel(timer);

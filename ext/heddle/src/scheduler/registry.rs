@@ -6,7 +6,7 @@ use magnus::typed_data::Obj;
 use magnus::{Error, Module, RArray, RClass, RModule, Ruby, TryConvert, Value, prelude::*};
 
 use super::Scheduler;
-use crate::ruby::value::Held;
+use crate::ruby::value::PinnedValue;
 
 struct Entry(*const Scheduler);
 
@@ -17,7 +17,7 @@ static OPEN: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
 /// An `ObjectSpace::WeakMap` of the scheduler objects: Ruby's own way to tell which of them are still alive. One that is
 /// about to be collected must not be brought back.
-static ALIVE: OnceLock<Held> = OnceLock::new();
+static ALIVE: OnceLock<PinnedValue> = OnceLock::new();
 
 fn open() -> MutexGuard<'static, Vec<Entry>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -31,7 +31,7 @@ pub fn define(ruby: &Ruby) -> Result<(), Error> {
         .const_get::<_, RClass>("WeakMap")?
         .new_instance(())?;
     ruby.gc_register_mark_object(alive);
-    ALIVE.get_or_init(|| Held::new(alive));
+    ALIVE.get_or_init(|| PinnedValue::new(alive));
     Ok(())
 }
 
@@ -69,14 +69,14 @@ pub fn any(mut look: impl FnMut(&Scheduler) -> bool) -> bool {
     any
 }
 
-/// Calls `visit` with each open scheduler. It may call Ruby, switch fibers, and release the GVL.
-pub fn each(mut visit: impl FnMut(&Scheduler) -> Result<(), Error>) -> Result<(), Error> {
+/// Calls `hook` with each open scheduler. It may call Ruby, switch fibers, and release the GVL.
+pub fn each(mut hook: impl FnMut(&Scheduler) -> Result<(), Error>) -> Result<(), Error> {
     let Some(alive) = ALIVE.get() else { return Ok(()) };
     // On this stack, and thus what is in it is kept alive until the last visit has ended.
     let alive: RArray = alive.get().funcall("keys", ())?;
     let visited = alive.into_iter().try_for_each(|scheduler| {
         let scheduler = Obj::<Scheduler>::try_convert(scheduler)?;
-        if open().iter().any(|entry| std::ptr::eq(entry.0, &raw const *scheduler)) { visit(&scheduler) } else { Ok(()) }
+        if open().iter().any(|entry| std::ptr::eq(entry.0, &raw const *scheduler)) { hook(&scheduler) } else { Ok(()) }
     });
     std::hint::black_box(alive);
     visited

@@ -1,6 +1,6 @@
 //! Which exceptions may reach a fiber now.
 
-use super::fibers::Scope;
+use super::fibers::RaiseScope;
 
 /// What a fiber has asked to be left alone with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,11 +17,11 @@ impl Shield {
 
     /// Whether what is meant for so long has to wait for the end of the shielded block. What ends the current wait alone
     /// (its IO is closed) is no cancelling, and a deadline that was set within the block is the block's own.
-    pub fn holds_back(self, scope: Scope) -> bool {
+    pub fn holds_back(self, scope: RaiseScope) -> bool {
         match (self.since, scope) {
-            (None, _) | (_, Scope::Wait) => false,
-            (Some(since), Scope::Deadline(number) | Scope::Limit(number)) => number <= since,
-            (Some(_), Scope::Fiber | Scope::Message(_) | Scope::End | Scope::Kill) => true,
+            (None, _) | (_, RaiseScope::Wait) => false,
+            (Some(since), RaiseScope::Deadline(number) | RaiseScope::Limit(number)) => number <= since,
+            (Some(_), RaiseScope::Fiber | RaiseScope::Message(_) | RaiseScope::End | RaiseScope::Kill) => true,
         }
     }
 }

@@ -15,7 +15,7 @@ pub fn settle(ruby: &Ruby, block: Proc, error: Error) -> Result<Value, Error> {
         return Ok(nil);
     }
     match error.error_type() {
-        ErrorType::Exception(exception) if !concerns_thread(ruby, &error) => {
+        ErrorType::Exception(exception) if !propagates_to_thread(ruby, &error) => {
             let heddle: RModule = ruby.class_object().const_get("Heddle")?;
             let report: RModule = heddle.const_get("UnhandledError")?;
             let aborts: bool = report.funcall("report", (*exception, block))?;
@@ -26,7 +26,7 @@ pub fn settle(ruby: &Ruby, block: Proc, error: Error) -> Result<Value, Error> {
 }
 
 /// Whether the error is meant for the whole thread.
-pub fn concerns_thread(ruby: &Ruby, error: &Error) -> bool {
+pub fn propagates_to_thread(ruby: &Ruby, error: &Error) -> bool {
     error.is_kind_of(ruby.exception_system_exit())
         || error.is_kind_of(ruby.exception_signal())
         || error.is_kind_of(ruby.exception_fatal())

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 
 use heddle_core::Interest;
 
-use crate::ruby::value::Held;
+use crate::ruby::value::PinnedValue;
 
 /// What a fiber waits for. For `inspect`, and to know what may wake it.
 // With a tag of that size it is copied as two words; else in parts that overlap, for which the processor has to wait.
@@ -15,15 +15,15 @@ pub enum Wait {
     /// It does not wait.
     Nothing,
     /// Its first turn: it has not begun.
-    Birth,
+    NotStarted,
     /// Its next turn, which is sure to come.
-    Turn,
+    Yielded,
     /// Its next turn, since it was preempted.
     Preempted,
     /// `sleep`, or a condition variable's `wait`.
     Sleep,
     /// A Mutex, a Queue, a Thread: what `block` was given.
-    Block(Held),
+    Block(PinnedValue),
     /// A descriptor's readiness.
     Ready(RawFd, Interest),
     /// Several descriptors' readiness.
@@ -49,11 +49,11 @@ impl Wait {
     }
 
     /// Whether who has waited like this owes its turn to those that wait for a lock of its; `owed` if it did before.
-    /// See [`super::sharing`].
-    pub fn leaves_turn_owed(self, owed: bool) -> bool {
+    /// See [`super::lock_handoff`].
+    pub fn keeps_yield_after_unlock(self, owed: bool) -> bool {
         match self {
             Wait::Preempted | Wait::Ready(..) | Wait::Transfer(..) => true,
-            Wait::Turn => owed,
+            Wait::Yielded => owed,
             _ => false,
         }
     }
@@ -62,7 +62,7 @@ impl Wait {
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wait::Nothing | Wait::Birth | Wait::Turn | Wait::Preempted => f.write_str("turn"),
+            Wait::Nothing | Wait::NotStarted | Wait::Yielded | Wait::Preempted => f.write_str("turn"),
             Wait::Sleep => f.write_str("sleep"),
             Wait::Block(_) => f.write_str("block"),
             Wait::Ready(..) => f.write_str("io_wait"),

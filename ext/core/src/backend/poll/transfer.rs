@@ -4,9 +4,9 @@ use std::os::fd::RawFd;
 
 use nix::errno::Errno;
 
-use crate::attempt::{self, Attempt, Likely};
 use crate::backend::Interest;
 use crate::files;
+use crate::try_io::{self, FdKind, TryIo};
 
 /// The most that Linux transfers at once; other systems refuse more than an `int` can say.
 const MOST: usize = 0x7fff_f000;
@@ -79,22 +79,22 @@ impl Transfer {
     /// Transfers what can be transferred now, whatever mode the descriptor is in: the number of bytes or a negated
     /// errno, or None if nothing can.
     pub fn attempt(&self, fd: RawFd, kind: Kind) -> Option<i32> {
-        let likely = if kind == Kind::Socket { Likely::Socket } else { Likely::Other };
+        let likely = if kind == Kind::Socket { FdKind::Socket } else { FdKind::Other };
         // SAFETY: the buffer has `length` bytes, and they are the transfer's.
         let attempt = unsafe {
             match (self.direction, self.offset) {
-                (Direction::Read, None) => attempt::read(fd, self.buffer, self.length, likely),
-                (Direction::Read, Some(offset)) => attempt::read_at(fd, self.buffer, self.length, offset),
-                (Direction::Write, None) => attempt::write(fd, self.buffer, self.length, likely),
-                (Direction::Write, Some(offset)) => attempt::write_at(fd, self.buffer, self.length, offset),
+                (Direction::Read, None) => try_io::read(fd, self.buffer, self.length, likely),
+                (Direction::Read, Some(offset)) => try_io::read_at(fd, self.buffer, self.length, offset),
+                (Direction::Write, None) => try_io::write(fd, self.buffer, self.length, likely),
+                (Direction::Write, Some(offset)) => try_io::write_at(fd, self.buffer, self.length, offset),
             }
         };
         match attempt {
-            Attempt::Done(count) => Some(completion(Ok(count))),
-            Attempt::WouldBlock | Attempt::EndsAfter(_) => None,
+            TryIo::Done(count) => Some(completion(Ok(count))),
+            TryIo::WouldBlock | TryIo::EndsAfter(_) => None,
             // A device that has positions, tells when it is ready, and is ready.
-            Attempt::NeedsOperation => Some(self.block(fd)),
-            Attempt::Failed(errno) => Some(completion(Err(errno))),
+            TryIo::NeedsOperation => Some(self.block(fd)),
+            TryIo::Failed(errno) => Some(completion(Err(errno))),
         }
     }
 

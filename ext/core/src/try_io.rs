@@ -1,0 +1,306 @@
+//! System calls that finish at once or not at all.
+//!
+//! A descriptor may be in blocking mode (STDIN, inherited ones, files), and finding out takes a system call of its own.
+//! So these calls ask for not blocking one by one: `MSG_DONTWAIT` for sockets, `RWF_NOWAIT` for what else knows it, and
+//! for the rest (terminals, devices) a look by poll(2) before the plain call.
+
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use nix::errno::Errno;
+
+/// So many bytes fit into whatever poll(2) calls writable (`_POSIX_PIPE_BUF`); more might block.
+const ROOM_WHEN_WRITABLE: usize = 512;
+
+/// What became of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryIo {
+    /// So many bytes; when reading, 0 is the end of the file.
+    Done(usize),
+    /// Not now: wait until the descriptor is ready.
+    WouldBlock,
+    /// Not now, and if the descriptor is not ready within this time, then reading answers 0: a terminal in raw mode whose
+    /// VMIN is 0.
+    EndsAfter(Duration),
+    /// It is a file, always 'ready', whose data is not in memory: only a real operation can do it.
+    NeedsOperation,
+    /// The kernel refuses.
+    Failed(Errno),
+}
+
+/// What the caller believes that a descriptor is. A wrong belief costs a system call, nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FdKind {
+    /// A socket.
+    Socket,
+    /// A regular file.
+    File,
+    /// A pipe, a terminal, a device.
+    Other,
+}
+
+/// Reads from the descriptor's own position.
+///
+/// # Safety
+/// `buffer` is valid for writes of `length` bytes.
+pub unsafe fn read(fd: RawFd, buffer: *mut u8, length: usize, kind: FdKind) -> TryIo {
+    if kind == FdKind::Socket {
+        // SAFETY: by this function's contract.
+        let result = retry(|| unsafe { libc::recv(fd, buffer.cast(), length, libc::MSG_DONTWAIT) });
+        match result {
+            Ok(count) => return TryIo::Done(count),
+            Err(Errno::ENOTSOCK) => {}
+            Err(errno) => return refused(errno, || false),
+        }
+    }
+    // SAFETY: by this function's contract.
+    match unsafe { nowait::read(fd, buffer, length, None) } {
+        Ok(count) => TryIo::Done(count),
+        Err(errno) if is_unavailable(errno) => {
+            // SAFETY: by this function's contract.
+            let read = || unsafe { libc::read(fd, buffer.cast(), length) };
+            match look_first(fd, libc::POLLIN, read) {
+                TryIo::WouldBlock => read_unready(fd, read),
+                result => result,
+            }
+        }
+        Err(errno) => refused(errno, || is_file(fd)),
+    }
+}
+
+/// Writes at the descriptor's own position.
+///
+/// # Safety
+/// `buffer` is valid for reads of `length` bytes.
+pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, kind: FdKind) -> TryIo {
+    if kind == FdKind::Socket {
+        // SAFETY: by this function's contract.
+        let result = retry(|| unsafe { libc::send(fd, buffer.cast(), length, libc::MSG_DONTWAIT) });
+        match result {
+            Ok(count) => return TryIo::Done(count),
+            Err(Errno::ENOTSOCK) => {}
+            Err(errno) => return refused(errno, || false),
+        }
+    }
+    // Most file systems refuse, which is one system call more.
+    if kind == FdKind::File && position(fd).is_some() {
+        return TryIo::NeedsOperation;
+    }
+    // SAFETY: by this function's contract.
+    match unsafe { nowait::write(fd, buffer, length, None) } {
+        Ok(count) => TryIo::Done(count),
+        Err(errno) if is_unavailable(errno) => {
+            // SAFETY: by this function's contract.
+            look_first(fd, libc::POLLOUT, || unsafe { libc::write(fd, buffer.cast(), length.min(ROOM_WHEN_WRITABLE)) })
+        }
+        Err(errno) => refused(errno, || is_file(fd)),
+    }
+}
+
+/// Reads from `offset`, which only files can do.
+///
+/// # Safety
+/// `buffer` is valid for writes of `length` bytes.
+pub unsafe fn read_at(fd: RawFd, buffer: *mut u8, length: usize, offset: u64) -> TryIo {
+    // SAFETY: by this function's contract.
+    at_offset(unsafe { nowait::read(fd, buffer, length, Some(offset)) })
+}
+
+/// Writes at `offset`, which only files can do.
+///
+/// # Safety
+/// `buffer` is valid for reads of `length` bytes.
+pub unsafe fn write_at(fd: RawFd, buffer: *const u8, length: usize, offset: u64) -> TryIo {
+    // SAFETY: by this function's contract.
+    at_offset(unsafe { nowait::write(fd, buffer, length, Some(offset)) })
+}
+
+/// Writes to a regular file, at `offset` or at the descriptor's own position, for as long as it takes; see
+/// [`crate::slow_file_backoff`].
+///
+/// # Safety
+/// `buffer` is valid for reads of `length` bytes.
+pub unsafe fn write_file(fd: RawFd, buffer: *const u8, length: usize, offset: Option<u64>) -> TryIo {
+    let written = match offset.map(libc::off_t::try_from) {
+        // SAFETY: by this function's contract.
+        None => retry(|| unsafe { libc::write(fd, buffer.cast(), length) }),
+        // SAFETY: as above.
+        Some(Ok(offset)) => retry(|| unsafe { libc::pwrite(fd, buffer.cast(), length, offset) }),
+        Some(Err(_)) => Err(Errno::EINVAL),
+    };
+    written.map_or_else(TryIo::Failed, TryIo::Done)
+}
+
+/// Which of `events` (poll(2)'s) the descriptor is ready for now; errors and hang-ups count as all of them.
+pub fn poll_now(fd: RawFd, events: libc::c_short) -> Result<libc::c_short, Errno> {
+    let mut descriptor = libc::pollfd { fd, events, revents: 0 };
+    // SAFETY: one valid pollfd, and a timeout of zero.
+    retry(|| unsafe { libc::poll(&mut descriptor, 1, 0) } as isize)?;
+    match descriptor.revents {
+        revents if revents & libc::POLLNVAL != 0 => Err(Errno::EBADF),
+        revents if revents & (libc::POLLERR | libc::POLLHUP) != 0 => Ok(events),
+        revents => Ok(revents & events),
+    }
+}
+
+/// Whether it is a regular file or a block device, which readiness says nothing about.
+pub fn is_file(fd: RawFd) -> bool {
+    crate::files::kind(fd).is_some_and(|kind| kind == libc::S_IFREG || kind == libc::S_IFBLK)
+}
+
+/// Whether it is a socket that listens. It never becomes readable for `recv`, which answers an error at once.
+pub fn is_listening(fd: RawFd) -> bool {
+    let mut listens: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    let value = (&raw mut listens).cast();
+    // SAFETY: an int, and its length.
+    let result = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, value, &mut length) };
+    result == 0 && listens != 0
+}
+
+/// The descriptor's own position. `None` if it is nothing that one can seek in: a pipe, a socket, a terminal. A third of
+/// what fstat(2) costs.
+pub fn position(fd: RawFd) -> Option<u64> {
+    // SAFETY: no memory is passed, and the position stays where it is.
+    u64::try_from(unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) }).ok()
+}
+
+/// Whether what is written goes to the end of the file, wherever the position is.
+pub fn appends(fd: RawFd) -> bool {
+    // SAFETY: takes no pointers.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_APPEND != 0
+}
+
+/// Sets the descriptor's own position.
+pub fn seek(fd: RawFd, position: u64) {
+    if let Ok(position) = libc::off_t::try_from(position) {
+        // SAFETY: no memory is passed.
+        unsafe { libc::lseek(fd, position, libc::SEEK_SET) };
+    }
+}
+
+/// Whether `preadv2` and `pwritev2` cannot be had: for this descriptor, from this kernel, or for this process, where a
+/// seccomp filter that does not know them answers EPERM. Ruby's own calls, to which the caller goes over, report what is
+/// wrong with the descriptor itself.
+fn is_unavailable(errno: Errno) -> bool {
+    matches!(errno, Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EPERM)
+}
+
+fn at_offset(result: Result<usize, Errno>) -> TryIo {
+    match result {
+        Ok(count) => TryIo::Done(count),
+        Err(Errno::EAGAIN) => TryIo::NeedsOperation,
+        Err(errno) if is_unavailable(errno) => TryIo::NeedsOperation,
+        Err(errno) => TryIo::Failed(errno),
+    }
+}
+
+fn refused(errno: Errno, is_file: impl FnOnce() -> bool) -> TryIo {
+    match errno {
+        Errno::EAGAIN if is_file() => TryIo::NeedsOperation,
+        Errno::EAGAIN => TryIo::WouldBlock,
+        errno => TryIo::Failed(errno),
+    }
+}
+
+/// For what knows no call that does not block: the plain call, once poll(2) says that it will not.
+fn look_first(fd: RawFd, events: libc::c_short, call: impl FnMut() -> isize) -> TryIo {
+    if is_file(fd) {
+        return TryIo::NeedsOperation;
+    }
+    match poll_now(fd, events) {
+        Ok(0) => TryIo::WouldBlock,
+        Ok(_) => match retry(call) {
+            Ok(count) => TryIo::Done(count),
+            Err(errno) => refused(errno, || false),
+        },
+        Err(errno) => TryIo::Failed(errno),
+    }
+}
+
+/// Reads what poll(2) never calls readable, although reading does not block: a FIFO in non-blocking mode that no one has
+/// opened for writing, and a terminal that answers 'nothing' instead of waiting.
+fn read_unready(fd: RawFd, read: impl FnMut() -> isize) -> TryIo {
+    // SAFETY: takes no pointers.
+    let is_nonblocking = unsafe { libc::fcntl(fd, libc::F_GETFL) } & libc::O_NONBLOCK != 0;
+    match terminal_time(fd) {
+        Some(time) if !time.is_zero() && !is_nonblocking => return TryIo::EndsAfter(time),
+        None if !is_nonblocking => return TryIo::WouldBlock,
+        _ => {}
+    }
+    retry(read).map_or_else(|errno| refused(errno, || false), TryIo::Done)
+}
+
+/// How long reading from a terminal in raw mode waits for the first byte, if it does not wait for ever (VMIN is 0).
+fn terminal_time(fd: RawFd) -> Option<Duration> {
+    let mut settings = std::mem::MaybeUninit::<libc::termios>::uninit();
+    // SAFETY: tcgetattr fills the whole struct if it succeeds, and only then it is read.
+    let settings = unsafe {
+        if libc::tcgetattr(fd, settings.as_mut_ptr()) != 0 {
+            return None;
+        }
+        settings.assume_init()
+    };
+    let waits_for_ever = settings.c_lflag & libc::ICANON != 0 || settings.c_cc[libc::VMIN] != 0;
+    (!waits_for_ever).then(|| Duration::from_millis(100) * u32::from(settings.c_cc[libc::VTIME]))
+}
+
+fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
+    loop {
+        match Errno::result(call()) {
+            Ok(count) => return Ok(count as usize),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod nowait {
+    //! `RWF_NOWAIT`: in Linux since 4.14, for pipes and sockets as well as for files.
+
+    use super::{Errno, RawFd, retry};
+
+    /// The offset that means 'the descriptor's own position'.
+    const CURRENT_POSITION: libc::off_t = -1;
+
+    /// # Safety
+    /// `buffer` is valid for writes of `length` bytes.
+    pub unsafe fn read(fd: RawFd, buffer: *mut u8, length: usize, offset: Option<u64>) -> Result<usize, Errno> {
+        let vector = libc::iovec { iov_base: buffer.cast(), iov_len: length };
+        // SAFETY: one vector, valid by this function's contract.
+        retry(|| unsafe { libc::preadv2(fd, &vector, 1, position(offset), libc::RWF_NOWAIT) })
+    }
+
+    /// # Safety
+    /// `buffer` is valid for reads of `length` bytes.
+    pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, offset: Option<u64>) -> Result<usize, Errno> {
+        let vector = libc::iovec { iov_base: buffer.cast_mut().cast(), iov_len: length };
+        // SAFETY: one vector, valid by this function's contract.
+        retry(|| unsafe { libc::pwritev2(fd, &vector, 1, position(offset), libc::RWF_NOWAIT) })
+    }
+
+    fn position(offset: Option<u64>) -> libc::off_t {
+        offset.map_or(CURRENT_POSITION, |offset| libc::off_t::try_from(offset).unwrap_or(libc::off_t::MAX))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod nowait {
+    //! Other systems have no such call; the caller then looks first.
+
+    use super::{Errno, RawFd};
+
+    /// # Safety
+    /// None: it does nothing.
+    pub unsafe fn read(_: RawFd, _: *mut u8, _: usize, _: Option<u64>) -> Result<usize, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// # Safety
+    /// None: it does nothing.
+    pub unsafe fn write(_: RawFd, _: *const u8, _: usize, _: Option<u64>) -> Result<usize, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+}

@@ -1,0 +1,104 @@
+//! `address_resolve`, and what connecting by name needs besides: host names, by the system's own resolver.
+
+use std::ffi::CString;
+use std::os::fd::IntoRawFd;
+use std::sync::{Arc, Mutex};
+
+use heddle_core::names::{self, Answers, Failure, Query, SocketAddress};
+use libc::c_int;
+use magnus::exception::Exception;
+use magnus::{Error, ExceptionClass, RClass, RString, Ruby, Value, prelude::*};
+use nix::errno::Errno;
+
+use crate::ruby::error;
+use crate::ruby::hidden_variable::HiddenVariable;
+use crate::ruby::value::PinnedValue;
+use crate::scheduler::Scheduler;
+use crate::scheduler::wait::Wait;
+
+/// What Ruby's own `Socket::ResolutionError#error_code` answers.
+static ERROR_CODE: HiddenVariable = HiddenVariable::new("error_code");
+
+/// The addresses of a host, as getaddrinfo(3) tells them (so /etc/hosts and nsswitch.conf hold), or nil if there are
+/// none; Ruby then raises its usual error.
+///
+/// # Errors
+/// What Ruby raises if the resolver says anything else than that there is no such name: Ruby itself cannot know.
+pub fn address_resolve(ruby: &Ruby, scheduler: &Scheduler, hostname: RString) -> Result<Option<Vec<String>>, Error> {
+    let query = Query { host: Some(text(ruby, hostname)?), socktype: libc::SOCK_STREAM, ..Query::default() };
+    let hook = scheduler.enter(ruby)?;
+    let found = Arc::new(Mutex::new(None));
+    let answer = Arc::clone(&found);
+    // A lookup cannot be cancelled and may take long: a fiber that is raised into leaves it to itself.
+    scheduler.look_up_in_thread(ruby, hook.key, Wait::Address, move || {
+        let result = names::look_up(&query);
+        *answer.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(result);
+    })?;
+    let found = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    match found {
+        Some(Ok(addresses)) => Ok(Some(in_figures(&addresses))),
+        Some(Err(Failure { code: libc::EAI_NONAME, .. })) | None => Ok(None),
+        Some(Err(Failure { code, errno })) => {
+            Err(resolution_error(ruby, "getaddrinfo".to_owned(), code, errno)?.into())
+        }
+    }
+}
+
+/// Starts a look-up for each family. The answers come through a pipe, in the order in which they are there, as
+/// [`Answers`] writes them; this is the IO to read them from. Once it is closed, what has not begun never does.
+pub fn look_up(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    host: Option<RString>,
+    service: Option<RString>,
+    families: Vec<c_int>,
+    flags: c_int,
+) -> Result<Value, Error> {
+    let host = host.map(|host| text(ruby, host)).transpose()?;
+    let service = service.map(|service| text(ruby, service)).transpose()?;
+    // In a forked child this is the first that is heard of it, and the threads are the parent's.
+    let _hook = scheduler.enter(ruby)?;
+    let (reader, answers) = Answers::new().map_err(|error| {
+        error::system_call(ruby, Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)), "pipe")
+    })?;
+    let answers = Arc::new(answers);
+    for family in families {
+        let (host, service, answers) = (host.clone(), service.clone(), Arc::clone(&answers));
+        let query = Query { host, service, family, socktype: libc::SOCK_STREAM, protocol: libc::IPPROTO_TCP, flags };
+        scheduler.submit_to_names(move || answers.add(&query));
+    }
+    ruby.class_io().funcall("for_fd", (reader.into_raw_fd(), "rb"))
+}
+
+/// `Socket::ResolutionError`, or the system's error, as Ruby makes them; `what` begins the message.
+pub fn resolution_error(ruby: &Ruby, what: String, code: c_int, errno: c_int) -> Result<Exception, Error> {
+    if code == libc::EAI_SYSTEM && errno != 0 {
+        let class = ruby.exception_system_call_error();
+        return class.funcall("new", (what, errno));
+    }
+    let class: ExceptionClass =
+        ruby.class_object().const_get::<_, RClass>("Socket")?.const_get::<_, ExceptionClass>("ResolutionError")?;
+    let message = ruby.str_new(&format!("{what}: {}", names::reason(code)));
+    drop(what);
+    let exception: Exception = class.funcall("new", (message,))?;
+    let code: Value = ruby.integer_from_i64(i64::from(code)).as_value();
+    ERROR_CODE.leave(PinnedValue::new(exception.as_value()), code)?;
+    Ok(exception)
+}
+
+fn text(ruby: &Ruby, string: RString) -> Result<CString, Error> {
+    // SAFETY: copied before Ruby runs again.
+    let bytes = unsafe { string.as_slice() }.to_vec();
+    CString::new(bytes).map_err(|_| Error::new(ruby.exception_arg_error(), "string contains null byte"))
+}
+
+/// Each address once, as Ruby parses it.
+fn in_figures(addresses: &[SocketAddress]) -> Vec<String> {
+    let mut figures: Vec<String> = Vec::new();
+    for address in addresses.iter().filter_map(|address| names::in_figures(address)) {
+        if !figures.contains(&address) {
+            figures.push(address);
+        }
+    }
+    figures
+}

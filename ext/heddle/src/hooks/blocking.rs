@@ -1,0 +1,113 @@
+//! `block`, `unblock`, `kernel_sleep`, `yield`: waiting for time, or for what other fibers and threads do.
+
+use std::time::Instant;
+
+use magnus::{Error, Ruby, Value};
+
+use super::closing;
+use crate::ruby::call_sites::CallSites;
+use crate::ruby::receiver::Receiver;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{error, fiber, thread, time};
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::wait::Wait;
+use crate::scheduler::waiting::{Outcome, deadline_after};
+
+/// Mutex, Queue, Thread#join and the like. True if woken, false if the time was up.
+///
+/// An `unblock` that came since the fiber's last hook counts, too: Ruby puts the fiber on a list of waiters first, and
+/// whatever happens before it calls this must not lose the wake-up.
+pub fn block(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
+    ruby.check_arity(arguments.len(), 1..=2)?;
+    let blocker = arguments[0];
+    let hook = scheduler.enter(ruby)?;
+    let mut seen = scheduler.state.borrow().fibers.get(hook.key).map_or(0, |record| record.unblocks_seen);
+    let deadline = match arguments.get(1) {
+        Some(timeout) => deadline_after(time::lenient_interval(*timeout)?),
+        None => None,
+    };
+    let wait = Wait::Block(PinnedValue::new(blocker));
+    scheduler.boost_lock_holders(ruby, blocker)?;
+    loop {
+        let woken = wait_for_unblock(ruby, &scheduler, hook.key, wait, seen, deadline)?;
+        // Ruby 3.3 and 3.4 take any end of this wait for the thread's, so a wake-up that meant something else must not
+        // end it.
+        if !woken || !thread::is_running(ruby, blocker)? {
+            return Ok(woken);
+        }
+        seen = scheduler.state.borrow().fibers.get(hook.key).map_or(0, |record| record.unblocks);
+    }
+}
+
+/// From any thread, and from trap handlers.
+pub fn unblock(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, blocker: Value, fiber: Value) -> Result<(), Error> {
+    let woken = scheduler.state.borrow_mut().unblock(PinnedValue::new(fiber));
+    match woken {
+        Some(true) => {
+            scheduler.wake_owner();
+            scheduler.hand_off_lock(ruby, blocker, PinnedValue::new(fiber))?;
+        }
+        Some(false) => {}
+        // One that has ended, or is not ours, needs no waking.
+        None => error::expect_fiber(ruby, fiber)?,
+    }
+    #[cfg(not(ruby_gte_4_0))]
+    closing::release_closer(ruby, &scheduler, blocker)?;
+    closing::release_leaving_fibers(ruby, &scheduler)
+}
+
+/// `sleep`, and the waiting part of `Mutex#sleep` and `ConditionVariable#wait`, which `unblock` ends.
+pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
+    ruby.check_arity(arguments.len(), ..=1)?;
+    let duration = match arguments.first() {
+        Some(duration) => time::optional_interval(*duration)?,
+        None => None,
+    };
+    if duration.is_some_and(|duration| duration.is_zero()) {
+        scheduler.yield_now(ruby)?;
+        return Ok(true);
+    }
+    let hook = scheduler.enter(ruby)?;
+    // `ConditionVariable#wait` is to lose no wake-up, as in `block`; but what came before a plain `sleep` is not for it.
+    let plain = CallSites::traits(&scheduler.io.call_sites).just_sleeps;
+    let seen = scheduler
+        .state
+        .borrow()
+        .fibers
+        .get(hook.key)
+        .map_or(0, |record| if plain { record.unblocks } else { record.unblocks_seen });
+    let woken = wait_for_unblock(ruby, &scheduler, hook.key, Wait::Sleep, seen, deadline_after(duration))?;
+    if !plain && let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(hook.key) {
+        record.sleep_was_ended = woken;
+    }
+    Ok(woken)
+}
+
+/// Whether the last `Mutex#sleep` of the fiber that asks was ended by `unblock`. A fiber of which the scheduler keeps no
+/// record is told so in any case, as Ruby does.
+pub fn sleep_was_ended(scheduler: Receiver<'_, Scheduler>) -> bool {
+    let state = scheduler.state.borrow();
+    let record = state.fibers.find(fiber::current()).and_then(|key| state.fibers.get(key));
+    record.is_none_or(|record| record.sleep_was_ended)
+}
+
+/// Lets the others have a turn.
+pub fn yield_turn(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>) -> Result<(), Error> {
+    scheduler.yield_now(ruby)
+}
+
+/// Waits until the fiber has been unblocked more than `seen` times.
+fn wait_for_unblock(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    wait: Wait,
+    seen: u32,
+    deadline: Option<Instant>,
+) -> Result<bool, Error> {
+    let outcome = scheduler.wait(ruby, key, wait, deadline, |state| {
+        state.fibers.get(key).is_none_or(|record| record.unblocks != seen).then_some(())
+    })?;
+    Ok(outcome == Outcome::Done(()))
+}

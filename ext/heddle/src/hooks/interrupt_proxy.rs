@@ -1,0 +1,58 @@
+//! `fiber_interrupt` with a stand-in for the fiber.
+//!
+//! From version 5 of the interface on, Ruby passes an object that answers `alive?` and `raise` for as long as the
+//! operation lasts which is to be interrupted, and does nothing afterwards. It does not tell which fiber it stands for.
+
+use magnus::{Error, RArray, Ruby, Value, prelude::*};
+
+use super::closing::closer_blocks_owner;
+use crate::ruby::fiber;
+use crate::ruby::value::PinnedValue;
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::{PendingRaise, RaiseScope};
+
+/// Whether the object is no fiber, but can be interrupted like one.
+pub fn is_proxy(value: Value) -> Result<bool, Error> {
+    Ok(!fiber::is_fiber(value) && value.respond_to("alive?", false)? && value.respond_to("raise", false)?)
+}
+
+/// Has `exception` raised by the proxy, in a fiber of its own, as soon as the scheduler's thread looks for the next
+/// fiber.
+pub fn interrupt(ruby: &Ruby, scheduler: &Scheduler, proxy: Value, exception: Value) -> Result<(), Error> {
+    let pending_raise = PendingRaise { exception: PinnedValue::new(exception), message: None, scope: RaiseScope::Wait };
+    scheduler.state.borrow_mut().defer_raise(PinnedValue::new(proxy), pending_raise);
+    scheduler.wake_owner();
+    if !closer_blocks_owner(scheduler)? {
+        return Ok(());
+    }
+    // What follows is Ruby waiting natively for the operation to end, so this is the last chance for the fiber to leave.
+    let proxies = match scheduler.io.leaving_proxies.get().and_then(|held| RArray::from_value(held.get())) {
+        Some(proxies) => proxies,
+        None => {
+            let proxies = ruby.ary_new();
+            scheduler.io.leaving_proxies.set(Some(PinnedValue::new(proxies.as_value())));
+            proxies
+        }
+    };
+    proxies.push(proxy)?;
+    while scheduler.state.borrow().has_deferred_raises() {
+        scheduler.yield_now(ruby)?;
+    }
+    Ok(())
+}
+
+/// Ruby has let go of the mutex that the interrupted fibers need to leave: lets them. See
+/// [`super::closing::release_leaving_fibers`].
+pub fn let_leave(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    if scheduler.io.leaving_proxies.get().is_none() || !closer_blocks_owner(scheduler)? {
+        return Ok(());
+    }
+    let proxies = scheduler.io.leaving_proxies.take().and_then(|held| RArray::from_value(held.get()));
+    let Some(proxies) = proxies else { return Ok(()) };
+    while let Some(proxy) = proxies.pop::<Option<Value>>()? {
+        while proxy.funcall::<_, _, bool>("alive?", ())? {
+            scheduler.yield_now(ruby)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! `io_select`: `IO.select`.
+
+use heddle_core::Interest;
+use magnus::scan_args::scan_args;
+use magnus::{Error, RModule, Ruby, Value, prelude::*};
+
+use crate::io::select::Selecting;
+use crate::ruby::time;
+use crate::scheduler::Scheduler;
+use crate::scheduler::waiting::{Outcome, deadline_after};
+use crate::ticker::throttle::TickMask;
+
+/// Ruby's own `IO.select`, asked only when it need not wait: so conversions, buffered data and errors are Ruby's.
+pub fn io_select(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<Value, Error> {
+    let arguments = scan_args::<(Value,), (Option<Value>, Option<Value>, Option<Value>), (), (), (), ()>(arguments)?;
+    let nil = ruby.qnil().as_value();
+    let (readers, writers, exceptions, timeout) = (
+        arguments.required.0,
+        arguments.optional.0.unwrap_or(nil),
+        arguments.optional.1.unwrap_or(nil),
+        arguments.optional.2.unwrap_or(nil),
+    );
+    let timeout = time::select_interval(timeout)?;
+    let deadline = deadline_after(timeout);
+    let hook = scheduler.enter(ruby)?;
+    scheduler.consume_budget(ruby, hook.key)?;
+    let select_now: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("SelectNow")?;
+    loop {
+        let ready = ask_now(select_now, readers, writers, exceptions)?;
+        if !ready.is_nil() || timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Ok(ready);
+        }
+        let selection = Selecting::begin(scheduler);
+        selection.add(ruby, readers, Interest::READABLE)?;
+        selection.add(ruby, writers, Interest::WRITABLE)?;
+        selection.add(ruby, exceptions, Interest::PRIORITY)?;
+        if selection.wait(ruby, hook.key, deadline)? == Outcome::TimedOut {
+            // A descriptor that became ready in the last moment still counts.
+            return ask_now(select_now, readers, writers, exceptions);
+        }
+    }
+}
+
+/// Which IOs are ready now. While a tick is pending Ruby does not look, and answers that none is. Where a garbage
+/// collection takes longer than a tick, that would happen again and again.
+fn ask_now(select_now: RModule, readers: Value, writers: Value, exceptions: Value) -> Result<Value, Error> {
+    let _mask = TickMask::keep();
+    select_now.funcall("call", (readers, writers, exceptions))
+}

@@ -1,0 +1,112 @@
+//! `io_read`, `io_write`, `io_pread`, `io_pwrite`.
+
+use heddle_core::Interest;
+use heddle_core::try_io::{FdKind, TryIo};
+use magnus::{Error, Integer, RString, Ruby, Value};
+use nix::errno::Errno;
+
+use crate::io::buffer_slice::{BufferSlice, Direction, SliceRange};
+use crate::io::descriptors;
+use crate::io::strategies::{transfer_file, try_now};
+use crate::io::transfer::{negated, transfer};
+use crate::ruby::call_sites::CallSite;
+use crate::ruby::error;
+use crate::ruby::io_buffer::Memory;
+use crate::ruby::receiver::Receiver;
+use crate::scheduler::Scheduler;
+
+/// Reads at the IO's position. Bytes, 0 at the end, or `-errno`.
+pub fn io_read(
+    ruby: &Ruby,
+    scheduler: Receiver<'_, Scheduler>,
+    io: Value,
+    buffer: Value,
+    length: usize,
+    offset: usize,
+) -> Result<isize, Error> {
+    transfer(ruby, &scheduler, io, Direction::Read, buffer, SliceRange::new(length, offset), None)
+}
+
+/// Writes at the IO's position. Bytes, or `-errno`.
+pub fn io_write(
+    ruby: &Ruby,
+    scheduler: Receiver<'_, Scheduler>,
+    io: Value,
+    buffer: Value,
+    length: usize,
+    offset: usize,
+) -> Result<isize, Error> {
+    transfer(ruby, &scheduler, io, Direction::Write, buffer, SliceRange::new(length, offset), None)
+}
+
+/// Reads from position `from`.
+pub fn io_pread(
+    ruby: &Ruby,
+    scheduler: Receiver<'_, Scheduler>,
+    io: Value,
+    buffer: Value,
+    from: Integer,
+    length: usize,
+    offset: usize,
+) -> Result<isize, Error> {
+    match position(from)? {
+        Some(from) => {
+            transfer(ruby, &scheduler, io, Direction::Read, buffer, SliceRange::new(length, offset), Some(from))
+        }
+        None => Ok(negated(Errno::EINVAL)),
+    }
+}
+
+/// Writes at position `from`.
+pub fn io_pwrite(
+    ruby: &Ruby,
+    scheduler: Receiver<'_, Scheduler>,
+    io: Value,
+    buffer: Value,
+    from: Integer,
+    length: usize,
+    offset: usize,
+) -> Result<isize, Error> {
+    match position(from)? {
+        Some(from) => {
+            transfer(ruby, &scheduler, io, Direction::Write, buffer, SliceRange::new(length, offset), Some(from))
+        }
+        None => Ok(negated(Errno::EINVAL)),
+    }
+}
+
+/// `IO#pwrite` on Ruby 3.3 and 3.4, where the hook must not be used: see `lib/heddle/io_pwrite.rb`.
+pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, from: Integer) -> Result<usize, Error> {
+    let from = position(from)?.ok_or_else(|| error::system_call(ruby, Errno::EINVAL, "pwrite"))?;
+    let hook = scheduler.enter(ruby)?;
+    scheduler.consume_budget(ruby, hook.key)?;
+    let fd = descriptors::descriptor(ruby, io, Interest::WRITABLE)?;
+    // A frozen copy shares the bytes, and no one can change them while the fiber waits.
+    let string = RString::new_frozen(string);
+    // SAFETY: the string is on this stack, so it is neither freed nor moved, and it is frozen.
+    let bytes = unsafe { string.as_slice() };
+    let memory = Memory { base: bytes.as_ptr().cast_mut(), size: bytes.len() };
+    // SAFETY: as above.
+    let slice = unsafe { BufferSlice::pinned(memory) };
+    // SAFETY: as above; the memory is only read.
+    let mut result = unsafe { try_now(Direction::Write, fd, memory, Some(from), FdKind::Other) };
+    if result == TryIo::NeedsOperation {
+        let call_site = CallSite::new(&scheduler.io.call_sites);
+        let to = (slice, Some(from));
+        result = transfer_file(ruby, scheduler, &call_site, hook.key, Direction::Write, (io, fd), to)?;
+    }
+    // The bytes alone do not keep the string alive; seen here, it stays on the stack until now.
+    std::hint::black_box(string);
+    match result {
+        TryIo::Done(count) => Ok(count),
+        TryIo::Failed(errno) => Err(error::system_call(ruby, errno, "pwrite")),
+        TryIo::WouldBlock | TryIo::EndsAfter(_) | TryIo::NeedsOperation => {
+            Err(error::system_call(ruby, Errno::EAGAIN, "pwrite"))
+        }
+    }
+}
+
+/// A file position; `None` for a negative one, which the kernel calls invalid.
+fn position(from: Integer) -> Result<Option<u64>, Error> {
+    Ok(u64::try_from(from.to_i64()?).ok())
+}

@@ -1,0 +1,94 @@
+//! `fiber`, `run`, `close`, `scheduler_close`: from a fiber's start to the last fiber's end.
+
+use magnus::scan_args::{get_kwargs, scan_args};
+use magnus::typed_data::Obj;
+use magnus::{Error, RArray, RHash, Ruby, Value, block::Proc, prelude::*};
+
+use crate::ruby::receiver::Receiver;
+use crate::ruby::value::{PinnedValue, same};
+use crate::ruby::{error, fiber};
+use crate::scheduler::Scheduler;
+use crate::scheduler::options::Preempt;
+use crate::scheduler::start::{NewFiber, SCHEDULED, Scheduled, start};
+
+/// `Fiber.schedule`: runs the block in a new fiber, at once, until it first waits. The calling fiber goes to the end of
+/// the run queue.
+pub fn fiber(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<Value, Error> {
+    if !ruby.block_given() {
+        return Err(Error::new(ruby.exception_arg_error(), "tried to create a fiber without a block"));
+    }
+    let block = ruby.block_proc()?;
+    let (mut storage, mut splat) = (None, None);
+    if !arguments.is_empty() {
+        let parsed = scan_args::<(), (), RArray, (), RHash, ()>(arguments)?;
+        let keywords = get_kwargs::<_, (), (Option<Value>,), ()>(parsed.keywords, &[], &["storage"])?;
+        storage = keywords.optional.0;
+        splat = Some(parsed.splat);
+    }
+
+    let hook = scheduler.enter(ruby)?;
+    let child = match storage {
+        Some(storage) => fiber::spawn::<Scheduled>(ruby.qnil().as_value(), storage)?,
+        None => SCHEDULED.spawn::<Scheduled>(ruby)?,
+    };
+    let preemptible = scheduler.options.borrow().preempt == Preempt::All;
+    start(ruby, &scheduler, hook.key, NewFiber { fiber: child, block, preemptible }, splat)
+}
+
+/// `YieldingFiber.schedule`: the same for a fiber that the caller has made, of its class. Its block calls
+/// [`run_scheduled`] with its arguments.
+pub fn start_yielding(
+    ruby: &Ruby,
+    scheduler: Receiver<'_, Scheduler>,
+    child: Value,
+    arguments: RArray,
+    block: Proc,
+) -> Result<Value, Error> {
+    error::expect_fiber(ruby, child)?;
+    let hook = scheduler.enter(ruby)?;
+    let fiber = PinnedValue::new(child);
+    if scheduler.state.borrow().fibers.find(fiber).is_some() {
+        return Err(error::fiber_error(ruby, "the fiber has been scheduled already"));
+    }
+    let preemptible = scheduler.options.borrow().preempt.takes_yielding();
+    start(ruby, &scheduler, hook.key, NewFiber { fiber, block, preemptible }, Some(arguments))
+}
+
+/// What a fiber of [`start_yielding`] runs.
+pub fn run_scheduled(ruby: &Ruby, scheduler: Value, arguments: Value) -> Result<Value, Error> {
+    <Scheduled as fiber::FiberBody>::run(ruby, ruby.qnil().as_value(), &[scheduler, arguments])
+}
+
+/// Lets all fibers run to their end.
+pub fn run(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    let hook = scheduler.enter(ruby)?;
+    scheduler.drain(ruby, hook.key)
+}
+
+/// Lets all fibers run to their end and gives back what the scheduler holds. Further calls do nothing.
+pub fn close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
+    scheduler.expect_owner(ruby)?;
+    if !scheduler.closing.get() {
+        scheduler.funcall::<_, _, Value>("expect_not_awaited", ())?;
+    }
+    let result = scheduler.finish(ruby);
+    if scheduler.state.borrow().fibers.is_draining() {
+        // Another fiber waits for the end of all others, including this one, and closes then.
+        return result;
+    }
+    scheduler.release(ruby);
+    if !scheduler.closing.get() && same(fiber::scheduler(), scheduler.as_value()) {
+        fiber::unset_scheduler(ruby)?;
+    }
+    result
+}
+
+/// What Ruby calls when the scheduler is replaced, or its thread or the process ends. Calls `close`, which a subclass
+/// may override.
+pub fn scheduler_close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
+    let finished = scheduler.finish(ruby);
+    scheduler.closing.set(true);
+    let closed = scheduler.funcall::<_, _, Value>("close", ()).map(|_| ());
+    scheduler.closing.set(false);
+    finished.and(closed)
+}

@@ -1,0 +1,76 @@
+//! `process_wait`: `Process.wait`, `system`, backticks, and all that waits for a child.
+
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use heddle_core::Interest;
+use magnus::{Error, RModule, Ruby, Value, prelude::*};
+
+use crate::ruby::process;
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::state::OwnedDescriptor;
+use crate::scheduler::wait::Wait;
+
+/// The Process::Status of a child, once it has ended.
+///
+/// A descriptor of the process tells when that is. There is none for 'any child' (-1), groups (0 and below), or other
+/// events than its end, nor on old kernels: then a Ruby thread waits.
+pub fn process_wait(ruby: &Ruby, scheduler: &Scheduler, pid: i32, flags: i32) -> Result<Value, Error> {
+    let hook = scheduler.enter(ruby)?;
+    if flags & libc::WNOHANG != 0 {
+        return process::status_if_ended(pid, flags);
+    }
+    let other_events = flags & (libc::WUNTRACED | libc::WCONTINUED) != 0;
+    match open_process(pid).filter(|_| pid > 0 && !other_events) {
+        Some(process) => {
+            let descriptor = scheduler.state.borrow_mut().own_descriptor(hook.key, process);
+            let status = wait_for_descriptor(ruby, scheduler, hook.key, pid, flags, descriptor);
+            scheduler.state.borrow_mut().close_descriptor(descriptor);
+            status
+        }
+        None => wait_in_thread(ruby, pid, flags),
+    }
+}
+
+fn wait_for_descriptor(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    pid: i32,
+    flags: i32,
+    descriptor: OwnedDescriptor,
+) -> Result<Value, Error> {
+    loop {
+        let status = process::status_if_ended(pid, flags)?;
+        if !status.is_nil() {
+            return Ok(status);
+        }
+        let fd = scheduler.state.borrow().number_of(descriptor);
+        // The scheduler was closed meanwhile, or the process forked.
+        let Some(fd) = fd else { return wait_in_thread(ruby, pid, flags) };
+        let readable = (fd, Interest::READABLE);
+        let result = scheduler.await_readiness(ruby, key, Wait::Process(pid), readable, None)?;
+        if result.is_some_and(|result| result < 0) {
+            return wait_in_thread(ruby, pid, flags);
+        }
+    }
+}
+
+fn wait_in_thread(ruby: &Ruby, pid: i32, flags: i32) -> Result<Value, Error> {
+    let heddle: RModule = ruby.class_object().const_get("Heddle")?;
+    heddle.const_get::<_, RModule>("ProcessWait")?.funcall("call", (pid, flags))
+}
+
+#[cfg(target_os = "linux")]
+fn open_process(pid: i32) -> Option<OwnedFd> {
+    // SAFETY: no memory is passed; the descriptor (close-on-exec by definition) is ours alone.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_process(_: i32) -> Option<OwnedFd> {
+    None
+}

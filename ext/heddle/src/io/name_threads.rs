@@ -1,0 +1,81 @@
+//! Jobs for the threads that look up host names.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use heddle_core::mailbox::Mailbox;
+use heddle_core::workers::WorkerPool;
+use heddle_core::{Completion, Token};
+use magnus::{Error, Ruby};
+
+use crate::ruby::nogvl::without_gvl;
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::wait::Wait;
+
+/// How many names may be looked up at a time for each worker. A look-up only waits, for half a minute if no server
+/// answers.
+const NAME_LOOK_UPS_PER_WORKER: usize = 16;
+
+/// Posts the end of a job when it is dropped.
+struct Done {
+    mailbox: Arc<Mailbox>,
+    token: Token,
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        self.mailbox.post(Completion { token: self.token, result: 0 });
+    }
+}
+
+impl Scheduler {
+    /// Has a thread for names do `job`, and waits for its end. An exception that is raised into the fiber meanwhile is not
+    /// held back. The job is then left to itself, so it owns all that it works on; if it has not begun, it never does.
+    pub fn look_up_in_thread(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        job: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Error> {
+        let Some((token, done)) = self.begin_work(key) else { return Ok(()) };
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let is_abandoned = Arc::clone(&abandoned);
+        let job = move || {
+            // Posted when the job is over, even if it panics.
+            let _done = done;
+            if !is_abandoned.load(Ordering::Relaxed) {
+                job();
+            }
+        };
+        self.submit_to_names(job);
+        let result = self.wait(ruby, key, wait, None, |state| state.operations.take_result(token));
+        if result.is_err() {
+            abandoned.store(true, Ordering::Relaxed);
+            self.state.borrow_mut().operations.abandon(token);
+        }
+        result.map(|_| ())
+    }
+
+    fn begin_work(&self, key: FiberKey) -> Option<(Token, Done)> {
+        let mailbox = self.io.reactor.borrow().as_ref()?.mailbox();
+        let token = self.state.borrow_mut().operations.begin(key, None);
+        Some((token, Done { mailbox, token }))
+    }
+
+    /// Has a thread for names do `job`.
+    pub fn submit_to_names(&self, job: impl FnOnce() + Send + 'static) {
+        let names = Arc::clone(self.io.names.borrow_mut().get_or_insert_with(|| {
+            Arc::new(WorkerPool::new(self.options.borrow().workers.saturating_mul(NAME_LOOK_UPS_PER_WORKER)))
+        }));
+        let refused = names.submit(job).err();
+        if let Some(job) = refused {
+            // No thread can be made, so this one does it. The fiber's result is the same, and the other fibers wait.
+            let mut job = Some(job);
+            let mut run = || job.take().into_iter().for_each(|job| job());
+            without_gvl(&mut run, &|| {});
+            run();
+        }
+    }
+}

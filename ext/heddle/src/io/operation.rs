@@ -1,0 +1,190 @@
+//! A read or a write that the backend does for a fiber.
+//!
+//! ```text
+//!            submit                     its completion arrives
+//!   (none) ─────────▶ submitted ────────────────────────────────▶ completed ──▶ its result
+//!                         │                                           ▲
+//!                         │ an exception is due in the fiber          │ its completion arrives
+//!                         └─────────────────▶ cancelled ──────────────┘
+//! ```
+//!
+//! The kernel reads and writes the operation's memory until the completion arrives, so the fiber waits for that in any
+//! case. `scheduler/state/operations.rs` is the state of all operations.
+
+use heddle_core::{Operation, Token};
+use magnus::{Error, Ruby};
+
+use crate::ruby::error;
+use crate::ruby::value::PinnedValue;
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::{FiberKey, PendingRaise, RaiseScope};
+use crate::scheduler::state::Ended;
+use crate::scheduler::wait::Wait;
+use crate::scheduler::waiting::Outcome;
+
+/// How to do at once what a cancelled operation was to do.
+pub struct ImmediateTransfer<'a> {
+    /// Whether that would succeed now.
+    pub is_ready: &'a dyn Fn() -> bool,
+    /// The number of bytes, if there are still any. Other fibers have run since the operation began, so this looks up the
+    /// descriptor again.
+    pub transfer: &'a dyn Fn() -> Option<i32>,
+}
+
+/// What ends the wait for a submitted operation.
+enum Event {
+    /// Its completion has arrived.
+    Completed(Ended),
+    /// An exception is due in the fiber.
+    Interrupted(Interruption),
+}
+
+/// Why a fiber does not wait for the result of its operation.
+enum Interruption {
+    Exception(PendingRaise),
+    /// `throw`, or a kill.
+    Jump(Error),
+}
+
+impl From<Error> for Interruption {
+    fn from(error: Error) -> Self {
+        match error::exception_of(&error) {
+            Some(exception) => Interruption::Exception(PendingRaise {
+                exception: PinnedValue::new(exception),
+                message: None,
+                scope: RaiseScope::Fiber,
+            }),
+            None => Interruption::Jump(error),
+        }
+    }
+}
+
+impl Scheduler {
+    /// Has the backend read or write, and waits for the result: the number of bytes, or a negated errno.
+    ///
+    /// An exception that is due cancels the operation. Bytes that have been transferred by then are not lost: the fiber
+    /// continues with them, and the exception is raised in its next wait. The same holds for what `immediate` can transfer
+    /// when the exception arrives. What arrives later is for the next operation.
+    ///
+    /// # Errors
+    /// What was raised into the fiber; IOError if the descriptor was closed before the operation came to a result.
+    ///
+    /// # Safety
+    /// The operation's memory is valid for as long as this call lasts.
+    pub unsafe fn operate(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        operation: Operation,
+        immediate: Option<&ImmediateTransfer<'_>>,
+    ) -> Result<i32, Error> {
+        // An exception is postponed by one operation at most, or it would never reach a fiber that reads without end.
+        self.raise_due(key)?;
+        // SAFETY: by this function's contract, as every path from here waits for the completion.
+        let token = unsafe { self.submit(ruby, key, operation)? };
+        match self.await_event(ruby, key, wait, token) {
+            Event::Completed(Ended::Result(result)) => Ok(result),
+            Event::Completed(Ended::Closed) => Err(error::stream_closed(ruby)),
+            Event::Interrupted(interruption) => {
+                let immediate = immediate.filter(|immediate| (immediate.is_ready)());
+                self.settle_cancelled(ruby, key, wait, token, interruption, immediate)
+            }
+        }
+    }
+
+    /// submitted → completed, or an interruption.
+    fn await_event(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> Event {
+        let outcome = self.wait(ruby, key, wait, None, |state| {
+            let completed = state.operations.take_result(token).map(Event::Completed);
+            completed.or_else(|| state.take_pending_raise(key).map(Interruption::Exception).map(Event::Interrupted))
+        });
+        match outcome {
+            Ok(Outcome::Done(event)) => event,
+            // It has no deadline.
+            Ok(Outcome::TimedOut) => Event::Completed(Ended::Result(-libc::ECANCELED)),
+            Err(error) => Event::Interrupted(error.into()),
+        }
+    }
+
+    /// submitted → cancelled → completed: what the fiber does instead of waiting for the result.
+    fn settle_cancelled(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        token: Token,
+        interruption: Interruption,
+        immediate: Option<&ImmediateTransfer<'_>>,
+    ) -> Result<i32, Error> {
+        let (mut result, waited) = self.cancel_and_wait(ruby, key, wait, token);
+        // The later exception ends the fiber, or replaces the earlier one, as when an `ensure` clause raises.
+        let pending_raise = match waited.map_or_else(Interruption::from, |()| interruption) {
+            Interruption::Exception(pending_raise) => pending_raise,
+            Interruption::Jump(error) => return Err(error),
+        };
+        if result == -libc::ECANCELED {
+            result = immediate.and_then(|immediate| (immediate.transfer)()).unwrap_or(result);
+        }
+        if result < 0 {
+            return Err(pending_raise.to_error());
+        }
+        self.state.borrow_mut().put_back_raise(key, pending_raise);
+        Ok(result)
+    }
+
+    /// (none) → submitted. The descriptor was looked up after the last time that another fiber or thread could run: see
+    /// [`crate::io::descriptors`].
+    ///
+    /// # Errors
+    /// IOError if the scheduler has been closed, and so has no backend.
+    ///
+    /// # Safety
+    /// The operation's memory is valid until
+    /// [`Operations::take_result`](crate::scheduler::state::Operations::take_result) has told how it ended.
+    pub unsafe fn submit(&self, ruby: &Ruby, key: FiberKey, operation: Operation) -> Result<Token, Error> {
+        let mut reactor = self.io.reactor.borrow_mut();
+        let Some(reactor) = reactor.as_mut() else { return Err(error::scheduler_closed(ruby)) };
+        let token = {
+            let mut state = self.state.borrow_mut();
+            state.budget.submitted();
+            state.operations.begin(key, Some(&operation))
+        };
+        // SAFETY: by this function's contract.
+        unsafe { reactor.submit(token, operation) };
+        Ok(token)
+    }
+
+    /// submitted → cancelled → completed, which takes a short time. Returns the result, and what was raised into the fiber
+    /// meanwhile.
+    pub fn cancel_and_wait(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> (i32, Result<(), Error>) {
+        self.state.borrow_mut().budget.submitted();
+        if let Some(reactor) = self.io.reactor.borrow_mut().as_mut() {
+            reactor.cancel(token);
+        }
+        let raised = self.await_completion(ruby, key, wait, token);
+        let ended = self.state.borrow_mut().operations.take_result(token);
+        (ended.map_or(-libc::ECANCELED, Ended::result), raised)
+    }
+
+    /// Waits for the end of an operation that cannot be cancelled, or has been. What is raised into the fiber meanwhile
+    /// is returned when it has ended; the last of several.
+    pub fn await_completion(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> Result<(), Error> {
+        let mut raised = Ok(());
+        let outer = self.state.borrow_mut().continue_wait(key, wait);
+        loop {
+            {
+                let mut state = self.state.borrow_mut();
+                if state.operations.is_finished(token) {
+                    break;
+                }
+                state.set_waiting(key);
+            }
+            if let Err(error) = self.park(ruby, key) {
+                raised = Err(error);
+            }
+        }
+        self.state.borrow_mut().restore_wait(key, outer);
+        raised
+    }
+}

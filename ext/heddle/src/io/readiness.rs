@@ -1,0 +1,107 @@
+//! Waiting until a descriptor is ready.
+
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+use heddle_core::{Interest, Operation, Token, try_io};
+use magnus::{Error, Ruby, Value};
+use nix::errno::Errno;
+
+use super::descriptors;
+use crate::ruby::error;
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::state::Ended;
+use crate::scheduler::wait::Wait;
+use crate::scheduler::waiting::{Outcome, deadline_after};
+
+/// Waits for readiness; `None` when the time has elapsed.
+///
+/// # Errors
+/// What was raised into the fiber; IOError if the IO was closed meanwhile; SystemCallError.
+pub fn wait_ready(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    io: Value,
+    interest: Interest,
+    timeout: Option<Duration>,
+) -> Result<Option<Interest>, Error> {
+    if timeout.is_some_and(|timeout| timeout.is_zero()) {
+        scheduler.consume_budget(ruby, key)?;
+        return poll_now(ruby, descriptors::descriptor(ruby, io, interest)?, interest);
+    }
+    let deadline = deadline_after(timeout);
+    let mut fd = descriptors::descriptor(ruby, io, interest)?;
+    loop {
+        let wait = Wait::Ready(fd, interest);
+        let result = scheduler.await_readiness(ruby, key, wait, (fd, interest), deadline)?;
+        // The IO may have been closed meanwhile, and its number may name another file by now.
+        fd = descriptors::descriptor(ruby, io, interest)?;
+        match result {
+            None => return Ok(None),
+            Some(ready) if ready > 0 => return Ok(Some(Interest(ready as u8))),
+            // Ready for nothing, or cancelled by the kernel: wait again.
+            Some(0) => {}
+            Some(result) if result == -libc::ECANCELED => {}
+            Some(error) => return Err(error::system_call(ruby, Errno::from_raw(-error), "io_wait")),
+        }
+    }
+}
+
+fn poll_now(ruby: &Ruby, fd: RawFd, interest: Interest) -> Result<Option<Interest>, Error> {
+    // poll(2)'s bits have the values of Ruby's constants.
+    match try_io::poll_now(fd, interest.0.into()) {
+        Ok(0) => Ok(None),
+        Ok(ready) => Ok(Some(Interest(ready as u8))),
+        Err(errno) => Err(error::system_call(ruby, errno, "io_wait")),
+    }
+}
+
+impl Scheduler {
+    /// Begins to wait for readiness. The wait ends by [`Scheduler::cancel_readiness`], or when its result is taken.
+    pub fn begin_readiness(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        (fd, interest): (RawFd, Interest),
+    ) -> Result<Token, Error> {
+        // SAFETY: waiting for readiness needs no memory.
+        unsafe { self.submit(ruby, key, Operation::Ready { fd, interest }) }
+    }
+
+    /// Waits until a descriptor is ready. The [`Interest`] bits, or a negated errno; `None` when the time has elapsed.
+    ///
+    /// # Errors
+    /// What was raised into the fiber; IOError if the descriptor was closed meanwhile.
+    pub fn await_readiness(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        readiness: (RawFd, Interest),
+        deadline: Option<Instant>,
+    ) -> Result<Option<i32>, Error> {
+        let token = self.begin_readiness(ruby, key, readiness)?;
+        match self.wait(ruby, key, wait, deadline, |state| state.operations.take_result(token)) {
+            Ok(Outcome::Done(Ended::Result(result))) => Ok(Some(result)),
+            Ok(Outcome::Done(Ended::Closed)) => Err(error::stream_closed(ruby)),
+            outcome => {
+                self.cancel_readiness(token);
+                outcome.map(|_| None)
+            }
+        }
+    }
+
+    /// Cancels a wait for readiness. No memory belongs to it, so no fiber has to wait for its completion. Returns how it
+    /// ended, if it has.
+    pub fn cancel_readiness(&self, token: Token) -> Option<Ended> {
+        let ended = self.state.borrow_mut().operations.abandon(token);
+        if ended.is_none()
+            && let Some(reactor) = self.io.reactor.borrow_mut().as_mut()
+        {
+            reactor.cancel(token);
+        }
+        ended
+    }
+}

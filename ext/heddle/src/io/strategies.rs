@@ -1,0 +1,157 @@
+//! The ways to read and to write: at once, by the kernel together with what other fibers do, or by a worker.
+
+use std::os::fd::RawFd;
+use std::time::Instant;
+
+use heddle_core::Operation;
+use heddle_core::try_io::{self, FdKind, TryIo};
+use magnus::{Error, Ruby, Value};
+use nix::errno::Errno;
+
+use super::buffer_slice::{BufferSlice, Direction};
+use super::descriptors;
+use super::operation::ImmediateTransfer;
+use crate::ruby::call_sites::CallSite;
+use crate::ruby::io;
+use crate::ruby::io_buffer::Memory;
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::wait::Wait;
+
+/// Reads or writes at once, or not at all.
+///
+/// # Safety
+/// `memory` is valid.
+pub unsafe fn try_now(direction: Direction, fd: RawFd, memory: Memory, from: Option<u64>, kind: FdKind) -> TryIo {
+    // SAFETY: by this function's contract.
+    unsafe {
+        match (direction, from) {
+            (Direction::Read, None) => try_io::read(fd, memory.base, memory.size, kind),
+            (Direction::Read, Some(from)) => try_io::read_at(fd, memory.base, memory.size, from),
+            (Direction::Write, None) => try_io::write(fd, memory.base, memory.size, kind),
+            (Direction::Write, Some(from)) => try_io::write_at(fd, memory.base, memory.size, from),
+        }
+    }
+}
+
+/// Receives or sends, together with what other fibers do, and waits for it if need be. The number of bytes or a negated
+/// errno; `None` if that is no socket after all.
+pub fn send_recv(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    call_site: &CallSite<'_>,
+    key: FiberKey,
+    direction: Direction,
+    (io, fd): (Value, RawFd),
+    slice: BufferSlice,
+) -> Result<Option<isize>, Error> {
+    if slice.size() == 0 {
+        // The kernel would wait for data before it gives none of it.
+        return Ok(None);
+    }
+    let send_recv_pinned = |memory: Memory| {
+        let interest = direction.interest();
+        let transfer = || {
+            let fd = descriptors::descriptor(ruby, io, interest).ok()?;
+            // SAFETY: the memory is valid until this returns.
+            match unsafe { try_now(direction, fd, memory, None, FdKind::Socket) } {
+                TryIo::Done(count) => i32::try_from(count).ok(),
+                _ => None,
+            }
+        };
+        let is_ready = || {
+            descriptors::descriptor(ruby, io, interest)
+                .is_ok_and(|fd| try_io::poll_now(fd, interest.0.into()).is_ok_and(|ready| ready != 0))
+        };
+        let immediate = ImmediateTransfer { is_ready: &is_ready, transfer: &transfer };
+        let mut fd = fd;
+        loop {
+            let operation = match direction {
+                Direction::Read => Operation::Receive { fd, buffer: memory.base, length: memory.size },
+                Direction::Write => Operation::Send { fd, buffer: memory.base, length: memory.size },
+            };
+            // SAFETY: the memory is valid until this returns.
+            match unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, Some(&immediate))? } {
+                result if result == -libc::ENOTSOCK => return Ok(None),
+                // By a signal, or by nobody that we know.
+                result if result == -libc::EINTR || result == -libc::ECANCELED => {}
+                result => return Ok(Some(result as isize)),
+            }
+            fd = descriptors::descriptor(ruby, io, interest)?;
+        }
+    };
+    slice.while_pinned(ruby, scheduler, call_site, direction, send_recv_pinned, |result| {
+        result.map_or(0, |count| count.max(0) as usize)
+    })
+}
+
+/// What is always ready, and may block all the same: done at once where that is known to be quick, else by the kernel or
+/// a worker.
+pub fn transfer_file(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    call_site: &CallSite<'_>,
+    key: FiberKey,
+    direction: Direction,
+    (io, fd): (Value, RawFd),
+    (slice, offset): (BufferSlice, Option<u64>),
+) -> Result<TryIo, Error> {
+    if direction == Direction::Write {
+        let memory = slice.memory();
+        let owner = io::identity(io);
+        let begin = Instant::now();
+        // With an offset it may be a device.
+        if scheduler.io.slow_file_backoff.borrow_mut().allows(fd, owner, memory.size, begin)
+            && (offset.is_none() || try_io::is_file(fd))
+        {
+            // SAFETY: no other fiber has run since the piece was made.
+            let result = unsafe { try_io::write_file(fd, memory.base, memory.size, offset) };
+            scheduler.io.slow_file_backoff.borrow_mut().note(fd, begin, Instant::now());
+            return Ok(result);
+        }
+    }
+    slice.while_pinned(
+        ruby,
+        scheduler,
+        call_site,
+        direction,
+        // SAFETY: the memory is valid until this returns.
+        |memory| unsafe { operate(ruby, scheduler, key, direction, fd, memory, offset) },
+        |result| if let TryIo::Done(count) = result { *count } else { 0 },
+    )
+}
+
+/// Has the kernel, or a worker, do what cannot be done at once.
+///
+/// # Safety
+/// `memory` is valid for as long as this call lasts.
+unsafe fn operate(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    direction: Direction,
+    fd: RawFd,
+    memory: Memory,
+    offset: Option<u64>,
+) -> Result<TryIo, Error> {
+    // For a FUSE file without a cache io_uring leaves the position where it is.
+    let by_hand = offset.is_none() && scheduler.io.slow_file_backoff.borrow_mut().is_remote(fd);
+    let is_appended = || direction == Direction::Write && try_io::appends(fd);
+    let begin = if by_hand && !is_appended() { try_io::position(fd) } else { None };
+    let offset = offset.or(begin);
+    let operation = match direction {
+        Direction::Read => Operation::Read { fd, buffer: memory.base, length: memory.size, offset },
+        Direction::Write => Operation::Write { fd, buffer: memory.base, length: memory.size, offset },
+    };
+    // SAFETY: by this function's contract.
+    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, direction.interest()), operation, None)? };
+    if let (Some(begin), Ok(count)) = (begin, u64::try_from(result)) {
+        try_io::seek(fd, begin + count);
+    }
+    Ok(match result {
+        count if count >= 0 => TryIo::Done(count as usize),
+        // Cancelled by nobody that we know: Ruby waits, and tries again.
+        error if error == -libc::EAGAIN || error == -libc::ECANCELED => TryIo::WouldBlock,
+        error => TryIo::Failed(Errno::from_raw(-error)),
+    })
+}

@@ -1,0 +1,122 @@
+//! Preempts yielding fibers whose thread has another scheduler, or none: the program resumes them in a loop. They yield by
+//! the means of that scheduler.
+
+use std::time::{Duration, Instant};
+
+use magnus::typed_data::Obj;
+use magnus::{Error, Module, Object, RModule, Ruby, Value, function, method, prelude::*};
+
+use super::safe_points;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{async_raise, error, fiber, insides, interrupts, pending_interrupts, ractor};
+use crate::scheduler::Scheduler;
+use crate::ticker::foreign_fibers::{self, YieldState, yield_state_of};
+use crate::ticker::interrupt_phase::InterruptPhase;
+use crate::ticker::throttle;
+
+/// How long a fiber may compute. Whether another one is due is not known here.
+const QUANTUM: Duration = Duration::from_millis(10);
+
+/// The current fiber is a yielding one from now on.
+fn begin(ruby: &Ruby) -> Result<Obj<YieldState>, Error> {
+    ractor::expect_main(ruby, "Heddle::YieldingFiber")?;
+    let yield_state = ruby.obj_wrap(YieldState::default());
+    fiber::attach(fiber::ensure_current()?, yield_state.as_value())?;
+    if let Some(scheduler) = Scheduler::of_thread() {
+        scheduler.expect_ticks(ruby)?;
+        return Ok(yield_state);
+    }
+    pending_interrupts::find(ruby)?;
+    yield_state.join().map_err(|error| error::from_core(ruby, error))?;
+    Ok(yield_state)
+}
+
+/// The fiber has ended.
+fn finish(yield_state: &YieldState) {
+    yield_state.leave();
+}
+
+/// This process is a forked child, and the current fiber is all that is left.
+pub fn after_fork(ruby: &Ruby) -> Result<(), Error> {
+    foreign_fibers::after_fork().map_err(|error| error::from_core(ruby, error))
+}
+
+/// A tick has come while a fiber runs on a thread without a Heddle scheduler.
+pub fn tick(ruby: &Ruby) {
+    let Ok(current) = fiber::ensure_current() else { return };
+    let Some(yield_state) = yield_state_of(current).filter(|yield_state| yield_state.shields.get() == 0) else {
+        return;
+    };
+    let now = Instant::now();
+    let since = yield_state.since.get().unwrap_or(now);
+    yield_state.since.set(Some(since));
+    let is_due =
+        InterruptPhase::at_tick(&yield_state.interrupt_phase).lets_switch() && now.duration_since(since) >= QUANTUM;
+    if !is_due || !safe_points::is_here() || interrupts::is_trap_due() {
+        return;
+    }
+    throttle::end();
+    let yielded = if fiber::current_scheduler().is_some() {
+        give_way(current)
+    } else {
+        ignore_refusal(ruby, fiber::yield_to_resumer())
+    };
+    yield_state.since.set(Some(Instant::now()));
+    if let Err(raised) = yielded
+        && !pending_interrupts::repeat_kill(&raised)
+    {
+        // What was raised into it meanwhile. A kill can only be told by an exception; see `YieldingFiber`.
+        if let Some(exception) = error::exception_or_stop(ruby, &raised) {
+            // What the fiber masks is lost, as Ruby loses whatever is raised in a postponed job.
+            let _ = async_raise::raise_after_job(ruby, exception);
+        }
+    }
+}
+
+/// Yields by the means of another scheduler: those of Async and io-event, or else those that every scheduler has.
+fn give_way(current: PinnedValue) -> Result<(), Error> {
+    let scheduler = fiber::scheduler();
+    if scheduler.respond_to("push", false)? && scheduler.respond_to("transfer", false)? {
+        scheduler.funcall::<_, _, Value>("push", (current.get(),))?;
+        scheduler.funcall::<_, _, Value>("transfer", ()).map(|_| ())
+    } else if scheduler.respond_to("yield", false)? {
+        scheduler.funcall::<_, _, Value>("yield", ()).map(|_| ())
+    } else {
+        scheduler.funcall::<_, _, Value>("kernel_sleep", (0,)).map(|_| ())
+    }
+}
+
+/// A fiber that was not resumed cannot yield, and continues.
+fn ignore_refusal(ruby: &Ruby, yielded: Result<(), Error>) -> Result<(), Error> {
+    yielded.or_else(
+        |error| if error::is_fiber_error_with(ruby, &error, insides::REFUSED_YIELD) { Ok(()) } else { Err(error) },
+    )
+}
+
+/// `Heddle.without_preemption`
+fn without_preemption(ruby: &Ruby) -> Result<Value, Error> {
+    if !ruby.block_given() {
+        return Err(Error::new(ruby.exception_arg_error(), "Heddle.without_preemption needs a block"));
+    }
+    if !ractor::is_main() {
+        return ruby.yield_value(());
+    }
+    if let Some(scheduler) = Scheduler::of_thread().filter(|_| fiber::current_scheduler().is_some()) {
+        return scheduler.without_preemption(ruby);
+    }
+    let Some(yield_state) = yield_state_of(fiber::ensure_current()?) else { return ruby.yield_value(()) };
+    yield_state.shields.set(yield_state.shields.get() + 1);
+    let result = ruby.yield_value(());
+    yield_state.shields.set(yield_state.shields.get() - 1);
+    result
+}
+
+/// Defines `Heddle::Presence` and `Heddle.without_preemption`.
+pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
+    let class = heddle.define_class("Presence", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    ractor::safe(|| class.define_singleton_method("begin", function!(begin, 0)))?;
+    class.define_singleton_method("stop", function!(foreign_fibers::stop, 0))?;
+    class.define_method("finish", method!(finish, 0))?;
+    ractor::safe(|| heddle.define_singleton_method("without_preemption", function!(without_preemption, 0)))
+}

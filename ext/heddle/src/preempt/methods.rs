@@ -1,0 +1,83 @@
+//! What programs and `lib/heddle/yielding_fiber.rb` ask about preemption.
+
+use magnus::{Error, Module, Object, RClass, Ruby, Symbol, Value, function, method};
+
+use super::foreign_fibers;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{error, fiber, ractor, thread};
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::{HookGuard, Scheduler};
+
+/// Defines the methods.
+pub fn define(class: RClass) -> Result<(), Error> {
+    class.define_method("ticker", method!(ticker, 0))?;
+    class.define_method("preemptions", method!(preemptions, 0))?;
+    ractor::safe(|| {
+        class.define_singleton_method("resuming", function!(resuming, 1))?;
+        class.define_singleton_method("transferring", function!(transferring, 0))?;
+        class.define_singleton_method("forked", function!(forked, 0))
+    })
+}
+
+fn ticker(ruby: &Ruby, scheduler: &Scheduler) -> Option<Symbol> {
+    scheduler.ticker_name().map(|name| ruby.to_symbol(name))
+}
+
+fn preemptions(scheduler: &Scheduler) -> u64 {
+    scheduler.preemption.preemptions.get()
+}
+
+/// Runs a block that resumes a yielding fiber. What that fiber resumes is preempted with it.
+fn resuming(ruby: &Ruby, target: Value) -> Result<Value, Error> {
+    let Some(scheduler) = Scheduler::of_thread() else { return ruby.yield_value(()) };
+    let Some(key) = register_resumed(ruby, &scheduler, target)? else { return ruby.yield_value(()) };
+    let result = ruby.yield_value(());
+    scheduler.adjust_user_block_depth(key, -1);
+    drop(HookGuard::new(&scheduler, key));
+    result
+}
+
+fn register_resumed(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<FiberKey>, Error> {
+    if scheduler.owner.thread.get() != Some(thread::current()) || !scheduler.options.borrow().preempt.takes_yielding() {
+        return Ok(None);
+    }
+    error::expect_fiber(ruby, target)?;
+    scheduler.expect_ticks(ruby)?;
+    let target = PinnedValue::new(target);
+    let found = scheduler.state.borrow().fibers.find(target);
+    let key = match found {
+        // It waits, so Ruby will refuse to resume it.
+        Some(key) if scheduler.state.borrow().fibers.get(key).is_some_and(|record| record.is_parked()) => {
+            return Ok(None);
+        }
+        Some(key) => key,
+        None => scheduler.register(target, fiber::is_blocking(target)?, true),
+    };
+    let mut state = scheduler.state.borrow_mut();
+    if let Some(record) = state.fibers.get_mut(key) {
+        record.hook_depth += 1;
+        record.user_block_depth += 1;
+    }
+    state.set_current(key);
+    Ok(Some(key))
+}
+
+/// A yielding fiber is about to be switched to by `transfer`.
+fn transferring(ruby: &Ruby) -> Result<(), Error> {
+    match Scheduler::of_thread() {
+        Some(scheduler) if scheduler.owner.thread.get() == Some(thread::current()) => scheduler.expect_ticks(ruby),
+        _ => Ok(()),
+    }
+}
+
+/// This process is a forked child. Whoever computes in it, and calls no hook for long, is to be preempted as before.
+fn forked(ruby: &Ruby) -> Result<(), Error> {
+    if let Some(scheduler) = Scheduler::of_thread()
+        && scheduler.is_inherited()
+        && scheduler.preemption.ticker_state.get().is_some()
+    {
+        scheduler.enter(ruby)?;
+        scheduler.expect_ticks(ruby)?;
+    }
+    foreign_fibers::after_fork(ruby)
+}

@@ -1,0 +1,37 @@
+//! The current fiber yields so that the root can check its interrupts: see `scheduler/root_interrupts.rs`.
+
+use magnus::Ruby;
+
+use super::safe_points;
+use crate::ruby::value::PinnedValue;
+use crate::scheduler::root_interrupts::Interrupts;
+use crate::scheduler::state::Requeue;
+use crate::scheduler::{HookGuard, Scheduler};
+use crate::ticker::throttle;
+
+impl Scheduler {
+    /// The fiber in which Ruby runs a postponed job yields, and the root checks its interrupts.
+    pub fn yield_to_root(&self, ruby: &Ruby, current: PinnedValue) {
+        self.root.phase.set(Interrupts::ForRoot);
+        let is_shielded = {
+            let state = self.state.borrow();
+            let key = state.fibers.find(current).or_else(|| state.current().map(|(_, key)| key));
+            key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
+        };
+        if is_shielded || !safe_points::is_here() {
+            // At the next tick, unless a hook comes first.
+            self.force_ticks(ruby);
+            return self.try_again_soon();
+        }
+        if self.state.borrow().fibers.find(current).is_none() {
+            // Not the root, even if it is blocking: it comes back before the scheduler may close.
+            self.register(current, false, false);
+        }
+        let Ok(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups) else { return };
+        let key = hook.key;
+        throttle::end();
+        // It continues as soon as the root has checked: a fiber that is not preemptible relies on no other fiber running.
+        let yielded = self.yield_within(ruby, key, Requeue::First).map(|_| ());
+        self.continue_preempted(ruby, current, hook, yielded);
+    }
+}

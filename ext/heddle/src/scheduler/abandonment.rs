@@ -1,0 +1,87 @@
+//! A fiber that has been told to end, and has not done so when its grace is over, must not keep the others from ending.
+//!
+//! Whichever fiber parks next starts a helper, which writes a line that names the fiber and where it is, and has it killed
+//! or abandoned: see [`super::state::ending`].
+
+use magnus::typed_data::Obj;
+use magnus::{Error, Module, RClass, RModule, Ruby, Symbol, TryConvert, Value, method, prelude::*};
+
+use super::Scheduler;
+use super::fibers::FiberKey;
+use super::state::ending::{Overdue, Remains};
+use super::unhandled::propagates_to_thread;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{error, fiber, gc};
+
+/// Defines what `lib/heddle/abandonment.rb` is written with.
+pub fn define(class: RClass) -> Result<(), Error> {
+    class.define_private_method("abandon", method!(abandon, 1))
+}
+
+/// Starts a fiber that deals with the one whose grace is over. It has a fiber of its own, since to write a line may wait.
+#[cold]
+pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) -> Result<(), Error> {
+    struct Helper;
+
+    impl fiber::FiberBody for Helper {
+        fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
+            let nil = ruby.qnil().as_value();
+            let Some(overdue) = arguments.first() else { return Ok(nil) };
+            match end(ruby, PinnedValue::new(*overdue)) {
+                // An error would be raised in whichever fiber goes on. What is meant for the thread is to be.
+                Err(error) if error::exception_of(&error).is_none() || propagates_to_thread(ruby, &error) => Err(error),
+                _ => Ok(nil),
+            }
+        }
+    }
+
+    let nil = ruby.qnil().as_value();
+    let Some(fiber) = scheduler.state.borrow().fibers.get(overdue).map(|record| record.fiber) else { return Ok(()) };
+    let start = |helper| fiber::start(helper, &[fiber.get()]);
+    let started = fiber::spawn::<Helper>(nil, nil).and_then(start);
+    match started {
+        Err(error) if error::is_lack_of_stacks(ruby, &error) => {
+            scheduler.state.borrow_mut().prolong_grace(overdue);
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+fn end(ruby: &Ruby, fiber: PinnedValue) -> Result<(), Error> {
+    let scheduler = Obj::<Scheduler>::try_convert(fiber::scheduler())?;
+    let block = {
+        let state = scheduler.state.borrow();
+        let Some(record) = state.fibers.find(fiber).and_then(|key| state.fibers.get(key)) else { return Ok(()) };
+        record.block
+    };
+    let heddle: RModule = ruby.class_object().const_get("Heddle")?;
+    let abandonment: RModule = heddle.const_get("Abandonment")?;
+    let grace = scheduler.options.borrow().grace.map(|grace| grace.as_secs_f64());
+    abandonment.funcall::<_, _, Value>("of", (scheduler, fiber.get(), block.map(PinnedValue::get), grace)).map(|_| ())
+}
+
+/// Has a fiber end whose grace is over. `:killed` if it ends itself when it gets its turn; `:abandoned` if it never gets one
+/// again, and `:forgotten` if that is so because it survived the first; nil if it has ended.
+fn abandon(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<Symbol>, Error> {
+    let stop = PinnedValue::new(error::stop_class(ruby)?.as_value());
+    let (outcome, remains) = {
+        let mut state = scheduler.state.borrow_mut();
+        let key = state.fibers.find(PinnedValue::new(target));
+        let Some((key, overdue)) = key.and_then(|key| Some((key, state.overdue(key)?))) else { return Ok(None) };
+        match overdue {
+            Overdue::Kill => {
+                state.kill(key, stop);
+                ("killed", Remains::default())
+            }
+            Overdue::Abandon => ("abandoned", state.abandon(key)),
+            Overdue::Forget => ("forgotten", state.abandon(key)),
+        }
+    };
+    if let Some(reactor) = scheduler.io.reactor.borrow_mut().as_mut() {
+        remains.operations.iter().for_each(|token| reactor.cancel(*token));
+    }
+    // The kernel may still write to their buffers, and Ruby's lists of waiters lead to their stacks.
+    remains.fibers.iter().for_each(|fiber| gc::keep_for_ever(*fiber));
+    Ok(Some(ruby.to_symbol(outcome)))
+}

@@ -1,0 +1,150 @@
+//! The beginning and the end of a hook.
+
+use magnus::{Error, Ruby};
+
+use super::Scheduler;
+use super::fibers::FiberKey;
+use super::options::Preempt;
+use super::state::State;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{fiber, pending_interrupts, thread};
+use crate::ticker::foreign_fibers;
+
+/// A hook is under way in a fiber. It ends when this is dropped.
+pub struct HookGuard<'a> {
+    scheduler: &'a Scheduler,
+    /// The fiber.
+    pub key: FiberKey,
+    keeps_wake_ups: bool,
+}
+
+impl<'a> HookGuard<'a> {
+    /// For a hook that [`State::enter_hook`] has counted.
+    #[inline]
+    pub fn new(scheduler: &'a Scheduler, key: FiberKey) -> Self {
+        HookGuard { scheduler, key, keeps_wake_ups: false }
+    }
+
+    /// For a 'hook' that may begin between any two instructions of the program, as a preemption does: an `unblock` that
+    /// arrives during it is for the fiber's next hook. The fiber may be about to call `block`, because its condition did
+    /// not hold when it looked.
+    pub fn keep_wake_ups(mut self) -> Self {
+        self.keeps_wake_ups = true;
+        self
+    }
+}
+
+impl Drop for HookGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let mut state = self.scheduler.state.borrow_mut();
+        let Some(record) = state.fibers.get_mut(self.key) else { return };
+        record.leave_hook(self.keeps_wake_ups);
+        if record.hook_depth == 0 && !record.ours {
+            state.unregister(self.key);
+        }
+    }
+}
+
+impl Scheduler {
+    /// Called first in each hook that only the owner's fibers may call.
+    ///
+    /// # Errors
+    /// FiberError on another thread, as Ruby raises it for a fiber of another thread.
+    #[inline(always)]
+    pub fn enter(&self, ruby: &Ruby) -> Result<HookGuard<'_>, Error> {
+        self.enter_with(ruby, |state, current| state.enter_hook(current).map(|key| (key, ()))).map(|(hook, ())| hook)
+    }
+
+    /// Like [`Scheduler::enter`], for a hook that needs the state at once. `begin` gets the state and the current fiber. If
+    /// that is not the fiber that the scheduler switched to, `begin` does nothing, returns `None`, and is called again.
+    #[inline(always)]
+    pub fn enter_with<T>(
+        &self,
+        ruby: &Ruby,
+        mut begin: impl FnMut(&mut State, PinnedValue) -> Option<(FiberKey, T)>,
+    ) -> Result<(HookGuard<'_>, T), Error> {
+        if self.is_inherited() {
+            self.after_fork();
+        }
+        self.allow_ticks();
+        let current = fiber::current();
+        let (key, begun) = loop {
+            if let Some(begun) = begin(&mut self.state.borrow_mut(), current) {
+                break begun;
+            }
+            self.enter_unexpected(ruby, current)?;
+        };
+        Ok((HookGuard::new(self, key), begun))
+    }
+
+    /// The current fiber is not the one that the scheduler switched to: it is the root, or a fiber that another fiber or
+    /// the program has resumed. Or this is the first hook.
+    #[cold]
+    fn enter_unexpected(&self, ruby: &Ruby, current: PinnedValue) -> Result<FiberKey, Error> {
+        self.expect_owner(ruby)?;
+        if self.owner.thread.get().is_none() {
+            fiber::ensure_current()?;
+            pending_interrupts::find(ruby)?;
+            self.find_masks();
+            let thread = thread::current();
+            self.owner.thread.set(Some(thread));
+            if self.io.opened_by.get() != Some(thread) {
+                self.io.reactor.borrow_mut().take();
+            }
+        }
+        if self.io.reactor.borrow().is_none() {
+            self.open(ruby)?;
+        }
+        self.guard_signals(ruby)?;
+        self.make_current(current)
+    }
+
+    /// Notes that this fiber is the current one, and registers it if it is unknown.
+    pub fn make_current(&self, current: PinnedValue) -> Result<FiberKey, Error> {
+        let found = self.state.borrow().fibers.find(current);
+        let key = match found {
+            Some(key) => key,
+            None => {
+                let blocking = fiber::is_current_blocking()?;
+                let yielding =
+                    self.options.borrow().preempt.takes_yielding() && foreign_fibers::yield_state_of(current).is_some();
+                self.register(current, blocking, yielding)
+            }
+        };
+        self.state.borrow_mut().set_current(key);
+        Ok(key)
+    }
+
+    /// Registers a fiber that this scheduler has not made. The fiber that the scheduler switched to last has resumed it, so
+    /// it is preempted as that one is.
+    pub fn register(&self, current: PinnedValue, blocking: bool, yielding: bool) -> FiberKey {
+        let mut state = self.state.borrow_mut();
+        let resumer = state.current().map(|(_, key)| key).filter(|key| state.is_current(*key));
+        let record = resumer.and_then(|key| state.fibers.get(key));
+        let shielded = record.is_some_and(|record| record.is_shielded());
+        let inherited = record.map(|record| record.preemptible);
+        let key = state.fibers.insert(current, false, blocking, None);
+        if let Some(record) = state.fibers.get_mut(key) {
+            record.resumed_by = resumer;
+            let wanted = yielding || inherited.unwrap_or(self.options.borrow().preempt == Preempt::All);
+            record.preemptible = wanted && !shielded;
+        }
+        key
+    }
+
+    /// Counts the critical sections, or blocks of the program's, within the hook that the fiber is in.
+    pub fn adjust_user_block_depth(&self, key: FiberKey, by: i32) {
+        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
+            record.user_block_depth = record.user_block_depth.saturating_add_signed(by);
+        }
+    }
+
+    /// Runs a block of the program's within a hook: there it may be preempted.
+    pub fn run_user_block<T>(&self, key: FiberKey, block: impl FnOnce() -> T) -> T {
+        self.adjust_user_block_depth(key, 1);
+        let result = block();
+        self.adjust_user_block_depth(key, -1);
+        result
+    }
+}

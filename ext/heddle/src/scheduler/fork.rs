@@ -1,0 +1,32 @@
+//! The first hook in a forked child.
+
+use heddle_core::workers::WorkerPool;
+
+use super::Scheduler;
+use crate::ruby::{fiber, fork, thread};
+
+impl Scheduler {
+    /// This process is a forked child. Only the current fiber came along.
+    #[cold]
+    pub fn after_fork(&self) {
+        self.owner.generation.set(fork::generation());
+        {
+            let mut state = self.state.borrow_mut();
+            let survivor = state.fibers.find(fiber::current());
+            state.forget_siblings(survivor);
+            state.set_forker(survivor);
+            // This hook then takes the slow path, which sets up a backend.
+            state.clear_current();
+        }
+        self.release_ticker(true);
+        if let Some(reactor) = self.io.reactor.borrow_mut().take() {
+            reactor.release(true);
+        }
+        *self.io.waker.borrow_mut() = None;
+        self.io.take_pools().for_each(WorkerPool::abandon);
+        self.io.opened_by.set(None);
+        self.owner.fall_back.set(None);
+        // The thread that forked is the only one in this process, whichever thread was the owner before.
+        self.owner.thread.set(Some(thread::current()));
+    }
+}

@@ -1,0 +1,91 @@
+//! What a scheduler does I/O with: the backend, and pools of threads.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use heddle_core::slow_file_backoff::SlowFileBackoff;
+use heddle_core::waker::Waker;
+use heddle_core::workers::WorkerPool;
+use magnus::{Error, Ruby};
+
+use super::fibers::FiberKey;
+use super::reactor::Reactor;
+use super::{Scheduler, registry};
+use crate::ruby::call_sites::CallSites;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{error, thread};
+
+/// See the module.
+#[derive(Default)]
+pub struct Io {
+    /// Borrowed while the owner waits in the kernel. Made with the first hook, given back by `close`, made anew in a
+    /// forked child.
+    pub reactor: RefCell<Option<Reactor>>,
+    /// Ends the owner's wait in the kernel.
+    pub waker: RefCell<Option<Waker>>,
+    /// The threads that read and write files for the poll backend.
+    pub workers: RefCell<Option<Arc<WorkerPool>>>,
+    /// The threads that look up names, made with the first look-up. A pool of their own, since a dead resolver can keep
+    /// all of them for half a minute.
+    pub names: RefCell<Option<Arc<WorkerPool>>>,
+    /// The backend that was set up last. Other threads may read it while the owner waits in the kernel.
+    pub backend_name: Cell<Option<&'static str>>,
+    /// See [`heddle_core::Backend::is_batching`].
+    pub batches: Cell<bool>,
+    /// The thread that set up the backend. A ring is of use on that thread only.
+    pub opened_by: Cell<Option<PinnedValue>>,
+    pub slow_file_backoff: RefCell<SlowFileBackoff>,
+    pub call_sites: RefCell<CallSites>,
+    /// Ruby is about to close a file that another machine or another process keeps.
+    pub closes_remote: Cell<bool>,
+    /// Fibers whose wait on an IO was ended because a blocking fiber of their thread closes it.
+    pub leaving_fibers: RefCell<Vec<FiberKey>>,
+    /// An Array of proxies of such fibers; see `hooks/interrupt_proxy.rs`.
+    pub leaving_proxies: Cell<Option<PinnedValue>>,
+}
+
+impl Io {
+    /// Takes the pools out.
+    pub fn take_pools(&self) -> impl Iterator<Item = Arc<WorkerPool>> {
+        [self.workers.take(), self.names.take()].into_iter().flatten()
+    }
+}
+
+impl Scheduler {
+    /// Sets up backend and workers, unless there are some.
+    pub fn open(&self, ruby: &Ruby) -> Result<(), Error> {
+        if self.io.reactor.borrow().is_some() {
+            return Ok(());
+        }
+        if !self.initialized.get() {
+            return Err(Error::new(
+                ruby.exception_type_error(),
+                "uninitialized Heddle::Scheduler: call `super` in initialize",
+            ));
+        }
+        let options = *self.options.borrow();
+        {
+            let mut state = self.state.borrow_mut();
+            state.queue.set_policy(options.policy);
+            state.grace = options.grace;
+        }
+        let workers =
+            Arc::clone(self.io.workers.borrow_mut().get_or_insert_with(|| Arc::new(WorkerPool::new(options.workers))));
+        let reactor = Reactor::new(options.backend, workers).map_err(|error| error::from_core(ruby, error))?;
+        self.io.backend_name.set(Some(reactor.backend_name()));
+        self.io.batches.set(reactor.is_batching());
+        *self.io.waker.borrow_mut() = Some(reactor.waker());
+        *self.io.reactor.borrow_mut() = Some(reactor);
+        self.io.opened_by.set(Some(thread::current()));
+        registry::add(self);
+        Ok(())
+    }
+
+    /// Ends the owner's wait in the kernel, or makes the owner look soon which fibers are due. Any thread may call it.
+    pub fn wake_owner(&self) {
+        self.allow_ticks();
+        if let Some(waker) = self.io.waker.borrow().as_ref() {
+            waker.wake();
+        }
+    }
+}

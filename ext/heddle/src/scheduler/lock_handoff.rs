@@ -1,0 +1,127 @@
+//! Fairness among fibers that never have to wait, and that hold locks meanwhile.
+//!
+//! A fiber whose cooperative budget is used up yields in the middle of its next operation. If that is a write under a lock
+//! (the program's, or Ruby's own for an IO), other fibers that write there find the lock taken each time they run. Hence
+//! two rules:
+//!
+//! - A fiber that has written, and releases a lock that another fiber waits for, yields to that fiber, which finds the lock
+//!   free. Otherwise it would take the lock again before any other fiber runs. The same holds for a fiber that computes
+//!   under a lock and was preempted: it mostly held the lock then.
+//! - A fiber that finds a lock taken lets the fibers that yielded in the middle of an operation run first: one of them is
+//!   likely to hold the lock. Otherwise all others would line up for it, and each be woken for a single line.
+//!
+//! ```text
+//! A writes 32 lines ─▶ B finds it locked ─▶ A writes a line, unlocks ─▶ B writes 32 lines ─▶ C finds it locked ─▶ …
+//! ```
+//!
+//! Ruby does not tell which fiber holds a lock. A fiber that runs first and does not hold it has lost nothing, and may do
+//! no more than finish its operation.
+
+use std::collections::VecDeque;
+
+use magnus::{Error, Ruby, Value};
+
+use super::Scheduler;
+use super::fibers::FiberKey;
+use super::state::Requeue;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{fiber, thread};
+
+/// How many fibers are remembered that yielded in the middle of an operation. A fiber that is forgotten waits for its place
+/// in the run queue, and so do fibers that want its lock.
+const MAX_REMEMBERED: usize = 8;
+
+/// The fibers that yielded in the middle of an operation, or after releasing a lock. Each may hold a lock.
+#[derive(Debug, Default)]
+pub struct LockHandoff {
+    /// Those that have not run since.
+    fibers: VecDeque<FiberKey>,
+    /// Those that run early, to finish their operation and nothing else.
+    boosted: Vec<FiberKey>,
+}
+
+impl LockHandoff {
+    fn add(&mut self, key: FiberKey) {
+        if self.fibers.len() == MAX_REMEMBERED {
+            self.fibers.pop_front();
+        }
+        self.fibers.push_back(key);
+    }
+
+    /// The fiber runs again. Returns whether it was boosted.
+    fn remove(&mut self, key: FiberKey) -> bool {
+        self.fibers.retain(|yielded| *yielded != key);
+        let position = self.boosted.iter().position(|boosted| *boosted == key);
+        position.map(|position| self.boosted.swap_remove(position)).is_some()
+    }
+}
+
+impl Scheduler {
+    /// Called before an operation that may succeed at once: a fiber that has used up its cooperative budget yields.
+    pub fn consume_budget(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        if self.state.borrow_mut().budget.consume() {
+            return Ok(());
+        }
+        if self.state.borrow().queued() == 0 {
+            self.poll(ruby, false)?;
+        }
+        self.mark_yield_after_unlock(key);
+        if self.yield_in_operation(ruby, key)? { self.raise_due(key) } else { Ok(()) }
+    }
+
+    fn yield_in_operation(&self, ruby: &Ruby, key: FiberKey) -> Result<bool, Error> {
+        {
+            let mut state = self.state.borrow_mut();
+            // A boosted fiber is not boosted twice in a row: yielding in an operation must not pay.
+            if !state.budget.is_boosted() {
+                state.lock_handoff.add(key);
+            }
+        }
+        let may_be_due = self.yield_within(ruby, key, Requeue::Last);
+        let mut state = self.state.borrow_mut();
+        if state.lock_handoff.remove(key) {
+            state.budget.boost();
+        }
+        may_be_due
+    }
+
+    /// Called with each write: the fiber yields when it releases a lock.
+    pub fn mark_yield_after_unlock(&self, key: FiberKey) {
+        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
+            record.yield_after_unlock = true;
+        }
+    }
+
+    /// The current fiber is about to wait for `blocker`. If that is a lock, the remembered fibers run first.
+    pub fn boost_lock_holders(&self, ruby: &Ruby, blocker: Value) -> Result<(), Error> {
+        if self.state.borrow().lock_handoff.fibers.is_empty() || !thread::is_mutex(ruby, blocker)? {
+            return Ok(());
+        }
+        let mut state = self.state.borrow_mut();
+        // The fiber that yielded last is moved last, and so runs first.
+        while let Some(holder) = state.lock_handoff.fibers.pop_front() {
+            if state.move_to_front(holder) {
+                state.lock_handoff.boosted.push(holder);
+            }
+        }
+        Ok(())
+    }
+
+    /// `woken`, which waited for `blocker`, has been unblocked. If that is a lock that the current fiber has released, and
+    /// the fiber is to yield after an unlock, it yields to `woken`.
+    pub fn hand_off_lock(&self, ruby: &Ruby, blocker: Value, woken: PinnedValue) -> Result<(), Error> {
+        let Some((fiber, key)) = self.state.borrow().current() else { return Ok(()) };
+        let yields = self.state.borrow().fibers.get(key).is_some_and(|record| record.yield_after_unlock);
+        if !yields || fiber != fiber::current() || !thread::is_mutex(ruby, blocker)? {
+            return Ok(());
+        }
+        {
+            let mut state = self.state.borrow_mut();
+            if let Some(woken) = state.fibers.find(woken) {
+                state.move_to_front(woken);
+            }
+        }
+        // A pending raise is left for the fiber's next wait: Ruby does not expect an exception here.
+        self.yield_in_operation(ruby, key).map(|_| ())
+    }
+}

@@ -1,0 +1,50 @@
+//! Each fiber has masks of its own: see `ruby/masks.rs`.
+
+use magnus::{Error, Ruby};
+
+use super::Scheduler;
+use super::fibers::FiberKey;
+use crate::ruby::masks::Masks;
+
+impl Scheduler {
+    /// From now on masks are taken along. Those that are there stay: nobody can tell whose they are.
+    pub fn find_masks(&self) {
+        if self.preemption.masks.get().is_none() {
+            let masks = Masks::of_thread();
+            self.preemption.masks_of_root.set(masks.map_or(0, Masks::len));
+            self.preemption.masks.set(masks);
+        }
+    }
+
+    /// Leaves the fiber by `switch`, and comes back to it, with the masks that it has now.
+    #[inline]
+    pub fn switch(&self, ruby: &Ruby, key: FiberKey, switch: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        match self.preemption.masks.get() {
+            Some(masks) if masks.len() != self.preemption.masks_of_root.get() => {
+                self.switch_masked(ruby, key, masks, switch)
+            }
+            _ => switch(),
+        }
+    }
+
+    #[cold]
+    fn switch_masked(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        masks: Masks,
+        switch: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let is_root = self.state.borrow().fibers.get(key).is_none_or(|record| record.blocking);
+        if is_root || masks.len() < self.preemption.masks_of_root.get() {
+            self.preemption.masks_of_root.set(masks.len());
+            return switch();
+        }
+        let away = masks.put_away(ruby, self.preemption.masks_of_root.get());
+        let switched = switch();
+        if let Some(away) = away {
+            masks.put_back(away);
+        }
+        switched
+    }
+}

@@ -1,0 +1,161 @@
+//! Which fiber runs next.
+
+use magnus::{Error, Ruby};
+
+use super::Scheduler;
+use super::fibers::{Claimed, FiberKey, PendingRaise};
+use super::poll::Polled;
+use super::root_interrupts::Interrupts;
+use super::state::State;
+use crate::ruby::fiber;
+use crate::ruby::value::PinnedValue;
+
+/// What the state alone tells of the next fiber, which is almost always enough.
+pub enum NextFiber {
+    /// The fiber that asks. It is the current fiber now.
+    Own,
+    /// This one, which is the current fiber now.
+    Other(PinnedValue),
+    /// This one, which is the current fiber now, if it is still alive.
+    OtherIfAlive(Claimed),
+    /// Timers and I/O have to be polled first.
+    PollDue,
+    /// Any other case.
+    Unclear,
+}
+
+/// What a fiber that parks does next.
+pub enum NextStep {
+    /// It runs.
+    Continue,
+    /// It switches to this fiber: the next one, or one that leads to the fiber that answers for the thread's interrupts.
+    Switch(PinnedValue),
+    /// An exception is due in a fiber that is suspended, but not parked.
+    Raise(PinnedValue, PendingRaise),
+    /// The grace period of this fiber is over, which was told to end and has not.
+    Abandon(FiberKey),
+    /// It checks the thread's interrupts.
+    CheckInterrupts,
+}
+
+impl Scheduler {
+    /// Dequeues the next fiber and makes it the current one, if that is clear at once.
+    #[inline(always)]
+    pub fn pick_next(&self, state: &mut State, key: FiberKey) -> NextFiber {
+        if state.is_lost(key) || self.root.phase.get() != Interrupts::None {
+            return NextFiber::Unclear;
+        }
+        let queued = state.queued();
+        // A fiber that computes will not poll for a while.
+        if state.budget.start_slice(queued) || state.queue.has_only_preempted() {
+            return NextFiber::PollDue;
+        }
+        if state.has_deferred_raises() {
+            return NextFiber::Unclear;
+        }
+        match state.dequeue() {
+            Some(next) if next.key == key => NextFiber::Own,
+            Some(next) if next.is_started => NextFiber::Other(next.fiber),
+            Some(next) => NextFiber::OtherIfAlive(next),
+            None => NextFiber::Unclear,
+        }
+    }
+
+    /// Finds the next fiber, waiting in the kernel if there is none.
+    pub fn next_step(&self, ruby: &Ruby, key: FiberKey, next: NextFiber) -> Result<NextStep, Error> {
+        match next {
+            NextFiber::Own => Ok(NextStep::Continue),
+            NextFiber::Other(fiber) => Ok(NextStep::Switch(fiber)),
+            NextFiber::OtherIfAlive(next) => self.find_next(ruby, key, Some(next)),
+            NextFiber::PollDue => {
+                self.poll(ruby, false)?;
+                self.find_next(ruby, key, None)
+            }
+            NextFiber::Unclear if self.state.borrow().is_lost(key) => Err(lost(ruby)),
+            NextFiber::Unclear => match self.root.phase.get() {
+                Interrupts::None => self.find_next(ruby, key, None),
+                Interrupts::ForRoot => self.switch_to_root(key),
+                Interrupts::Here => Ok(NextStep::CheckInterrupts),
+            },
+        }
+    }
+
+    fn find_next(&self, ruby: &Ruby, key: FiberKey, mut next: Option<Claimed>) -> Result<NextStep, Error> {
+        loop {
+            if next.is_none() {
+                let mut state = self.state.borrow_mut();
+                if let Some((fiber, pending_raise)) = state.take_deferred_raise() {
+                    return Ok(NextStep::Raise(fiber, pending_raise));
+                }
+                if let Some(overdue) = state.take_overdue() {
+                    return Ok(NextStep::Abandon(overdue));
+                }
+                next = state.dequeue();
+            }
+            match next.take() {
+                Some(next) if next.key == key => return Ok(NextStep::Continue),
+                Some(next) if next.is_started || fiber::is_alive(next.fiber) => {
+                    return Ok(NextStep::Switch(next.fiber));
+                }
+                Some(next) => self.state.borrow_mut().fibers.remove(next.key),
+                None if self.wake_drainers() => {}
+                None => {
+                    let fall_back = self.prepare_fall_back(key)?;
+                    if self.state.borrow().is_current(key) {
+                        // A trap handler ran in there, and waited. It has taken what woke the fiber meanwhile.
+                        return Ok(NextStep::Continue);
+                    }
+                    if self.poll(ruby, true)? == Polled::Interrupted {
+                        return Ok(self.fall_back_to(fall_back));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The root has to check the thread's interrupts before any other fiber runs.
+    #[cold]
+    fn switch_to_root(&self, key: FiberKey) -> Result<NextStep, Error> {
+        let fall_back = self.prepare_fall_back(key)?;
+        // As in `find_next`.
+        if self.state.borrow().is_current(key) { Ok(NextStep::Continue) } else { Ok(self.fall_back_to(fall_back)) }
+    }
+
+    /// Switches to the fiber that answers for the thread's interrupts, or to one that leads to it.
+    fn fall_back_to(&self, fall_back: Option<PinnedValue>) -> NextStep {
+        let Some(fiber) = fall_back else { return NextStep::CheckInterrupts };
+        self.owner.fall_back.set(None);
+        self.root.phase.set(Interrupts::Here);
+        NextStep::Switch(fiber)
+    }
+
+    /// What leads to the fiber that answers for the thread's interrupts; `None` if that is the fiber that asks.
+    fn prepare_fall_back(&self, key: FiberKey) -> Result<Option<PinnedValue>, Error> {
+        if self.state.borrow().answers(Some(key)) {
+            return Ok(None);
+        }
+        if let Some((forker, _)) = self.state.borrow().forker() {
+            return Ok(Some(forker));
+        }
+        if self.owner.fall_back.get().is_none() {
+            self.owner.fall_back.set(Some(fiber::fall_back_fiber()?));
+        }
+        Ok(self.owner.fall_back.get())
+    }
+
+    /// No fiber is runnable. If none is awaited either, those are woken that wait for the end of all others.
+    fn wake_drainers(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        let drainers = state.fibers.finished_drainers();
+        drainers.iter().for_each(|drainer| state.wake(*drainer));
+        state.queued() > 0
+    }
+}
+
+#[cold]
+fn lost(ruby: &Ruby) -> Error {
+    Error::new(
+        ruby.exception_io_error(),
+        "what this fiber waited for is lost: its scheduler was closed, or the process forked, meanwhile",
+    )
+}

@@ -1,0 +1,278 @@
+//! The only place that switches fibers.
+//!
+//! There is no loop fiber. A fiber that waits, or has used up its time slice, takes the next fiber off the run queue and
+//! switches straight to it. Only when the queue is empty does it ask the kernel, in its own context. If its own event
+//! comes first, no switch happens at all.
+//!
+//! ```text
+//!                            pick_next: another fiber
+//!              ┌───────────────────────────────────────────────▶ switched away
+//!              │                                                     │
+//!   park ──▶ picking ◀──── control without its turn: pick again ──── returned
+//!              │                                                     │
+//!              │ pick_next: the fiber itself                         │ it is the current fiber
+//!              └──────────────────────▶ running ◀────────────────────┘
+//!
+//!   An exception or an interrupt leads from picking and returned to running, too.
+//! ```
+//!
+//! Before it parks, a fiber becomes `Waiting` ([`State::set_waiting`]) or `Runnable` ([`State::requeue`]). A wake-up makes it
+//! `Runnable`, and `pick_next` makes it `Running`: see [`FiberState`](super::fibers::FiberState).
+
+use magnus::{Error, Ruby, Value, prelude::*};
+
+use super::Scheduler;
+use super::abandonment::abandon_by_helper;
+use super::enter::HookGuard;
+use super::fibers::{FiberKey, PendingRaise};
+use super::next_fiber::{NextFiber, NextStep};
+use super::root_interrupts::Interrupts;
+use super::state::Requeue;
+use super::wait::Wait;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{error, fiber, insides};
+
+/// Where a fiber is that parks; see the module.
+enum ParkPhase {
+    Picking(NextFiber),
+    Returned(Result<(), Error>),
+}
+
+impl Scheduler {
+    /// `sleep(0)` and `yield`: a whole hook. Nothing happens more often where fibers are many and do little, so the state is
+    /// borrowed once on the way out, and once on the way back.
+    #[inline(always)]
+    pub fn yield_now(&self, ruby: &Ruby) -> Result<(), Error> {
+        let (hook, (outer, next)) = self.enter_with(
+            ruby,
+            #[inline(always)]
+            |state, current| {
+                let key = state.enter_hook(current)?;
+                let outer = state.requeue(key, Requeue::Last)?;
+                Some((key, (outer, self.pick_next(state, key))))
+            },
+        )?;
+        let key = hook.key;
+        let phase = match next {
+            NextFiber::Other(fiber) => match self.switch(ruby, key, || fiber::transfer(fiber)) {
+                Ok(()) if self.state.borrow_mut().finish_yield(key, outer) => {
+                    // That has ended the hook.
+                    std::mem::forget(hook);
+                    self.tick_for(key);
+                    return Ok(());
+                }
+                returned => ParkPhase::Returned(returned),
+            },
+            next => ParkPhase::Picking(next),
+        };
+        self.yield_slowly(ruby, hook, outer, phase)
+    }
+
+    #[cold]
+    fn yield_slowly(&self, ruby: &Ruby, hook: HookGuard<'_>, outer: Wait, phase: ParkPhase) -> Result<(), Error> {
+        let result = self.park_slowly(ruby, hook.key, phase);
+        self.state.borrow_mut().restore_wait(hook.key, Some(outer));
+        result.and_then(|()| self.raise_due(hook.key))
+    }
+
+    /// Yields within a hook, until the fiber is picked again. Returns whether an exception may be due in it.
+    #[inline]
+    pub fn yield_within(&self, ruby: &Ruby, key: FiberKey, position: Requeue) -> Result<bool, Error> {
+        let (outer, next) = {
+            let mut state = self.state.borrow_mut();
+            (state.requeue(key, position), self.pick_next(&mut state, key))
+        };
+        let result = self.park_with(ruby, key, next);
+        let may_be_due = self.state.borrow_mut().restore_wait(key, outer);
+        result.map(|()| may_be_due)
+    }
+
+    /// Lets other fibers run until this one is woken and picked, or something is raised into it. Its state must be `Waiting`
+    /// or `Runnable`.
+    ///
+    /// May return early without an event; the caller looks at what it waits for, and parks again.
+    #[inline]
+    pub fn park(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        let next = self.pick_next(&mut self.state.borrow_mut(), key);
+        self.park_with(ruby, key, next)
+    }
+
+    /// Like [`Scheduler::park`], for a caller that has picked the next fiber.
+    #[inline]
+    pub fn park_with(&self, ruby: &Ruby, key: FiberKey, next: NextFiber) -> Result<(), Error> {
+        let NextFiber::Other(fiber) = next else { return self.park_slowly(ruby, key, ParkPhase::Picking(next)) };
+        let returned = self.switch(ruby, key, || fiber::transfer(fiber));
+        if returned.is_err() || !self.state.borrow().is_current(key) {
+            return self.park_slowly(ruby, key, ParkPhase::Returned(returned));
+        }
+        self.tick_for(key);
+        Ok(())
+    }
+
+    /// Like [`Scheduler::park`], switching first to a new fiber, with its arguments.
+    pub fn park_after_start(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        new_fiber: PinnedValue,
+        arguments: &[Value],
+    ) -> Result<(), Error> {
+        let returned = self.switch(ruby, key, || fiber::start(new_fiber, arguments));
+        if returned.is_err() || !self.state.borrow().is_current(key) {
+            self.recover(ruby, key, returned)?;
+            return self.park(ruby, key);
+        }
+        self.tick_for(key);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn park_slowly(&self, ruby: &Ruby, key: FiberKey, mut phase: ParkPhase) -> Result<(), Error> {
+        loop {
+            phase = match phase {
+                ParkPhase::Picking(next) => match self.next_step(ruby, key, next) {
+                    Ok(NextStep::Continue) => break,
+                    Ok(NextStep::Switch(fiber)) => {
+                        ParkPhase::Returned(self.switch(ruby, key, || fiber::transfer(fiber)))
+                    }
+                    Ok(NextStep::Raise(fiber, pending_raise)) => {
+                        ParkPhase::Returned(self.switch(ruby, key, || raise_by_helper(ruby, fiber, pending_raise)))
+                    }
+                    Ok(NextStep::Abandon(overdue)) => {
+                        ParkPhase::Returned(self.switch(ruby, key, || abandon_by_helper(ruby, self, overdue)))
+                    }
+                    Ok(NextStep::CheckInterrupts) => {
+                        let checked = self.check_interrupts(key);
+                        return self.unpark_early(key, checked);
+                    }
+                    Err(error) => return self.unpark_early(key, Err(error)),
+                },
+                ParkPhase::Returned(Ok(())) if self.state.borrow().is_current(key) => break,
+                ParkPhase::Returned(returned) => {
+                    if let Err(error) = &returned
+                        && let Some(unstarted) = self.unstarted_without_stack(ruby, error)
+                    {
+                        self.state.borrow_mut().set_current(key);
+                        let retried = self.retry_start(ruby, unstarted, error);
+                        return self.unpark_early(key, retried);
+                    }
+                    self.recover(ruby, key, returned)?;
+                    ParkPhase::Picking(self.pick_next(&mut self.state.borrow_mut(), key))
+                }
+            };
+        }
+        self.tick_for(key);
+        Ok(())
+    }
+
+    /// returned → picking: the fiber got control back without having been picked. An error leads to running, unless it
+    /// says that the switch was refused.
+    #[cold]
+    fn recover(&self, ruby: &Ruby, key: FiberKey, returned: Result<(), Error>) -> Result<(), Error> {
+        match returned {
+            Err(error) if !self.is_refusal(ruby, key, &error) => {
+                self.requeue_switcher(key);
+                self.unpark_early(key, Err(error))
+            }
+            // A refused switch has not taken place.
+            Err(_) => Ok(()),
+            Ok(()) => {
+                self.requeue_switcher(key);
+                Ok(())
+            }
+        }
+    }
+
+    /// picking or returned → running, without having been picked: to handle an interrupt or an exception.
+    #[cold]
+    fn unpark_early(&self, key: FiberKey, result: Result<(), Error>) -> Result<(), Error> {
+        if self.root.phase.get() == Interrupts::Here {
+            // Ruby has checked them as soon as the fiber had control.
+            self.root.phase.set(Interrupts::None);
+        }
+        self.state.borrow_mut().set_current(key);
+        self.tick_for(key);
+        result
+    }
+
+    /// A fiber that raises into a waiting fiber (`Fiber#raise`, `Fiber#kill`), or switches to it with `Fiber#transfer`, is in
+    /// no queue, and there is no hook. But the scheduler switched to it last: it is put on the run queue.
+    pub fn requeue_switcher(&self, key: FiberKey) {
+        let switcher = self.state.borrow().current();
+        let Some((fiber, switcher)) = switcher.filter(|(_, switcher)| *switcher != key) else { return };
+        let mut state = self.state.borrow_mut();
+        state.clear_current();
+        let suspended_elsewhere =
+            state.fibers.get(switcher).is_some_and(|record| !record.is_parked() && record.wait != Wait::NotStarted);
+        if suspended_elsewhere && fiber::is_alive(fiber) {
+            if let Some(record) = state.fibers.get_mut(switcher) {
+                record.wait = Wait::Raiser;
+            }
+            state.enqueue(switcher);
+        }
+    }
+
+    /// Whether a switch failed because its target cannot be switched to now, and not because something was raised here.
+    fn is_refusal(&self, ruby: &Ruby, key: FiberKey, error: &Error) -> bool {
+        let refused = self.state.borrow().current().is_some_and(|(_, target)| target != key)
+            && error::is_fiber_error_with(ruby, error, insides::REFUSED_TRANSFER);
+        if refused {
+            self.state.borrow_mut().clear_current();
+        }
+        refused
+    }
+
+    /// The fiber that was picked and could not start, if that was for lack of a stack.
+    fn unstarted_without_stack(&self, ruby: &Ruby, error: &Error) -> Option<FiberKey> {
+        let unstarted = {
+            let state = self.state.borrow();
+            let (_, key) = state.current()?;
+            state.fibers.get(key).filter(|record| record.wait == Wait::NotStarted).map(|_| key)
+        };
+        unstarted.filter(|_| error::is_lack_of_stacks(ruby, error))
+    }
+
+    /// The fiber starts later, or ends without having started if there is no stack for it.
+    #[cold]
+    fn retry_start(&self, ruby: &Ruby, unstarted: FiberKey, error: &Error) -> Result<(), Error> {
+        self.state.borrow_mut().enqueue(unstarted);
+        if self.ended_stacks.collect(ruby) {
+            return Ok(());
+        }
+        let exit_observer = {
+            let mut state = self.state.borrow_mut();
+            let exit_observer = state.fibers.get(unstarted).and_then(|record| record.task.exit_observer);
+            state.fibers.remove(unstarted);
+            exit_observer
+        };
+        match (exit_observer, error::exception_of(error)) {
+            (Some(exit_observer), Some(exception)) => {
+                exit_observer.get().funcall::<_, _, Value>("failed", (exception,)).map(|_| ())
+            }
+            _ => Err(error.clone()),
+        }
+    }
+}
+
+/// Raises into a fiber that another fiber has resumed, or that the program has suspended. A fiber of its own does that,
+/// since a fiber that raises may not get control back for long.
+#[cold]
+fn raise_by_helper(ruby: &Ruby, target: PinnedValue, pending_raise: PendingRaise) -> Result<(), Error> {
+    struct Raise;
+
+    impl fiber::FiberBody for Raise {
+        fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
+            if let Some((target, exception)) = arguments.split_first() {
+                // The fiber may have ended meanwhile (FiberError): then there is nothing left to interrupt.
+                let _ = fiber::raise_into(*target, exception);
+            }
+            Ok(ruby.qnil().as_value())
+        }
+    }
+
+    let nil = ruby.qnil().as_value();
+    let raiser = fiber::spawn::<Raise>(nil, nil)?;
+    let arguments = [target.get(), pending_raise.exception.get(), pending_raise.message.map_or(nil, PinnedValue::get)];
+    let count = arguments.len() - usize::from(pending_raise.message.is_none());
+    fiber::start(raiser, &arguments[..count])
+}

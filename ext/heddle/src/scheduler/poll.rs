@@ -1,0 +1,61 @@
+//! A look at timers and completions, and the wait in the kernel.
+
+use std::time::{Duration, Instant};
+
+use magnus::{Error, Ruby};
+
+use super::Scheduler;
+use crate::ruby::nogvl::without_gvl;
+use crate::ruby::{error, interrupts};
+
+/// What came of a poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Polled {
+    /// Timers and completions have been dealt with.
+    Done,
+    /// Besides, the thread has an interrupt to handle.
+    Interrupted,
+}
+
+impl Scheduler {
+    /// Deals with timers and completions. With `may_block` it waits for the first of them if no fiber is runnable.
+    pub fn poll(&self, ruby: &Ruby, may_block: bool) -> Result<Polled, Error> {
+        let now = Instant::now();
+        let timeout = {
+            let mut state = self.state.borrow_mut();
+            state.expire(now);
+            state.budget.polled(now);
+            if !may_block || state.queued() > 0 || state.has_deferred_raises() {
+                Some(Duration::ZERO)
+            } else {
+                state.timers.next_deadline().map(|deadline| deadline.saturating_duration_since(now))
+            }
+        };
+        let mut slot = self.io.reactor.borrow_mut();
+        let Some(reactor) = slot.as_mut() else { return Err(error::scheduler_closed(ruby)) };
+        self.state.borrow_mut().cancel_closed(reactor);
+        let mut interrupted = false;
+        if timeout == Some(Duration::ZERO) {
+            reactor.look().map_err(|error| error::from_core(ruby, error))?;
+        } else {
+            let waker = reactor.waker();
+            reactor.arm();
+            let ticker_state = self.preemption.ticker_state.get();
+            ticker_state.inspect(|state| state.pause());
+            let waited = without_gvl(|| reactor.wait(timeout), &|| waker.wake());
+            ticker_state.inspect(|state| state.resume());
+            reactor.disarm();
+            match waited {
+                Some(result) => result.map_err(|error| error::from_core(ruby, error))?,
+                None => interrupted = true,
+            }
+        }
+        let mut state = self.state.borrow_mut();
+        state.complete(reactor.completions());
+        if timeout != Some(Duration::ZERO) {
+            state.expire(Instant::now());
+            interrupted |= self.owner.thread.get().is_some_and(interrupts::pending);
+        }
+        Ok(if interrupted { Polled::Interrupted } else { Polled::Done })
+    }
+}

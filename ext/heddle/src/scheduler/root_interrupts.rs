@@ -1,0 +1,174 @@
+//! Exceptions from signals and other threads reach the thread's root fiber, whichever fiber runs when they arrive. A
+//! fiber that computes within `rescue Exception` would swallow the SIGTERM of the process.
+//!
+//! Ruby asks the [`RootGate`] before it raises. In any other fiber the gate holds the exception back and triggers the
+//! postponed job, which Ruby runs next: the fiber yields, and the root checks its interrupts
+//! (`preempt/yield_to_root.rs`). Where the job must not switch, the next hook does, or the next tick.
+//!
+//! The handlers of `trap` run in the fiber that Ruby finds. `lib/heddle/signal_handlers.rb` sends what they raise to the
+//! root.
+
+use std::cell::{Cell, RefCell};
+
+use magnus::gc::Marker;
+use magnus::typed_data::Obj;
+use magnus::{Error, RModule, Ruby, TryConvert, Value, prelude::*};
+
+use super::Scheduler;
+use super::fibers::FiberKey;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{error, fiber, interrupts, pending_interrupts, postponed_job, thread};
+
+/// Which fiber checks the thread's interrupts next.
+///
+/// ```text
+///               the gate holds one back            a fiber switches to the root
+///     None ──────────────────────────────▶ ForRoot ────────────────────────────▶ Here
+///      ▲                                       │                                   │
+///      └───────────────────────────────────────┴───────────────────────────────────┘
+///                                 the root has checked
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Interrupts {
+    /// Any fiber that finds some.
+    #[default]
+    None,
+    /// The root, before any other fiber runs.
+    ForRoot,
+    /// The fiber that Ruby gives control to next: that is the root, or leads to it.
+    Here,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct RootInterrupts {
+    pub phase: Cell<Interrupts>,
+    /// How many interrupts were left when the root checked last: the root masks them.
+    left: Cell<usize>,
+    /// What signal handlers have raised, on its way to the root.
+    sent: RefCell<Vec<PinnedValue>>,
+    /// What a signal or another thread raised last in the root.
+    last: Cell<Option<PinnedValue>>,
+    /// Whether what signal handlers raise is sent to the root.
+    guards_signals: Cell<bool>,
+}
+
+impl RootInterrupts {
+    /// Tells the garbage collector what is held.
+    pub fn mark(&self, marker: &Marker) {
+        self.sent.borrow().iter().chain(&self.last.get()).for_each(|exception| exception.mark(marker));
+    }
+}
+
+/// Decides where an interrupt is raised.
+pub struct RootGate;
+
+impl pending_interrupts::Gate for RootGate {
+    fn holds_back(ruby: &Ruby, class: Value, entry: Value) -> bool {
+        let scheduler = fiber::scheduler();
+        let scheduler = if scheduler.is_nil() { None } else { Obj::<Scheduler>::try_convert(scheduler).ok() };
+        scheduler.is_some_and(|scheduler| scheduler.holds_back(ruby, class, entry))
+    }
+}
+
+impl Scheduler {
+    fn holds_back(&self, ruby: &Ruby, class: Value, entry: Value) -> bool {
+        // `Timeout` means the current block. In a blocking fiber it asks no scheduler, and raises through the thread.
+        let is_meant = || fiber::current_scheduler().is_none() && error::is_of_timeout(ruby, class);
+        // A close concerns the native call that the current fiber comes from, and no other fiber.
+        if error::is_close(ruby, entry) {
+            return false;
+        }
+        let holds_back = fiber::ensure_current().is_ok_and(|current| !self.answers(current)) && !is_meant();
+        if holds_back {
+            self.root.phase.set(Interrupts::ForRoot);
+            postponed_job::trigger();
+        } else {
+            self.note_interruption(entry);
+        }
+        holds_back
+    }
+
+    /// Whether the current fiber is the one to be interrupted.
+    pub fn answers(&self, current: PinnedValue) -> bool {
+        // If an interrupt ends the fiber that leads to the root, Ruby raises it in the root.
+        if !self.is_in_use() || self.root.phase.get() == Interrupts::Here {
+            return true;
+        }
+        let state = self.state.borrow();
+        state.answers(state.fibers.find(current))
+    }
+
+    /// Whether the root has to run soon because something is to be raised in it.
+    pub fn is_root_wanted(&self) -> bool {
+        let count = pending_interrupts::count();
+        if count < self.root.left.get() {
+            self.root.left.set(count);
+        }
+        // Ruby does not ask the gate about an interrupt that the current fiber masks.
+        self.root.phase.get() == Interrupts::ForRoot || count > self.root.left.get()
+    }
+
+    /// The fiber that answers for the thread checks its interrupts. A trap handler may call anything, so the state is
+    /// consistent before.
+    pub fn check_interrupts(&self, key: FiberKey) -> Result<(), Error> {
+        self.state.borrow_mut().set_current(key);
+        self.root.phase.set(Interrupts::None);
+        let checked = self.raise_sent().and_then(|()| interrupts::check());
+        self.root.left.set(if checked.is_ok() { pending_interrupts::count() } else { 0 });
+        checked
+    }
+
+    /// A signal's handler, or Ruby in its place, has raised this in a fiber that does not answer for the thread.
+    pub fn send_to_root(&self, exception: Value) {
+        self.root.sent.borrow_mut().push(PinnedValue::new(exception));
+        self.root.phase.set(Interrupts::ForRoot);
+        postponed_job::trigger();
+    }
+
+    /// As if another thread had raised it here, so that the root's masks count.
+    fn raise_sent(&self) -> Result<(), Error> {
+        loop {
+            let mut sent = self.root.sent.borrow_mut();
+            if sent.is_empty() {
+                return Ok(());
+            }
+            let exception = sent.remove(0);
+            drop(sent);
+            thread::raise_into(thread::current(), exception.get())?;
+        }
+    }
+
+    /// A signal or another thread has this raised in the fiber that answers for the thread.
+    pub fn note_interruption(&self, exception: Value) {
+        self.root.last.set(Some(PinnedValue::new(exception)));
+    }
+
+    /// Whether `error` is what a signal or another thread raised last in the root.
+    pub fn is_interrupted_by(&self, error: &Error) -> bool {
+        let exception = error::exception_of(error).map(PinnedValue::new);
+        exception.is_some() && exception == self.root.last.get()
+    }
+
+    /// Ruby handles signals on the main thread. From now on the root gets what their handlers raise.
+    pub fn guard_signals(&self, ruby: &Ruby) -> Result<(), Error> {
+        if self.root.guards_signals.get() || !thread::is_main() {
+            return Ok(());
+        }
+        self.root.guards_signals.set(true);
+        signal_handlers(ruby)?.funcall::<_, _, Value>("guard", ()).map(|_| ())
+    }
+
+    /// The inverse of [`Scheduler::guard_signals`], when the scheduler closes.
+    pub fn unguard_signals(&self) {
+        if self.root.guards_signals.replace(false) {
+            // SAFETY: called by hooks, with the GVL.
+            let ruby = unsafe { Ruby::get_unchecked() };
+            let _ = signal_handlers(&ruby).and_then(|handlers| handlers.funcall::<_, _, Value>("leave", ()));
+        }
+    }
+}
+
+fn signal_handlers(ruby: &Ruby) -> Result<RModule, Error> {
+    ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("SignalHandlers")
+}

@@ -1,0 +1,86 @@
+//! From `close` to the last fiber's end.
+
+use magnus::{Error, Ruby, prelude::*};
+
+use super::fibers::FiberKey;
+use super::wait::Wait;
+use super::waiting::Outcome;
+use super::{Scheduler, registry};
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{error, fiber, thread};
+
+impl Scheduler {
+    /// Waits for the end of all other fibers, or has them end.
+    pub fn finish(&self, ruby: &Ruby) -> Result<(), Error> {
+        self.expect_owner(ruby)?;
+        if self.io.reactor.borrow().is_none() {
+            return Ok(());
+        }
+        let hook = self.enter(ruby)?;
+        if thread::is_aborting(ruby)? || self.is_closed_by_interrupt(ruby) {
+            return self.cancel_all(ruby, hook.key);
+        }
+        match self.drain(ruby, hook.key) {
+            Ok(()) => Ok(()),
+            Err(error) => self.cancel_all(ruby, hook.key).and(Err(error)),
+        }
+    }
+
+    /// Whether the scheduler is closed because of Ctrl-C, another signal, or what another thread has raised here.
+    fn is_closed_by_interrupt(&self, ruby: &Ruby) -> bool {
+        error::current(ruby)
+            .is_some_and(|error| error.is_kind_of(ruby.exception_signal()) || self.is_interrupted_by(&error))
+    }
+
+    /// Waits until all other fibers have ended. An `exit` in one of them waits for the rest. Any other exception that is
+    /// raised here (Ctrl-C, `Thread#raise`, an `exit` in a signal handler) ends the wait.
+    pub fn drain(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        let mut exit = Ok(());
+        loop {
+            let waited = self
+                .wait(ruby, key, Wait::Drain, None, |state| (state.fibers.awaited_by(key) == 0).then_some(()))
+                .map(|_: Outcome<()>| ());
+            match waited {
+                Ok(()) => return exit,
+                Err(error) if error.is_kind_of(ruby.exception_system_exit()) && !self.is_interrupted_by(&error) => {
+                    exit = Err(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Ends all other fibers, running their `ensure` clauses, and waits for that.
+    fn cancel_all(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        let stop = error::stop_class(ruby)?;
+        self.state.borrow_mut().stop_all(PinnedValue::new(stop.as_value()));
+        self.force_ticks(ruby);
+        let result = self.drain(ruby, key);
+        self.state.borrow_mut().end_stopping();
+        if result.is_err() {
+            // A second interrupt came while some `ensure` did not end: the remaining fibers are given up.
+            self.release(ruby);
+        }
+        result
+    }
+
+    /// Gives back the backend and the workers. A later hook gets new ones.
+    pub fn release(&self, _: &Ruby) {
+        registry::remove(self);
+        self.release_ticker(false);
+        self.unguard_signals();
+        // What is still under way in the kernel ends with the backend, before its fibers are forgotten.
+        let reactor = self.io.reactor.borrow_mut().take();
+        if let Some(reactor) = reactor {
+            reactor.release(false);
+        }
+        *self.io.waker.borrow_mut() = None;
+        drop(self.io.take_pools());
+        let mut state = self.state.borrow_mut();
+        let survivor = state.fibers.find(fiber::current());
+        state.forget_siblings(survivor);
+        // A later hook then takes the slow path, which sets up a backend. Any thread may call it.
+        state.clear_current();
+        self.owner.thread.set(None);
+    }
+}

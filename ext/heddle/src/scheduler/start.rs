@@ -1,0 +1,168 @@
+//! The first and the last steps of a fiber that the scheduler has made.
+
+use magnus::error::ErrorType;
+use magnus::{Error, RArray, Ruby, TryConvert, Value, block::Proc, prelude::*};
+
+use super::fibers::FiberKey;
+use super::wait::Wait;
+use super::{Scheduler, unhandled};
+use crate::ruby::receiver::Receiver;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{block, error, fiber};
+
+/// A fiber that has not started.
+pub struct NewFiber {
+    /// The fiber.
+    pub fiber: PinnedValue,
+    /// What it runs.
+    pub block: Proc,
+    /// Whether it may be preempted.
+    pub preemptible: bool,
+}
+
+/// The code of every fiber of `Fiber.schedule`.
+pub struct Scheduled;
+
+/// Keeps the Proc of such fibers.
+pub static SCHEDULED: fiber::Code = fiber::Code::new();
+
+impl fiber::FiberBody for Scheduled {
+    fn run(ruby: &Ruby, _: Value, start: &[Value]) -> Result<Value, Error> {
+        let Some((scheduler, arguments)) = start.split_first() else {
+            return Err(error::fiber_error(ruby, "this fiber is started by its scheduler alone"));
+        };
+        let scheduler = Receiver::<Scheduler>::try_convert(*scheduler)?;
+        let (key, block) = scheduler.expect_unstarted(ruby)?;
+        let arguments = arguments.first().map(|arguments| RArray::try_convert(*arguments)).transpose()?;
+        scheduler.run_to_end(ruby, key, block, arguments)
+    }
+}
+
+/// Runs a new fiber at once, until it first waits. The fiber that called goes to the end of the run queue.
+pub fn start(
+    ruby: &Ruby,
+    scheduler: &Receiver<'_, Scheduler>,
+    caller: FiberKey,
+    new_fiber: NewFiber,
+    arguments: Option<RArray>,
+) -> Result<Value, Error> {
+    let child = new_fiber.fiber;
+    let child_key = scheduler.register_unstarted(ruby, &new_fiber)?;
+    let start = [scheduler.as_value(), arguments.map_or(ruby.qnil().as_value(), |arguments| arguments.as_value())];
+    let start = if arguments.is_some() { &start[..] } else { &start[..1] };
+    let begin = || {
+        {
+            let mut state = scheduler.state.borrow_mut();
+            state.enqueue(caller);
+            state.start_first_slice(child_key);
+        }
+        scheduler.park_after_start(ruby, caller, child, start)
+    };
+    let has_begun = || {
+        let state = scheduler.state.borrow();
+        state.fibers.get(child_key).is_none_or(|record| record.wait != Wait::NotStarted)
+    };
+    let mut result = begin();
+    if let Err(error) = &result
+        && !has_begun()
+        && error::is_lack_of_stacks(ruby, error)
+        && scheduler.ended_stacks.collect(ruby)
+    {
+        result = begin();
+    }
+    if !has_begun() {
+        // Ruby could not start it.
+        scheduler.state.borrow_mut().fibers.remove(child_key);
+    }
+    result.map(|()| child.get())
+}
+
+impl Scheduler {
+    /// Registers a new fiber of this scheduler.
+    pub fn register_unstarted(&self, ruby: &Ruby, new_fiber: &NewFiber) -> Result<FiberKey, Error> {
+        if new_fiber.preemptible {
+            self.expect_ticks(ruby)?;
+        }
+        let mut state = self.state.borrow_mut();
+        let block = PinnedValue::new(new_fiber.block.as_value());
+        let key = state.fibers.insert(new_fiber.fiber, true, false, Some(block));
+        if let Some(record) = state.fibers.get_mut(key) {
+            record.wait = Wait::NotStarted;
+            record.preemptible = new_fiber.preemptible;
+        }
+        Ok(key)
+    }
+
+    /// The key and the block of the current fiber, which has just started.
+    ///
+    /// # Errors
+    /// FiberError if it is not a fiber of this scheduler that was to start.
+    pub fn expect_unstarted(&self, ruby: &Ruby) -> Result<(FiberKey, Proc), Error> {
+        let unstarted = {
+            let state = self.state.borrow();
+            let found = state.fibers.find(fiber::current());
+            let record = found.and_then(|key| Some((key, state.fibers.get(key)?)));
+            record
+                .filter(|(_, record)| record.wait == Wait::NotStarted)
+                .and_then(|(key, record)| Some((key, record.block?)))
+        };
+        match unstarted {
+            Some((key, block)) => Ok((key, Proc::try_convert(block.get())?)),
+            None => Err(error::fiber_error(ruby, "this fiber has been started already, or is not its scheduler's")),
+        }
+    }
+
+    /// Runs the block of a fiber, which is given `arguments` if there are any. Then the fiber is unregistered.
+    pub fn run_to_end(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        block: Proc,
+        arguments: Option<RArray>,
+    ) -> Result<Value, Error> {
+        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
+            record.wait = Wait::Nothing;
+            record.prefetch_hints.begin();
+        }
+        let result = match arguments {
+            Some(arguments) => block.call::<_, Value>(arguments),
+            None => block::call(block),
+        };
+        {
+            let mut state = self.state.borrow_mut();
+            // An exception that arrived while others are notified would leave them waiting for ever.
+            if let Some(record) = state.fibers.get_mut(key) {
+                record.hook_depth += 1;
+            }
+            state.end_block(key);
+        }
+        let result = self.notify_exit_observer(ruby, key, result);
+        let result = result.or_else(|error| unhandled::settle(ruby, block, error));
+        self.ended_stacks.add(ruby);
+        // Ruby decides which fiber continues; see `FiberState`.
+        self.state.borrow_mut().end_fiber(key);
+        result
+    }
+
+    /// Tells the exit observer of a fiber how the fiber ended. An error of the observer's replaces the fiber's result.
+    fn notify_exit_observer(&self, ruby: &Ruby, key: FiberKey, result: Result<Value, Error>) -> Result<Value, Error> {
+        let exit_observer = self.state.borrow().fibers.get(key).and_then(|record| record.task.exit_observer);
+        let Some(exit_observer) = exit_observer else { return result };
+        let nil = ruby.qnil().as_value();
+        let told: Result<Value, Error> = match &result {
+            Ok(value) => exit_observer.get().funcall("returned", (*value,)),
+            Err(error) if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) => {
+                exit_observer.get().funcall("returned", (nil,))
+            }
+            Err(error) => match error.error_type() {
+                ErrorType::Exception(exception) if !unhandled::propagates_to_thread(ruby, error) => {
+                    exit_observer.get().funcall("failed", (*exception,))
+                }
+                // It is on its way to the root. Or it is a kill on its way through: if anything were raised meanwhile,
+                // Ruby would forget the kill.
+                _ => exit_observer.get().funcall("killed", ()),
+            },
+        };
+        told.and(result)
+    }
+}

@@ -1,0 +1,472 @@
+//! Whose turn it is: the run queue, and all events that put a fiber on it.
+
+mod close_waiters;
+pub mod ending;
+pub mod operations;
+mod owned_descriptors;
+mod raising;
+
+use std::os::fd::{OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use heddle_core::budget::Budget;
+use heddle_core::run_queue::{Policy, RunQueue};
+use heddle_core::timers::Timers;
+use heddle_core::{Interest, Token};
+use magnus::gc::Marker;
+use slab::Slab;
+
+use self::close_waiters::CloseWaiters;
+pub use self::close_waiters::Signal;
+pub use self::operations::{Ended, Operations};
+pub use self::owned_descriptors::OwnedDescriptor;
+use super::fibers::{Claimed, FiberKey, FiberState, Fibers, PendingRaise, Record};
+use super::lock_handoff::LockHandoff;
+use super::prefetch_hints;
+use super::wait::Wait;
+use crate::ruby::value::PinnedValue;
+
+/// What happens when a timer runs out.
+#[derive(Debug, Clone, Copy)]
+pub enum TimerAction {
+    /// The fiber that set it looks at the clock again.
+    Wake(FiberKey),
+    /// `timeout_after`: an exception is due.
+    Deadline {
+        /// The fiber that runs the block.
+        fiber: FiberKey,
+        /// What to raise in it.
+        pending_raise: PendingRaise,
+    },
+    /// The time is over that this fiber, told to end, may take for it.
+    Grace(FiberKey),
+}
+
+impl TimerAction {
+    fn fiber(&self) -> FiberKey {
+        match self {
+            TimerAction::Wake(fiber) | TimerAction::Grace(fiber) | TimerAction::Deadline { fiber, .. } => *fiber,
+        }
+    }
+}
+
+/// What a fiber in `IO.select` waits on.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// Each number once, with all that is wanted of it.
+    pub wanted: Vec<(RawFd, Interest)>,
+    /// An operation for each.
+    pub tokens: Vec<Token>,
+}
+
+/// Where a fiber that yields is put in the run queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requeue {
+    /// Behind all woken fibers.
+    Last,
+    /// Before all others: a fiber that computes lets the root check its interrupts.
+    First,
+    /// Among the preempted fibers.
+    Preempted(Instant),
+}
+
+/// The scheduler's books. No method calls Ruby, so a borrow of this never lives across a switch.
+pub struct State {
+    pub fibers: Fibers,
+    pub timers: Timers<TimerAction>,
+    pub budget: Budget,
+    /// Entries are valid as long as the fiber's ticket is the same.
+    pub queue: RunQueue<(FiberKey, u32)>,
+    pub operations: Operations,
+    /// The fiber that has the turn, as far as we know: Ruby switches fibers on its own, too.
+    current: Option<(PinnedValue, FiberKey)>,
+    pub lock_handoff: LockHandoff,
+    next_deadline: u64,
+    /// Fibers have been forgotten, and some that are not gone might find out.
+    forgotten: bool,
+    /// Timers that have expired, for as long as it takes to deal with them; kept to be used again.
+    due: Vec<TimerAction>,
+    /// Exceptions for fibers that are suspended, but not by us.
+    deferred_raises: Vec<(PinnedValue, PendingRaise)>,
+    /// Raised in every fiber while the scheduler is being stopped.
+    stop: Option<PinnedValue>,
+    /// How long a fiber may take for its end when it has been told to. `None` is for ever.
+    pub grace: Option<Duration>,
+    /// Fibers whose grace is over.
+    overdue: Vec<FiberKey>,
+    /// See [`State::end_fiber`].
+    ending: Option<PinnedValue>,
+    close_waiters: CloseWaiters,
+    /// See [`State::set_forker`].
+    forker: Option<FiberKey>,
+    /// What fibers in `IO.select` wait on.
+    pub selections: Slab<Selection>,
+    /// Memory that operations use instead of a program's `IO::Buffer`. A fiber that waits has a key only: its stack may
+    /// be left for good.
+    pub bounce_buffers: Slab<Vec<u8>>,
+    /// Those that hooks have opened for the time of a wait.
+    descriptors: Slab<(FiberKey, OwnedFd)>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State {
+            fibers: Fibers::default(),
+            timers: Timers::default(),
+            budget: Budget::default(),
+            queue: RunQueue::new(Policy::default()),
+            operations: Operations::default(),
+            current: None,
+            lock_handoff: LockHandoff::default(),
+            next_deadline: 0,
+            forgotten: false,
+            due: Vec::new(),
+            deferred_raises: Vec::new(),
+            stop: None,
+            grace: None,
+            overdue: Vec::new(),
+            ending: None,
+            close_waiters: CloseWaiters::default(),
+            forker: None,
+            selections: Slab::new(),
+            bounce_buffers: Slab::new(),
+            descriptors: Slab::new(),
+        }
+    }
+}
+
+impl State {
+    // --- whose turn it is
+
+    /// The fiber that was given the turn last and has not given it away to our knowledge.
+    pub fn current(&self) -> Option<(PinnedValue, FiberKey)> {
+        self.current
+    }
+
+    /// Whether this fiber was given the turn.
+    pub fn is_current(&self, key: FiberKey) -> bool {
+        self.current.is_some_and(|(_, running)| running == key)
+            && self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Running)
+    }
+
+    /// The fiber has the turn from now on, whether or not it had waited for it.
+    pub fn set_current(&mut self, key: FiberKey) {
+        self.current = self.fibers.run(key).map(|fiber| (fiber, key));
+    }
+
+    /// A new fiber gets its first turn.
+    pub fn start_first_slice(&mut self, key: FiberKey) {
+        self.set_current(key);
+        self.queue.begin_slice();
+    }
+
+    /// `current` enters a hook. `None` if it is not the one that was given the turn.
+    #[inline]
+    pub fn enter_hook(&mut self, current: PinnedValue) -> Option<FiberKey> {
+        let (_, key) = self.current.filter(|(fiber, _)| *fiber == current)?;
+        if let Some(record) = self.fibers.get_mut(key) {
+            record.hook_depth += 1;
+        }
+        Some(key)
+    }
+
+    /// A fiber that has a record only while it is in a hook, or has mail, leaves the last one. Who has resumed it has the turn again.
+    pub fn unregister(&mut self, key: FiberKey) {
+        if self.is_current(key) {
+            let resumer = self.fibers.get(key).and_then(|record| record.resumed_by);
+            self.current = resumer.and_then(|resumer| {
+                let record = self.fibers.get(resumer).filter(|record| record.state() == FiberState::Running)?;
+                Some((record.fiber, resumer))
+            });
+        }
+        if !self.fibers.get(key).is_some_and(|record| record.must_outlive_hooks()) {
+            self.fibers.remove(key);
+        }
+    }
+
+    /// Nobody that we know has the turn.
+    pub fn clear_current(&mut self) {
+        self.current = None;
+    }
+
+    /// Puts a fiber at the end of the run queue.
+    pub fn enqueue(&mut self, key: FiberKey) {
+        let epoch = self.fibers.set_state(key, FiberState::Runnable);
+        self.queue.push_woken((key, epoch));
+    }
+
+    /// A fiber of the run queue, unless it was preempted, goes before all others. False if it is not there.
+    pub fn move_to_front(&mut self, key: FiberKey) -> bool {
+        let queued = |record: &Record| record.state() == FiberState::Runnable && record.wait != Wait::Preempted;
+        let found = self.fibers.get(key).is_some_and(queued);
+        if found {
+            let epoch = self.fibers.set_state(key, FiberState::Runnable);
+            self.queue.push_next((key, epoch));
+        }
+        found
+    }
+
+    /// Running → runnable: the fiber yields. Returns what it waited for until then.
+    #[inline(always)]
+    pub fn requeue(&mut self, key: FiberKey, position: Requeue) -> Option<Wait> {
+        let wait = if position == Requeue::Last { Wait::Yielded } else { Wait::Preempted };
+        let (outer, epoch) = self.fibers.requeue(key, wait)?;
+        match position {
+            Requeue::Last => self.queue.push_woken((key, epoch)),
+            Requeue::First => self.queue.push_next((key, epoch)),
+            Requeue::Preempted(now) => self.queue.push_preempted((key, epoch), now),
+        }
+        Some(outer)
+    }
+
+    /// Whether this fiber, which runs, answers for the thread's interrupts. They belong to the root. If the root has given
+    /// its turn away to us, or has resumed a fiber that has, it is none of the others; else it is the one that runs: the
+    /// root, what that has resumed, or what a program switches by hand.
+    ///
+    /// In a forked child they belong to the fiber that forked: what leaves its block ends the process.
+    pub fn answers(&self, key: Option<FiberKey>) -> bool {
+        if let Some((_, forker)) = self.forker() {
+            let is_away = self.fibers.get(forker).is_some_and(|record| record.is_parked());
+            return key == Some(forker) || !is_away;
+        }
+        let record = key.and_then(|key| self.fibers.get(key));
+        let is_root = record.is_some_and(|record| record.blocking && !record.ours);
+        let is_ours = record.is_some_and(|record| record.ours);
+        is_root || !(self.fibers.is_blocking_parked() || is_ours && self.fibers.is_stranger_parked())
+    }
+
+    /// This process is a forked child, and `survivor` the fiber that forked.
+    pub fn set_forker(&mut self, survivor: Option<FiberKey>) {
+        self.forker = survivor;
+    }
+
+    /// The fiber that forked, until it has ended, if it is none that Ruby itself falls back to.
+    pub fn forker(&self) -> Option<(PinnedValue, FiberKey)> {
+        let record = self.fibers.get(self.forker?).filter(|record| !record.blocking)?;
+        Some((record.fiber, self.forker?))
+    }
+
+    /// Whether the fiber that computes has to make way for another.
+    pub fn should_preempt(&mut self, now: Instant) -> bool {
+        self.queue.should_preempt(now) || self.has_deferred_raises()
+    }
+
+    /// The fiber that has the turn computes, and need not make way now. If nothing happens: until when is that so? In a
+    /// quantum it should be asked again in any case. `None` if the kernel or a worker might tell of somebody at any time.
+    pub fn next_due_at(&mut self, now: Instant) -> Option<Instant> {
+        if self.operations.len() > 0 || self.queue.has_woken() {
+            return None;
+        }
+        let turn_ends = self.queue.slice_ends_at(now);
+        Some(self.timers.next_deadline().map_or(turn_ends, |deadline| deadline.min(turn_ends)))
+    }
+
+    /// Takes the first fiber off the run queue and gives it the turn.
+    #[inline(always)]
+    pub fn dequeue(&mut self) -> Option<Claimed> {
+        let fibers = &mut self.fibers;
+        let next = self.queue.pop(|(key, epoch)| fibers.claim(*key, *epoch))?;
+        if prefetch_hints::are_many(self.fibers.len()) {
+            self.look_ahead(next.key);
+        }
+        self.current = Some((next.fiber, next.key));
+        Some(next)
+    }
+
+    /// Has fetched what those need who come after `next`.
+    #[inline(never)]
+    fn look_ahead(&mut self, next: FiberKey) {
+        let leaving = self.current.map(|(_, leaving)| leaving);
+        if let Some(record) = self.fibers.get(next).map(|record| record.prefetch_hints.record())
+            && let Some(leaving) = leaving.and_then(|leaving| self.fibers.get_mut(leaving))
+        {
+            leaving.prefetch_hints.leave(record);
+        }
+        if let Some(record) = self.queue.upcoming(0).and_then(|(key, _)| self.fibers.get(*key)) {
+            record.prefetch_hints.prefetch();
+        }
+        // For the line above to find in the cache, when its turn comes.
+        if let Some((key, _)) = self.queue.upcoming(2) {
+            self.fibers.prefetch(*key);
+        }
+    }
+
+    /// How many entries the run queue has. Some may be void.
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Running → waiting. A fiber that is being killed only yields: when it is picked again, Ruby continues to kill it.
+    #[inline]
+    pub fn set_waiting(&mut self, key: FiberKey) {
+        if self.fibers.get(key).is_some_and(|record| record.is_being_killed()) {
+            self.enqueue(key);
+        } else if !self.is_lost(key) {
+            self.fibers.set_state(key, FiberState::Waiting);
+        }
+    }
+
+    // --- events
+
+    /// What a fiber waits for may have come: it looks again when its turn comes. Nothing happens to one that does not
+    /// wait.
+    pub fn wake(&mut self, key: FiberKey) {
+        if self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Waiting) {
+            self.enqueue(key);
+        }
+    }
+
+    /// Ruby's `unblock`. Returns whether somebody was woken; `None` if the fiber is not in the books.
+    pub fn unblock(&mut self, fiber: PinnedValue) -> Option<bool> {
+        let key = self.fibers.find(fiber)?;
+        let record = self.fibers.get_mut(key)?;
+        record.unblocks = record.unblocks.wrapping_add(1);
+        let unblockable = record.wait.is_unblockable();
+        if unblockable {
+            self.wake(key);
+        }
+        Some(unblockable)
+    }
+
+    // --- waits
+
+    /// A fiber is about to wait. Returns what it waited for until then: a trap handler may wait within a wait.
+    pub fn begin_wait(&mut self, key: FiberKey, wait: Wait) -> Option<Wait> {
+        self.fibers.get_mut(key).map(|record| record.begin_wait(wait))
+    }
+
+    /// A fiber whose wait was ended early goes on waiting, for the end of what it began. To a fiber that waits for it to
+    /// leave this is the same wait.
+    pub fn continue_wait(&mut self, key: FiberKey, wait: Wait) -> Option<Wait> {
+        self.fibers.get_mut(key).map(|record| std::mem::replace(&mut record.wait, wait))
+    }
+
+    /// A fiber's wait has ended. Exceptions that were meant for this wait alone are void now.
+    #[inline]
+    pub fn end_wait(&mut self, key: FiberKey, outer: Option<Wait>) {
+        if self.restore_wait(key, outer)
+            && let Some(record) = self.fibers.get_mut(key)
+        {
+            record.pending_raises.drop_for_wait();
+        }
+    }
+
+    /// A fiber that has yielded, or continued a wait, waits for what it waited for before. Returns whether an exception may
+    /// be due in it.
+    #[inline]
+    pub fn restore_wait(&mut self, key: FiberKey, outer: Option<Wait>) -> bool {
+        let mut may_be_due = self.stop.is_some();
+        if let (Some(outer), Some(record)) = (outer, self.fibers.get_mut(key)) {
+            record.wait = outer;
+            may_be_due |= !record.pending_raises.is_empty();
+        }
+        if self.has_close_waiters() {
+            self.wake_close_waiters();
+        }
+        may_be_due
+    }
+
+    /// [`State::restore_wait`] and the end of the hook in one, for a fiber that has yielded. False if there is more to do
+    /// than that; then nothing has been done.
+    #[inline(always)]
+    pub fn finish_yield(&mut self, key: FiberKey, outer: Wait) -> bool {
+        let is_current = self.current.is_some_and(|(_, current)| current == key);
+        if !is_current || self.stop.is_some() || self.has_close_waiters() {
+            return false;
+        }
+        self.fibers.get_mut(key).is_some_and(|record| record.finish_yield(outer))
+    }
+
+    /// Lets the timers that have run out do what they are for.
+    pub fn expire(&mut self, now: Instant) {
+        // First taken, then dealt with: meanwhile the records come into the cache, all at the same time.
+        let mut due = std::mem::take(&mut self.due);
+        while let Some(action) = self.timers.pop_expired(now) {
+            if let TimerAction::Wake(key) = &action {
+                self.fibers.prefetch(*key);
+            }
+            due.push(action);
+        }
+        for action in due.drain(..) {
+            match action {
+                TimerAction::Wake(key) => self.wake(key),
+                TimerAction::Deadline { fiber, pending_raise } => self.send_raise(fiber, pending_raise),
+                TimerAction::Grace(key) => self.end_grace(key, now),
+            }
+        }
+        self.due = due;
+    }
+
+    // --- fork
+
+    /// Whether the fiber waits for something that will never come: its process forked, and it stayed behind.
+    pub fn is_lost(&self, key: FiberKey) -> bool {
+        self.forgotten && self.fibers.get(key).is_none_or(|record| record.state() == FiberState::Lost)
+    }
+
+    /// In a forked child, or when the scheduler is closed: `survivor` is the fiber that did it. It stays as it is, and so
+    /// do those that have resumed it, and blocking fibers, since the root will get the control when the survivor ends. All
+    /// others are lost, and their timers and operations with them.
+    pub fn forget_siblings(&mut self, survivor: Option<FiberKey>) {
+        self.forgotten = true;
+        let siblings: Vec<FiberKey> = self
+            .fibers
+            .iter()
+            .filter(|(key, record)| Some(*key) != survivor && !record.blocking && record.is_parked())
+            .map(|(key, _)| key)
+            .collect();
+        for key in siblings {
+            self.fibers.set_state(key, FiberState::Lost);
+        }
+        self.operations.clear();
+        self.deferred_raises.clear();
+        let fibers = &self.fibers;
+        let stays = |key: FiberKey| {
+            let runs = |record: &Record| record.state() == FiberState::Running && !record.blocking;
+            Some(key) == survivor || fibers.get(key).is_some_and(runs)
+        };
+        self.close_waiters.retain(stays);
+        self.descriptors.retain(|_, (key, _)| stays(*key));
+        self.overdue.clear();
+        self.timers.retain(|action| stays(action.fiber()));
+    }
+
+    /// Tells the garbage collector what is held.
+    pub fn mark(&self, marker: &Marker) {
+        for (_, record) in self.fibers.iter() {
+            record.mark(marker);
+        }
+        for action in self.timers.iter() {
+            if let TimerAction::Deadline { pending_raise, .. } = action {
+                pending_raise.mark(marker);
+            }
+        }
+        for (fiber, pending_raise) in &self.deferred_raises {
+            fiber.mark(marker);
+            pending_raise.mark(marker);
+        }
+        let current = self.current.map(|(fiber, _)| fiber);
+        // While the fiber that ended last is remembered, no other fiber may get its address.
+        current.iter().chain(&self.ending).chain(&self.stop).for_each(|value| value.mark(marker));
+    }
+
+    // --- inspect
+
+    /// How many fibers wait for what, as `inspect` tells it.
+    pub fn summary(&self) -> String {
+        let mut kinds: Vec<(String, usize)> = Vec::new();
+        for (_, record) in self.fibers.iter().filter(|(_, record)| record.state() == FiberState::Waiting) {
+            let kind = record.wait.to_string();
+            match kinds.iter_mut().find(|(name, _)| *name == kind) {
+                Some((_, count)) => *count += 1,
+                None => kinds.push((kind, 1)),
+            }
+        }
+        kinds.sort();
+        let runnable = self.fibers.iter().filter(|(_, record)| record.state() == FiberState::Runnable).count();
+        let waiting: usize = kinds.iter().map(|(_, count)| count).sum();
+        let detail: Vec<String> = kinds.into_iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
+        let detail = if detail.is_empty() { String::new() } else { format!(" ({})", detail.join(", ")) };
+        format!("runnable={runnable} waiting={waiting}{detail}")
+    }
+}

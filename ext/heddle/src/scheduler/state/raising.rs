@@ -1,0 +1,183 @@
+//! Exceptions on their way to fibers, and for how long they are meant.
+
+use std::time::Instant;
+
+use heddle_core::timers::TimerKey;
+
+use super::{State, TimerAction};
+use crate::ruby::value::PinnedValue;
+use crate::scheduler::fibers::{FiberKey, FiberState, Limit, PendingRaise, RaiseScope};
+use crate::scheduler::pending_raises::Sighting;
+use crate::scheduler::wait::Wait;
+
+impl State {
+    /// Brings an exception on its way.
+    pub fn send_raise(&mut self, key: FiberKey, pending_raise: PendingRaise) {
+        let running = self.current.map(|(_, running)| running);
+        let Some(record) = self.fibers.get_mut(key) else { return };
+        if record.state() == FiberState::Running && running != Some(key) {
+            // It has resumed another fiber, or left in a way of its own. Only `Fiber#raise` finds the right place.
+            let fiber = record.fiber;
+            if pending_raise.scope.is_repeated() {
+                record.pending_raises.push_in_flight(pending_raise);
+            }
+            self.defer_raise(fiber, pending_raise);
+            if pending_raise.scope == RaiseScope::End {
+                self.note_end_raised(key);
+            }
+        } else {
+            record.pending_raises.push(pending_raise);
+            if record.state() == FiberState::Runnable && record.wait == Wait::Preempted {
+                // It has waited for the others long enough: an exception is due in it.
+                self.enqueue(key);
+            } else {
+                self.wake(key);
+            }
+        }
+    }
+
+    /// The next exception that is due in a fiber.
+    #[inline]
+    pub fn take_pending_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
+        let record = self.fibers.get_mut(key)?;
+        if record.pending_raises.is_empty() && self.stop.is_none() {
+            return None;
+        }
+        self.take_due_raise(key)
+    }
+
+    #[cold]
+    fn take_due_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
+        if let Some(stop) = self.stop.filter(|_| self.is_to_be_stopped(key)) {
+            let end = PendingRaise { exception: stop, message: None, scope: RaiseScope::End };
+            self.end_is_raised(key, end);
+            return Some(end);
+        }
+        let record = self.fibers.get_mut(key)?;
+        let index = record.pending_raises.next(record.task.shield, record.is_waiting(), &self.timers)?;
+        let pending_raise = record.pending_raises.take(index);
+        if pending_raise.scope == RaiseScope::End {
+            self.note_end_raised(key);
+        }
+        Some(pending_raise)
+    }
+
+    /// The next exception that is due in a fiber, unless it has been raised before.
+    pub fn take_new_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
+        let record = self.fibers.get(key)?;
+        let next = record.pending_raises.next(record.task.shield, record.is_waiting(), &self.timers);
+        let is_new = self.is_to_be_stopped(key) || next.is_some_and(|index| record.pending_raises.is_new(index));
+        if is_new { self.take_due_raise(key) } else { None }
+    }
+
+    /// The fiber could not be interrupted by it: it is due in its next wait, unless it was meant for the last one.
+    pub fn put_back_raise(&mut self, key: FiberKey, pending_raise: PendingRaise) {
+        if pending_raise.scope == RaiseScope::Wait {
+            return;
+        }
+        let answerable = self.answerable(key);
+        if pending_raise.scope == RaiseScope::End && answerable != key {
+            // What a generator was not interrupted by is for its next wait, or for that of the fiber that resumed it.
+            for told in [key, answerable] {
+                if let Some(record) = self.fibers.get_mut(told) {
+                    record.stopped = false;
+                    record.pending_raises.retract(RaiseScope::End, &mut self.timers);
+                }
+            }
+        } else if let Some(record) = self.fibers.get_mut(key) {
+            record.pending_raises.push_first(pending_raise);
+        }
+    }
+
+    /// The exception of that one, without taking it.
+    pub fn due_exception(&self, key: FiberKey) -> Option<PinnedValue> {
+        if self.is_to_be_stopped(key) {
+            return self.stop;
+        }
+        let record = self.fibers.get(key)?;
+        let next = record.pending_raises.next(record.task.shield, record.is_waiting(), &self.timers);
+        next.map(|index| record.pending_raises.exception(index))
+    }
+
+    /// From now on `exception` is raised in each fiber that waits, or will wait.
+    pub fn stop_all(&mut self, exception: PinnedValue) {
+        self.stop = Some(exception);
+        let told: Vec<FiberKey> =
+            self.fibers.iter().filter(|(_, record)| record.can_be_stopped()).map(|(key, _)| key).collect();
+        told.into_iter().for_each(|key| self.begin_grace(key));
+        let waiting: Vec<FiberKey> = self
+            .fibers
+            .iter()
+            .filter(|(_, record)| record.state() == FiberState::Waiting && record.wait != Wait::Drain)
+            .map(|(key, _)| key)
+            .collect();
+        waiting.into_iter().for_each(|key| self.wake(key));
+    }
+
+    /// Whether all are being told to end.
+    pub fn is_stopping(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// The end of [`State::stop_all`].
+    pub fn end_stopping(&mut self) {
+        self.stop = None;
+    }
+
+    /// An exception for a fiber that is suspended, but not by us.
+    pub fn defer_raise(&mut self, fiber: PinnedValue, pending_raise: PendingRaise) {
+        self.deferred_raises.push((fiber, pending_raise));
+    }
+
+    /// The next exception for a fiber that is suspended, but not by us.
+    pub fn take_deferred_raise(&mut self) -> Option<(PinnedValue, PendingRaise)> {
+        self.deferred_raises.pop()
+    }
+
+    /// Whether there are such, or fibers whose grace is over: whichever fiber parks next sees to both.
+    pub fn has_deferred_raises(&self) -> bool {
+        !self.deferred_raises.is_empty() || !self.overdue.is_empty()
+    }
+
+    /// Makes exceptions void that were meant for what is over now.
+    pub fn retract(&mut self, key: FiberKey, scope: RaiseScope) {
+        if let Some(record) = self.fibers.get_mut(key) {
+            record.pending_raises.retract(scope, &mut self.timers);
+        }
+        self.deferred_raises.retain(|(_, pending_raise)| pending_raise.scope != scope);
+    }
+
+    /// See [`PendingRaises::update`](crate::scheduler::pending_raises::PendingRaises::update).
+    pub fn update_raise(&mut self, key: FiberKey, scope: RaiseScope, found: Sighting, action: TimerAction) {
+        if let Some(record) = self.fibers.get_mut(key) {
+            record.pending_raises.update(scope, found, &mut self.timers, action);
+        }
+    }
+
+    /// Sets a timer for the block of a `timeout_after`. Returns what names it.
+    pub fn set_deadline(&mut self, at: Instant, fiber: FiberKey, limit: Limit) -> (TimerKey, RaiseScope) {
+        let number = self.next_number();
+        let (pending_raise, scope) = match limit {
+            Limit::Once { exception, message } => {
+                let scope = RaiseScope::Deadline(number);
+                (PendingRaise { exception, message, scope }, scope)
+            }
+            Limit::Repeated(exception) => {
+                let scope = RaiseScope::Limit(number);
+                (PendingRaise { exception, message: None, scope }, scope)
+            }
+        };
+        (self.timers.insert(at, TimerAction::Deadline { fiber, pending_raise }), scope)
+    }
+
+    /// A number for a [`RaiseScope`], higher than all before.
+    pub fn next_number(&mut self) -> u64 {
+        self.next_deadline += 1;
+        self.next_deadline
+    }
+
+    /// The last of these.
+    pub fn last_number(&self) -> u64 {
+        self.next_deadline
+    }
+}

@@ -1,0 +1,165 @@
+//! When the ticker ticks: while a preemptible fiber computes, and another one may be due.
+
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+
+use libc::c_int;
+use magnus::{Error, Ruby};
+
+use super::Scheduler;
+use super::fibers::FiberKey;
+use super::options::Preempt;
+use crate::ruby::error;
+use crate::ruby::masks::Masks;
+use crate::ticker::{Ticker, TickerChoice, TickerState};
+
+/// What a scheduler preempts its fibers with.
+#[derive(Default)]
+pub struct Preemption {
+    /// Made with the first preemptible fiber.
+    pub ticker: RefCell<Option<Ticker>>,
+    /// The ticker's state, where it is cheap to read.
+    pub ticker_state: Cell<Option<&'static TickerState>>,
+    pub tick_suppression: Cell<TickSuppression>,
+    pub last_tick: Cell<Option<Instant>>,
+    /// How many times a fiber was preempted.
+    pub preemptions: Cell<u64>,
+    /// The last tick came in a critical section.
+    pub missed: Cell<bool>,
+    /// Known from the first hook on.
+    pub masks: Cell<Option<Masks>>,
+    /// How many of them are the root's.
+    pub masks_of_root: Cell<usize>,
+}
+
+/// Whether ticks are postponed. They are while a fiber computes, and it is known when another one can be due at the
+/// earliest.
+///
+/// ```text
+///             a tick finds no other fiber due      the next tick, too
+///     None ─────────────────────────────────▶ Expected ──────────▶ Begun ◀─┐ it ends, and
+///      ▲                                          │                  │ └────┘ no fiber is due
+///      └──────────────────────────────────────────┴──────────────────┘
+///                any event that might make a fiber due
+/// ```
+///
+/// The first step sets no timer, so a fiber that computes and calls hooks all the time costs no system calls. When a
+/// preempted fiber continues, the first step is left out: see `expect_next_due` in `preempt/tick.rs`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TickSuppression {
+    /// The last tick came before what has happened since, or there was none.
+    #[default]
+    None,
+    /// Nothing has happened since the last tick. Ticks come at their usual time.
+    Expected,
+    /// The next tick is postponed.
+    Begun,
+}
+
+impl Scheduler {
+    /// A preemptible fiber is about to run on this thread: makes a ticker if there is none, and starts it.
+    pub fn expect_ticks(&self, ruby: &Ruby) -> Result<(), Error> {
+        let options = *self.options.borrow();
+        if options.preempt == Preempt::None {
+            return Ok(());
+        }
+        if self.preemption.ticker.borrow().is_none() {
+            let ticker = Ticker::start(ruby, options.ticker, options.signal, options.policy.tick)?;
+            self.preemption.ticker_state.set(Some(ticker.state));
+            *self.preemption.ticker.borrow_mut() = Some(ticker);
+        }
+        self.begin_ticking().map_err(|error| error::from_core(ruby, error))
+    }
+
+    /// Ticks even if no fiber is preemptible: the root is to run beside a fiber that computes. Where no thread can be
+    /// made, the root runs when that fiber comes to a hook.
+    pub fn force_ticks(&self, ruby: &Ruby) {
+        if self.preemption.ticker.borrow().is_none() {
+            let tick = self.options.borrow().policy.tick;
+            let Ok(ticker) = Ticker::start(ruby, TickerChoice::Timerfd, 0, tick) else { return };
+            self.preemption.ticker_state.set(Some(ticker.state));
+            *self.preemption.ticker.borrow_mut() = Some(ticker);
+        }
+        let _ = self.begin_ticking();
+    }
+
+    fn begin_ticking(&self) -> Result<(), heddle_core::Error> {
+        self.preemption.ticker.borrow().as_ref().map_or(Ok(()), Ticker::begin)
+    }
+
+    /// The fiber starts or continues. If it is preemptible it needs ticks.
+    #[inline]
+    pub fn tick_for(&self, key: FiberKey) {
+        self.allow_ticks();
+        if let Some(ticker_state) = self.preemption.ticker_state.get()
+            && !ticker_state.is_ticking()
+            && self.needs_ticks(key)
+        {
+            // It fails only for timers that do not exist.
+            let _ = self.begin_ticking();
+        }
+    }
+
+    fn needs_ticks(&self, key: FiberKey) -> bool {
+        let state = self.state.borrow();
+        state.is_stopping() || state.fibers.get(key).is_some_and(|record| record.preemptible)
+    }
+
+    /// A tick has found no other fiber due. If that is sure to hold for a while, the next ticks are postponed.
+    pub fn suppress_ticks(&self, now: Instant) {
+        let since = self.preemption.last_tick.get().map_or(Duration::ZERO, |tick| now.saturating_duration_since(tick));
+        let due = self.state.borrow_mut().next_due_at(now).filter(|_| !self.is_root_wanted());
+        let Some(due) = due else { return self.allow_ticks() };
+        let length = due.saturating_duration_since(now);
+        let began = self.preemption.tick_suppression.get() != TickSuppression::None
+            && self.preemption.ticker.borrow().as_ref().is_some_and(|ticker| ticker.postpone(length, since));
+        self.preemption.tick_suppression.set(if began { TickSuppression::Begun } else { TickSuppression::Expected });
+    }
+
+    /// A fiber might be due sooner than the last tick has found. Called at each entry into the scheduler, on any thread.
+    #[inline]
+    pub fn allow_ticks(&self) {
+        if self.preemption.tick_suppression.get() != TickSuppression::None {
+            self.end_suppression();
+        }
+    }
+
+    #[cold]
+    fn end_suppression(&self) {
+        if self.preemption.tick_suppression.replace(TickSuppression::None) == TickSuppression::Begun {
+            self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.expedite());
+        }
+    }
+
+    /// A tick came where it could do nothing, although a fiber is due or an exception is to be raised.
+    pub fn try_again_soon(&self) {
+        self.preemption.tick_suppression.set(TickSuppression::None);
+        self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.try_again_soon());
+    }
+
+    /// Gives back the ticker. `inherited` says that it belongs to the parent of this process.
+    pub fn release_ticker(&self, inherited: bool) {
+        self.preemption.ticker_state.set(None);
+        self.preemption.tick_suppression.set(TickSuppression::None);
+        self.preemption.masks.set(None);
+        match self.preemption.ticker.borrow_mut().take() {
+            Some(ticker) if inherited => ticker.abandon(),
+            ticker => drop(ticker),
+        }
+    }
+
+    /// The program wants the ticker's signal. The scheduler goes over to a ticker without a signal.
+    pub fn give_up_signal(&self, ruby: &Ruby, signal: c_int) -> Result<(), Error> {
+        let (uses, ticks) = {
+            let ticker = self.preemption.ticker.borrow();
+            let uses = ticker.as_ref().is_some_and(|ticker| ticker.uses(signal));
+            (uses, self.preemption.ticker_state.get().is_some_and(|ticker_state| ticker_state.is_ticking()))
+        };
+        if !uses {
+            return Ok(());
+        }
+        self.options.borrow_mut().ticker = TickerChoice::Timerfd;
+        self.release_ticker(self.is_inherited());
+        if ticks { self.expect_ticks(ruby) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,119 @@
+//! What cancelling is made of: exceptions for other fibers, time limits, and blocks that are left alone. No hooks of
+//! Ruby's: `lib/heddle/structured` calls them.
+
+use std::time::Instant;
+
+use magnus::{Error, Module, RClass, Ruby, Value, method, prelude::*};
+
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{error, time};
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::{FiberKey, Limit, PendingRaise, RaiseScope};
+use crate::scheduler::shield::Shield;
+use crate::scheduler::state::State;
+use crate::scheduler::waiting::FOR_EVER;
+
+/// Defines the methods.
+pub fn define(class: RClass) -> Result<(), Error> {
+    class.define_private_method("deliver", method!(deliver, 2))?;
+    class.define_private_method("retract", method!(retract, 2))?;
+    class.define_private_method("stop", method!(stop, 1))?;
+    class.define_private_method("limit", method!(limit, 2))?;
+    class.define_private_method("shield", method!(shield, 0))?;
+    class.define_private_method("hold_back", method!(hold_back, 0))?;
+    class.define_private_method("check", method!(check, 0))?;
+    Ok(())
+}
+
+/// Brings an exception on its way to a fiber, whatever that waits for. Returns a number by which it can be taken back;
+/// nil if this scheduler doesn't know the fiber. Any thread may call it.
+fn deliver(ruby: &Ruby, scheduler: &Scheduler, target: Value, exception: Value) -> Result<Option<u64>, Error> {
+    error::expect_fiber(ruby, target)?;
+    let mut state = scheduler.state.borrow_mut();
+    let Some(key) = state.fibers.find(PinnedValue::new(target)) else { return Ok(None) };
+    let number = state.next_number();
+    state.send_raise(
+        key,
+        PendingRaise { exception: PinnedValue::new(exception), message: None, scope: RaiseScope::Message(number) },
+    );
+    drop(state);
+    scheduler.wake_owner();
+    Ok(Some(number))
+}
+
+/// Takes an exception back that has not been raised yet. False if it has been.
+fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool {
+    let mut state = scheduler.state.borrow_mut();
+    let Some(key) = state.fibers.find(PinnedValue::new(target)) else { return false };
+    let scope = RaiseScope::Message(number);
+    let is_due = state.fibers.get(key).is_some_and(|record| record.pending_raises.is_unraised(scope));
+    state.retract(key, scope);
+    is_due
+}
+
+/// Tells a fiber to end, running its `ensure`. A second time changes nothing. False if this scheduler doesn't know the
+/// fiber. Any thread may call it.
+fn stop(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<bool, Error> {
+    error::expect_fiber(ruby, target)?;
+    let exception = PinnedValue::new(error::stop_class(ruby)?.as_value());
+    let mut state = scheduler.state.borrow_mut();
+    let Some(key) = state.fibers.find(PinnedValue::new(target)) else { return Ok(false) };
+    state.request_end(key, exception);
+    drop(state);
+    scheduler.wake_owner();
+    Ok(true)
+}
+
+/// Runs the block; raises `exception` in the fiber, wherever it waits, if it takes longer than `seconds`, until it ends.
+fn limit(ruby: &Ruby, scheduler: &Scheduler, seconds: Value, exception: Value) -> Result<Value, Error> {
+    let limit = time::interval(seconds)?;
+    let hook = scheduler.enter(ruby)?;
+    let at = Instant::now() + limit.min(FOR_EVER);
+    scheduler.run_until(ruby, hook.key, at, Limit::Repeated(PinnedValue::new(exception)), seconds)
+}
+
+/// Runs a block of the program's; what others send to the fiber meanwhile is raised after it.
+fn shield(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
+    let hook = scheduler.enter(ruby)?;
+    let value = scheduler.run_user_block(hook.key, || run_shielded(ruby, scheduler, hook.key))?;
+    drop(hook);
+    check(ruby, scheduler)?;
+    Ok(value)
+}
+
+/// Runs a block of Heddle's own; what others send to the fiber meanwhile waits for the fiber's first wait after it, and nobody
+/// preempts it.
+fn hold_back(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
+    let hook = scheduler.enter(ruby)?;
+    run_shielded(ruby, scheduler, hook.key)
+}
+
+fn run_shielded(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<Value, Error> {
+    let outer = {
+        let mut state = scheduler.state.borrow_mut();
+        let shield = Shield::up(state.last_number());
+        replace_shield(&mut state, key, shield)
+    };
+    let result = ruby.yield_value::<_, Value>(ruby.qnil());
+    replace_shield(&mut scheduler.state.borrow_mut(), key, outer);
+    result
+}
+
+fn replace_shield(state: &mut State, key: FiberKey, shield: Shield) -> Shield {
+    match state.fibers.get_mut(key) {
+        Some(record) => std::mem::replace(&mut record.task.shield, shield),
+        None => Shield::default(),
+    }
+}
+
+/// Raises what has been sent to the fiber that runs, if anything has. This is no wait: what the fiber has swallowed is not
+/// raised again.
+fn check(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    let hook = scheduler.enter(ruby)?;
+    let pending_raise = {
+        let mut state = scheduler.state.borrow_mut();
+        state.expire(Instant::now());
+        state.take_new_raise(hook.key)
+    };
+    pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
+}

@@ -1,0 +1,168 @@
+//! What `Heddle.spin`, `suspend` and `schedule` are made of. No hooks of Ruby's: `lib/heddle/structured` calls them.
+
+use magnus::typed_data::Obj;
+use magnus::{
+    Error, Module, Object, RClass, RHash, Ruby, Symbol, TryConvert, Value, block::Proc, function, method, prelude::*,
+};
+
+use crate::ruby::receiver::Receiver;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{error, fiber, fork, ractor};
+use crate::scheduler::fibers::FiberState;
+use crate::scheduler::options::Preempt;
+use crate::scheduler::start::NewFiber;
+use crate::scheduler::wait::Wait;
+use crate::scheduler::waiting::Outcome;
+use crate::scheduler::{Scheduler, registry};
+
+/// Defines the methods.
+pub fn define(class: RClass) -> Result<(), Error> {
+    class.define_private_method("spawn", method!(spawn, 2))?;
+    class.define_private_method("expose", method!(expose, 0))?;
+    class.define_private_method("suspend", method!(suspend, 0))?;
+    class.define_private_method("post", method!(post, 2))?;
+    class.define_private_method("watch", method!(watch, 2))?;
+    class.define_private_method("running", method!(running, 0))?;
+    class.define_private_method("counts", method!(counts, 0))?;
+    ractor::safe(|| class.define_singleton_method("state", function!(fiber_state, 1)))?;
+    class.define_singleton_method("generation", function!(fork::generation, 0))?;
+    Ok(())
+}
+
+/// A new fiber for the block. It begins when its turn comes; `exit_observer` is told if it can't.
+fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc, exit_observer: Value) -> Result<Value, Error> {
+    let _hook = scheduler.enter(ruby)?;
+    let storage = ruby.qtrue().as_value();
+    let child = fiber::spawn::<TaskBody>(scheduler.as_value(), storage)?;
+    let preemptible = scheduler.options.borrow().preempt == Preempt::All;
+    let key = scheduler.register_unstarted(ruby, &NewFiber { fiber: child, block, preemptible })?;
+    {
+        let mut state = scheduler.state.borrow_mut();
+        if let Some(record) = state.fibers.get_mut(key) {
+            record.task.exit_observer = Some(PinnedValue::new(exit_observer));
+        }
+        state.enqueue(key);
+    }
+    Ok(child.get())
+}
+
+/// The code of a fiber that `spawn` makes. Unlike that of `Fiber.schedule` it is started by whichever fiber finds it in
+/// the run queue, so its scheduler comes with the fiber.
+struct TaskBody;
+
+impl fiber::FiberBody for TaskBody {
+    fn run(ruby: &Ruby, scheduler: Value, _: &[Value]) -> Result<Value, Error> {
+        let scheduler = Receiver::<Scheduler>::try_convert(scheduler)?;
+        let (key, block) = scheduler.expect_unstarted(ruby)?;
+        // It has begun. The block knows by itself whom to tell of its end, and is not preempted, nor struck by what is
+        // raised into the fiber, but where it says so: see `expose`.
+        if let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(key) {
+            record.task.exit_observer = None;
+            record.hook_depth += 1;
+        }
+        // Since it was made a tick may have found nobody who needed more of them.
+        scheduler.tick_for(key);
+        scheduler.run_to_end(ruby, key, block, None)
+    }
+}
+
+/// Runs its block, the program's part of a fiber whose other parts must not be interrupted. There it may be preempted.
+fn expose(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
+    let current = fiber::current();
+    let shielded = {
+        let state = scheduler.state.borrow();
+        state.fibers.find(current).filter(|key| state.fibers.get(*key).is_some_and(|record| record.is_shielded()))
+    };
+    match shielded {
+        Some(key) => scheduler.run_user_block(key, || ruby.yield_value(())),
+        None => ruby.yield_value(()),
+    }
+}
+
+/// Waits until somebody leaves a value for this fiber.
+fn suspend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
+    let hook = scheduler.enter(ruby)?;
+    let outcome = scheduler.wait(ruby, hook.key, Wait::Suspended, None, |state| {
+        // A fiber that always has something to go on with must end all the same when it is told to. The value stays.
+        let due = state.due_exception(hook.key).is_some();
+        state.fibers.get_mut(hook.key).filter(|_| !due).and_then(|record| record.task.inbox.pop_front())
+    })?;
+    match outcome {
+        Outcome::Done(value) => Ok(value.get()),
+        Outcome::TimedOut => Ok(ruby.qnil().as_value()),
+    }
+}
+
+/// Leaves a value for a fiber. False if this scheduler doesn't know the fiber.
+fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
+    let mut state = scheduler.state.borrow_mut();
+    let Some(key) = state.fibers.find(PinnedValue::new(target)) else { return false };
+    let Some(record) = state.fibers.get_mut(key) else { return false };
+    record.task.post(PinnedValue::new(value));
+    if record.wait == Wait::Suspended {
+        state.wake(key);
+    }
+    true
+}
+
+/// Has `exit_observer` told of the end of a fiber of `Fiber.schedule`. False if it is none, or not this scheduler's.
+fn watch(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: Value) -> bool {
+    let mut state = scheduler.state.borrow_mut();
+    let key = state.fibers.find(PinnedValue::new(target));
+    let record = key.and_then(|key| state.fibers.get_mut(key)).filter(|record| record.ours);
+    let found = record.is_some();
+    if let Some(record) = record {
+        record.task.exit_observer = Some(PinnedValue::new(exit_observer));
+    }
+    found
+}
+
+/// The fiber that was given the turn last, or nil.
+fn running(_: &Ruby, scheduler: &Scheduler) -> Option<Value> {
+    scheduler.state.borrow().current().map(|(fiber, _)| fiber.get())
+}
+
+/// `:running`, `:runnable`, `:waiting` or `:dead`.
+fn fiber_state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
+    error::expect_fiber(ruby, target)?;
+    let held = PinnedValue::new(target);
+    if held == fiber::ensure_current()? {
+        return Ok(ruby.to_symbol("running"));
+    }
+    if !fiber::is_alive(held) {
+        return Ok(ruby.to_symbol("dead"));
+    }
+    let mut found = None;
+    // In another Ractor no fiber is a scheduler's.
+    if ractor::is_main() {
+        registry::any(|scheduler| {
+            let state = scheduler.state.borrow();
+            let record = state.fibers.find(held).and_then(|key| state.fibers.get(key));
+            found = found.or(record.map(|record| record.state()));
+            found.is_some()
+        });
+    }
+    Ok(ruby.to_symbol(match found {
+        Some(FiberState::Running) => "running",
+        Some(FiberState::Runnable) => "runnable",
+        Some(FiberState::Lost) => "dead",
+        Some(FiberState::Waiting) | None => "waiting",
+    }))
+}
+
+/// What the books hold at this moment; nothing but the fibers that are there must be left when all have ended.
+fn counts(ruby: &Ruby, scheduler: &Scheduler) -> Result<RHash, Error> {
+    let state = scheduler.state.borrow();
+    let counts = [
+        ("fibers", state.fibers.iter().count()),
+        ("timers", state.timers.len()),
+        ("operations", state.operations.len()),
+        ("deliveries", state.fibers.iter().map(|(_, record)| record.pending_raises.unraised()).sum()),
+    ];
+    drop(state);
+    let hash = ruby.hash_new();
+    for (name, count) in counts {
+        hash.aset(ruby.to_symbol(name), count)?;
+    }
+    Ok(hash)
+}

@@ -1,0 +1,125 @@
+//! Yielding fibers whose thread has another scheduler, or none, and the one ticker for all of them.
+
+use std::cell::Cell;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use heddle_core::Error;
+use magnus::typed_data::Obj;
+use magnus::{DataTypeFunctions, TryConvert, TypedData, prelude::*};
+
+use super::interrupt_phase::InterruptPhase;
+use super::state::TickerState;
+use super::timerfd::TimerfdTicker;
+use crate::ruby::value::PinnedValue;
+use crate::ruby::{fiber, fork};
+
+/// How often the ticker ticks.
+const TICK: Duration = Duration::from_micros(2500);
+
+/// One ticker serves all threads: the job finds the thread that runs Ruby.
+struct ForeignFibers {
+    ticker: Option<(TimerfdTicker, u64)>,
+    alive: usize,
+}
+
+static FOREIGN_FIBERS: Mutex<ForeignFibers> = Mutex::new(ForeignFibers { ticker: None, alive: 0 });
+
+/// Nothing may be allocated in Ruby while this is locked: the collector may drop a [`YieldState`], which locks it, too.
+fn foreign_fibers() -> MutexGuard<'static, ForeignFibers> {
+    FOREIGN_FIBERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// A yielding fiber that has started and not ended. The fiber holds it, so it is collected with a fiber that is given up.
+#[derive(TypedData, Default)]
+#[magnus(class = "Heddle::Presence", free_immediately)]
+pub struct YieldState {
+    /// When it began to compute, as far as is known.
+    pub since: Cell<Option<Instant>>,
+    /// What the last tick found that interrupted it.
+    pub interrupt_phase: Cell<InterruptPhase>,
+    /// How many critical sections it is in.
+    pub shields: Cell<u32>,
+    /// Whether [`ForeignFibers::alive`] counts it.
+    counted: Cell<bool>,
+}
+
+// SAFETY: magnus asks for this because the collector may free the object on any thread. That happens with the GVL, as
+// all access does.
+unsafe impl Send for YieldState {}
+
+impl DataTypeFunctions for YieldState {}
+
+impl Drop for YieldState {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl YieldState {
+    /// The fiber runs on a thread without a Heddle scheduler: it needs the ticker.
+    pub fn join(&self) -> Result<(), Error> {
+        let mut foreign_fibers = foreign_fibers();
+        begin_ticking(&mut foreign_fibers)?;
+        foreign_fibers.alive += 1;
+        self.counted.set(true);
+        Ok(())
+    }
+
+    /// The inverse of [`YieldState::join`].
+    pub fn leave(&self) {
+        if !self.counted.replace(false) {
+            return;
+        }
+        let mut foreign_fibers = foreign_fibers();
+        foreign_fibers.alive = foreign_fibers.alive.saturating_sub(1);
+        if foreign_fibers.alive == 0
+            && let Some((ticker, _)) = &foreign_fibers.ticker
+        {
+            ticker.end();
+        }
+    }
+}
+
+/// The state of a yielding fiber that has started. `None` for any other fiber.
+pub fn yield_state_of(fiber: PinnedValue) -> Option<Obj<YieldState>> {
+    let attached = fiber::attached(fiber);
+    if attached.is_nil() { None } else { Obj::try_convert(attached).ok() }
+}
+
+fn begin_ticking(foreign_fibers: &mut ForeignFibers) -> Result<(), Error> {
+    if foreign_fibers.ticker.as_ref().is_some_and(|(_, generation)| *generation != fork::generation()) {
+        foreign_fibers.alive = 0;
+        if let Some((inherited, _)) = foreign_fibers.ticker.take() {
+            inherited.abandon();
+        }
+    }
+    if foreign_fibers.ticker.is_none() {
+        foreign_fibers.ticker = Some((TimerfdTicker::start(TICK, TickerState::obtain())?, fork::generation()));
+    }
+    match &foreign_fibers.ticker {
+        Some((ticker, _)) => ticker.begin(),
+        None => Ok(()),
+    }
+}
+
+/// This process is a forked child, and the current fiber is all that is left.
+pub fn after_fork() -> Result<(), Error> {
+    match yield_state_of(fiber::current()).filter(|yield_state| yield_state.counted.get()) {
+        Some(yield_state) => {
+            yield_state.counted.set(false);
+            yield_state.join()
+        }
+        None => Ok(()),
+    }
+}
+
+/// The process ends: called before Ruby frees what the ticker's thread uses.
+pub fn stop() {
+    let ticker = foreign_fibers().ticker.take();
+    match ticker {
+        // Its thread stayed in the parent: it would never end here.
+        Some((inherited, generation)) if generation != fork::generation() => inherited.abandon(),
+        ticker => drop(ticker),
+    }
+}

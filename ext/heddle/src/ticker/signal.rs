@@ -1,0 +1,285 @@
+//! The ticker that is a timer of the kernel's, whose signal is directed at the thread of its scheduler. A plain signal to
+//! the process could hit any thread.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
+
+use heddle_core::Error;
+use libc::{c_int, c_void, sigaction, siginfo_t};
+use nix::errno::Errno;
+
+use super::state::TickerState;
+use super::throttle;
+use crate::ruby::{fork, postponed_job};
+
+const SIGNALS: usize = 65;
+
+/// What each signal was for before; for the handler, so entries are never freed while it is installed.
+static PREVIOUS: [AtomicPtr<sigaction>; SIGNALS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SIGNALS];
+/// The signals that are taken, by how many tickers, in which generation of the process.
+static TAKEN: Mutex<Vec<Taken>> = Mutex::new(Vec::new());
+
+struct Taken {
+    signal: c_int,
+    users: usize,
+    generation: u64,
+}
+
+/// See the module. Ticks on the thread that started it.
+pub struct SignalTicker {
+    signal: c_int,
+    period: Duration,
+    state: &'static TickerState,
+}
+
+impl SignalTicker {
+    /// Takes the signal and makes a timer for the thread that is running. It does not tick yet.
+    ///
+    /// # Errors
+    /// The system has no timer left.
+    pub fn start(signal: c_int, period: Duration, state: &'static TickerState) -> Result<Self, Error> {
+        take(signal)?;
+        match create_timer(signal, state) {
+            Ok(()) => Ok(SignalTicker { signal, period, state }),
+            Err(error) => {
+                give_back(signal);
+                Err(error)
+            }
+        }
+    }
+
+    /// The signal's number.
+    pub fn signal(&self) -> c_int {
+        self.signal
+    }
+
+    /// Begins to tick.
+    pub fn begin(&self) -> Result<(), Error> {
+        if self.state.begin() { self.set_next(self.period) } else { Ok(()) }
+    }
+
+    /// The next tick comes after this time, and the others every period from then on. Does not begin to tick.
+    pub fn set_next(&self, time: Duration) -> Result<(), Error> {
+        set_timer(self.state, time, self.period)
+    }
+
+    /// Stops ticking.
+    pub fn end(&self) {
+        self.state.end();
+        let _ = stop_timer(self.state);
+    }
+
+    /// In a forked child, which has inherited no timer, but the handler. That hands on whatever is no tick.
+    pub fn abandon(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for SignalTicker {
+    fn drop(&mut self) {
+        // SAFETY: the timer was created by `start` and is deleted here alone.
+        unsafe { libc::timer_delete(self.state.timer.load(Ordering::Acquire)) };
+        self.state.give_back();
+        give_back(self.signal);
+    }
+}
+
+fn create_timer(signal: c_int, state: &'static TickerState) -> Result<(), Error> {
+    // SAFETY: all of its fields may be zero.
+    let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+    event.sigev_notify = libc::SIGEV_THREAD_ID;
+    event.sigev_signo = signal;
+    event.sigev_value.sival_ptr = std::ptr::from_ref(state).cast_mut().cast();
+    // SAFETY: takes nothing and cannot fail.
+    event.sigev_notify_thread_id = unsafe { libc::gettid() };
+    let mut id: libc::timer_t = std::ptr::null_mut();
+    // SAFETY: both pointers are to variables of this function.
+    Errno::result(unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut id) })
+        .map_err(|errno| Error::os("timer_create", errno))?;
+    state.timer.store(id, Ordering::Release);
+    Ok(())
+}
+
+/// Lets the timer run out no more. Callable from the signal handler.
+fn stop_timer(state: &TickerState) -> Result<(), Error> {
+    set_timer(state, Duration::ZERO, Duration::ZERO)
+}
+
+/// Lets the timer run out after `first`, or never if that is zero, and every `period` from then on.
+fn set_timer(state: &TickerState, first: Duration, period: Duration) -> Result<(), Error> {
+    let timespec = |time: Duration| libc::timespec {
+        tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    let setting = libc::itimerspec { it_interval: timespec(period), it_value: timespec(first) };
+    // SAFETY: the timer exists as long as its ticker does; `timer_settime` is safe in signal handlers.
+    let result = unsafe {
+        libc::timer_settime(state.timer.load(Ordering::Acquire), 0, &raw const setting, std::ptr::null_mut())
+    };
+    Errno::result(result).map(|_| ()).map_err(|errno| Error::os("timer_settime", errno))
+}
+
+fn taken() -> std::sync::MutexGuard<'static, Vec<Taken>> {
+    TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Installs the handler, if that has not been done.
+fn take(signal: c_int) -> Result<(), Error> {
+    let mut all = taken();
+    if let Some(entry) = all.iter_mut().find(|entry| entry.signal == signal) {
+        if entry.generation != fork::generation() {
+            // The tickers that were counted are the parent's.
+            (entry.users, entry.generation) = (0, fork::generation());
+        }
+        entry.users += 1;
+        return Ok(());
+    }
+    // SAFETY: all of its fields may be zero.
+    let (mut action, mut previous): (sigaction, sigaction) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    action.sa_sigaction = on_signal as *const () as usize;
+    // On the alternative stack, where there is one: a fiber's own may be all but used up.
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+    // SAFETY: reads what the signal is for now into a variable of this function.
+    Errno::result(unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut previous) })
+        .map_err(|errno| Error::os("sigaction", errno))?;
+    remember(signal, previous);
+    // SAFETY: the handler does only what is allowed in one, and stays where it is: Ruby unloads no extension.
+    Errno::result(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })
+        .map_err(|errno| Error::os("sigaction", errno))?;
+    all.push(Taken { signal, users: 1, generation: fork::generation() });
+    Ok(())
+}
+
+/// Stores what the signal is for, before the handler, which reads that, is installed.
+fn remember(signal: c_int, action: sigaction) {
+    let slot = &PREVIOUS[signal as usize];
+    // SAFETY: what is in there was leaked here.
+    let known = unsafe { slot.load(Ordering::Acquire).as_ref() };
+    if known.is_none_or(|known| (known.sa_sigaction, known.sa_flags) != (action.sa_sigaction, action.sa_flags)) {
+        slot.store(Box::leak(Box::new(action)), Ordering::Release);
+    }
+}
+
+/// Puts back what the signal was for, once nobody ticks with it any more.
+fn give_back(signal: c_int) {
+    let mut all = taken();
+    let Some(index) = all.iter().position(|entry| entry.signal == signal) else { return };
+    all[index].users = all[index].users.saturating_sub(1);
+    if all[index].users == 0 {
+        all.swap_remove(index);
+        let previous = PREVIOUS[signal as usize].load(Ordering::Acquire);
+        // SAFETY: `take` has put it there. It is not freed, as the handler may be reading it.
+        unsafe { libc::sigaction(signal, previous, std::ptr::null_mut()) };
+    }
+}
+
+/// What a signal is for at some time.
+pub struct Disposition(c_int, sigaction);
+
+impl Disposition {
+    /// What it is for now.
+    pub fn of(signal: c_int) -> Self {
+        // SAFETY: all of its fields may be zero, which is the default disposition.
+        let mut action: sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: reads into a variable of this function. It fails for what is no signal, and then there is none.
+        unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+        Disposition(signal, action)
+    }
+
+    /// The function that handles it, if there is one.
+    pub fn handler(&self) -> Option<usize> {
+        Some(self.1.sa_sigaction).filter(|handler| ![libc::SIG_DFL, libc::SIG_IGN].contains(handler))
+    }
+
+    /// Makes it so again.
+    pub fn restore(&self) {
+        // SAFETY: it was so before.
+        unsafe { libc::sigaction(self.0, &raw const self.1, std::ptr::null_mut()) };
+    }
+}
+
+/// Whether the handler is ours: some ticker ticks with the signal, or did so in the parent of this process.
+pub fn is_taken(signal: c_int) -> bool {
+    taken().iter().any(|entry| entry.signal == signal)
+}
+
+/// Puts back what the signal was for, if only tickers of the parent of this process have used it.
+pub fn give_back_inherited(signal: c_int) {
+    let inherited = taken().iter().any(|entry| entry.signal == signal && entry.generation != fork::generation());
+    if inherited {
+        // Whichever number of users there was, they are gone.
+        taken().iter_mut().filter(|entry| entry.signal == signal).for_each(|entry| entry.users = 0);
+        give_back(signal);
+    }
+}
+
+extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let errno = Errno::last_raw();
+    // SAFETY: the kernel passes information on the signal, as the handler was installed with SA_SIGINFO.
+    match unsafe { ticker_state_of(info) } {
+        Some(state) if state.tick() => {
+            if !throttle::is_quiet() {
+                postponed_job::trigger();
+            }
+        }
+        Some(state) => {
+            let _ = stop_timer(state);
+        }
+        None => hand_on(signal, info, context),
+    }
+    Errno::set_raw(errno);
+}
+
+/// Whose tick it is; `None` if somebody else has sent the signal.
+///
+/// # Safety
+/// `info` is what a signal handler was given, and all timers with this handler are those of this file.
+unsafe fn ticker_state_of(info: *mut siginfo_t) -> Option<&'static TickerState> {
+    /// The start of `siginfo_t` for a timer's signal, as sigaction(2) has it. libc does not name these fields.
+    #[repr(C)]
+    struct TimerInfo {
+        signal: c_int,
+        errno: c_int,
+        code: c_int,
+        #[cfg(target_pointer_width = "64")]
+        padding: c_int,
+        timer: c_int,
+        overrun: c_int,
+        value: libc::sigval,
+    }
+    // SAFETY: by this function's contract.
+    if unsafe { (*info).si_code } != libc::SI_TIMER {
+        return None;
+    }
+    // SAFETY: a timer's signal has these fields; its value is a pulse, which is never freed.
+    unsafe { (*info.cast::<TimerInfo>()).value.sival_ptr.cast::<TickerState>().as_ref() }
+}
+
+/// Does what the signal was for before.
+fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: `take` stored it before it installed the handler, and it is never freed.
+    let Some(previous) = (unsafe { PREVIOUS[signal as usize].load(Ordering::Acquire).as_ref() }) else { return };
+    match previous.sa_sigaction {
+        libc::SIG_IGN => {}
+        // Nothing happens by default; to put that back would take the ticker its signal.
+        libc::SIG_DFL if [libc::SIGURG, libc::SIGWINCH, libc::SIGCHLD, libc::SIGCONT].contains(&signal) => {}
+        libc::SIG_DFL => {
+            // SAFETY: both are safe in signal handlers. The signal is delivered when this one returns.
+            unsafe {
+                libc::sigaction(signal, previous, std::ptr::null_mut());
+                libc::raise(signal);
+            }
+        }
+        handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
+            // SAFETY: it was installed as such a function.
+            let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = unsafe { std::mem::transmute(handler) };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: it was installed as such a function.
+            let handler: extern "C" fn(c_int) = unsafe { std::mem::transmute(handler) };
+            handler(signal);
+        }
+    }
+}

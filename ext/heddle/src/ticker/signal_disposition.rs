@@ -1,0 +1,150 @@
+//! Which signals a ticker may take, and what becomes of one that the program wants back.
+
+use std::cell::Cell;
+
+use libc::c_int;
+use magnus::{Error, RHash, RModule, RString, Ruby, Symbol, Value, prelude::*};
+
+use super::signal;
+
+/// Those that end or stop programs, tell of errors, or that Ruby keeps to itself.
+const RESERVED: [c_int; 21] = [
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGCHLD,
+    libc::SIGCONT,
+    libc::SIGFPE,
+    libc::SIGHUP,
+    libc::SIGILL,
+    libc::SIGINT,
+    libc::SIGKILL,
+    libc::SIGPIPE,
+    libc::SIGQUIT,
+    libc::SIGSEGV,
+    libc::SIGSTOP,
+    libc::SIGSYS,
+    libc::SIGTERM,
+    libc::SIGTRAP,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGVTALRM,
+    // `trap("EXIT")`
+    0,
+];
+
+/// What `Signal.trap` answers if nobody has set anything.
+const UNSET: [&str; 2] = ["DEFAULT", "SYSTEM_DEFAULT"];
+
+/// The number of a signal that a program names: `"USR2"`, `"SIGUSR2"`, `:USR2` or 12.
+///
+/// # Errors
+/// ArgumentError that says what would be right.
+pub fn parse(ruby: &Ruby, value: Value) -> Result<c_int, Error> {
+    let refuse = |why: &str| {
+        let message = format!("signal: {} {why}; USR1, USR2, ALRM, PROF and URG can be used", value.inspect());
+        Error::new(ruby.exception_arg_error(), message)
+    };
+    let list: RHash = ruby.class_object().const_get::<_, RModule>("Signal")?.funcall("list", ())?;
+    let number = if let Some(name) = name_of(value) {
+        list.lookup::<_, Option<c_int>>(name.trim_start_matches("SIG"))?
+    } else if let Some(number) = magnus::Integer::from_value(value).and_then(|number| number.to_i32().ok()) {
+        let known = list.funcall::<_, _, bool>("value?", (number,))?;
+        known.then_some(number)
+    } else {
+        None
+    };
+    match number {
+        Some(number) if RESERVED.contains(&number) => Err(refuse("is reserved")),
+        Some(number) => Ok(number),
+        None => Err(refuse("is no signal of this system")),
+    }
+}
+
+fn name_of(value: Value) -> Option<String> {
+    let symbol = Symbol::from_value(value).and_then(|symbol| symbol.name().ok()).map(|name| name.into_owned());
+    symbol.or_else(|| RString::from_value(value).and_then(|name| name.to_string().ok()))
+}
+
+/// # Errors
+/// ArgumentError if somebody else uses the signal.
+pub fn expect_free(ruby: &Ruby, number: c_int) -> Result<(), Error> {
+    if signal::is_taken(number) {
+        return Ok(());
+    }
+    // While a scheduler is open on the main thread, a handler of ours may be in the place of the program's. To ask puts it
+    // there again.
+    let handlers: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("SignalHandlers")?;
+    handlers.funcall::<_, _, Value>("release", (number,))?;
+    let disposition = disposition(ruby, number)?;
+    handlers.funcall::<_, _, Value>("release", (number,))?;
+    let Some(disposition) = disposition else { return Ok(()) };
+    handlers.funcall::<_, _, Value>("reclaim", (number,))?;
+    let name: String = ruby.class_object().const_get::<_, RModule>("Signal")?.funcall("signame", (number,))?;
+    let message = format!(
+        "signal: {name} has a handler already ({disposition}); take another signal, or ticker: :timerfd, which needs none"
+    );
+    Err(Error::new(ruby.exception_arg_error(), message))
+}
+
+/// What somebody has set for the signal; `None` if nobody has.
+fn disposition(ruby: &Ruby, number: c_int) -> Result<Option<String>, Error> {
+    let signals: RModule = ruby.class_object().const_get("Signal")?;
+    let before = signal::Disposition::of(number);
+    // The only question that Ruby answers. If nobody has set anything it changes nothing.
+    let set: Value = without_watching(|| signals.funcall("trap", (number, "DEFAULT")))?;
+    let found = match RString::from_value(set).map(|name| name.to_string()).transpose()? {
+        Some(name) if UNSET.contains(&name.as_str()) => None,
+        Some(name) => Some(name),
+        None if set.is_nil() => Some("in C".to_owned()),
+        None => Some(set.inspect()),
+    };
+    if found.is_some() && !set.is_nil() {
+        without_watching(|| signals.funcall::<_, _, Value>("trap", (number, set)))?;
+    }
+    before.restore();
+    Ok(found)
+}
+
+thread_local! {
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+fn without_watching<T>(ask: impl FnOnce() -> T) -> T {
+    ASKING.set(true);
+    let result = ask();
+    ASKING.set(false);
+    result
+}
+
+/// Whether Heddle itself is calling `trap`, to learn how a signal is handled.
+pub fn is_asking() -> bool {
+    ASKING.get()
+}
+
+/// A program takes the signal back: gives it up in a forked child that inherited it.
+pub fn give_back_inherited(number: c_int) {
+    signal::give_back_inherited(number);
+}
+
+/// Whether a ticker uses the signal.
+pub fn is_taken(number: c_int) -> bool {
+    signal::is_taken(number)
+}
+
+/// From now on `trap` tells us which signals the program wants.
+pub fn watch_trap(ruby: &Ruby) -> Result<(), Error> {
+    let heddle: RModule = ruby.class_object().const_get("Heddle")?;
+    heddle.const_get::<_, RModule>("SignalHandlers")?.funcall::<_, _, Value>("watch", ()).map(|_| ())
+}
+
+/// Whether Ruby handles the signal, and no C function of a library.
+pub fn is_handled(_: &Ruby, number: c_int) -> bool {
+    /// Ruby installs its handler for these when it starts, unless they are ignored.
+    const BY_DEFAULT: [c_int; 7] =
+        [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGALRM, libc::SIGUSR1, libc::SIGUSR2];
+    let of = |number| signal::Disposition::of(number).handler();
+    let Some(handler) = of(number) else { return false };
+    // Whatever `trap` sets is handled by the same function: it is the one that several of these have.
+    BY_DEFAULT.into_iter().filter(|other| *other != number && of(*other) == Some(handler)).count() > 1
+}
