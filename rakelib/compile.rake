@@ -1,46 +1,35 @@
 # frozen_string_literal: true
 
-require "rake/clean"
-require "rbconfig"
+require "rb_sys/extensiontask"
 
-# Where the extension is built for the Ruby that runs rake. Rubies don't share a directory: they would evict each
-# other's builds.
+# Where the extension is built for the Ruby that runs rake. Each Ruby has a target directory of its own: Rubies that
+# shared one would evict each other's builds.
 module Build
   ROOT = File.expand_path("..", __dir__)
   ABI = RUBY_VERSION[/\d+\.\d+/]
-  EXTCONF = "#{ROOT}/ext/heddle/extconf.rb".freeze
   CARGO_TARGET = "#{ROOT}/target/ruby-#{ABI}".freeze
-  MAKE_DIR = "#{ROOT}/tmp/ruby-#{ABI}".freeze
   LIBRARY = "heddle.#{RbConfig::CONFIG["DLEXT"]}".freeze
-  INSTALLED = "#{ROOT}/lib/heddle/#{ABI}/#{LIBRARY}".freeze
+  STAGED = "tmp/ruby-#{ABI}".freeze
+  INSTALLED = "lib/heddle/#{ABI}".freeze
 
   # The crate rb-sys asks the Ruby named here what to link with.
   CARGO_ENV = { "RUBY" => RbConfig.ruby, "CARGO_TARGET_DIR" => CARGO_TARGET }.freeze
-  MAKE_ENV = CARGO_ENV.merge(
-    "RB_SYS_CARGO_TARGET_DIR" => CARGO_TARGET,
-    "RB_SYS_CARGO_PROFILE" => "release",
-    # The Makefile holds this path, too, but not the right one once the project has been moved.
-    "RB_SYS_CARGO_MANIFEST_DIR" => File.dirname(EXTCONF)
-  ).freeze
-end
-
-CLEAN.include("tmp", "pkg")
-CLOBBER.include("target", "lib/heddle/[0-9]*.[0-9]*")
-
-directory Build::MAKE_DIR
-
-file "#{Build::MAKE_DIR}/Makefile" => [Build::MAKE_DIR, Build::EXTCONF, RbConfig.ruby] do
-  chdir(Build::MAKE_DIR) { sh Build::MAKE_ENV, RbConfig.ruby, Build::EXTCONF }
 end
 
 desc "Build the extension for the Ruby that runs rake"
-task compile: "#{Build::MAKE_DIR}/Makefile" do
-  # Cargo alone knows what is out of date, so make is always asked.
-  sh Build::MAKE_ENV, "make", "-C", Build::MAKE_DIR, "--no-print-directory"
-
-  # Renamed into place: writing into a library that another process has loaded would crash it.
-  mkdir_p File.dirname(Build::INSTALLED)
-  staged = "#{Build::INSTALLED}.#{Process.pid}"
-  cp "#{Build::MAKE_DIR}/#{Build::LIBRARY}", staged
-  mv staged, Build::INSTALLED
+task :compile do
+  # Renamed into place: overwriting a library that another process has loaded would crash that process.
+  mkdir_p Build::INSTALLED
+  mv "#{Build::STAGED}/#{Build::LIBRARY}", "#{Build::INSTALLED}/#{Build::LIBRARY}"
 end
+
+RbSys::ExtensionTask.new("heddle") { |extension| extension.lib_dir = Build::STAGED }
+
+# ExtensionTask runs this task before every build. It also makes the Makefile out of date each time, so that Cargo,
+# which alone knows what changed in the workspace, is always asked.
+task("rb_sys:env:default") { ENV.update(Build::CARGO_ENV.merge("RB_SYS_CARGO_TARGET_DIR" => Build::CARGO_TARGET)) }
+
+# `rake clean` keeps Cargo's builds.
+CLEAN.exclude("#{Build::ROOT}/target")
+CLEAN.include("tmp", "pkg")
+CLOBBER.include("target", "lib/heddle/[0-9]*.[0-9]*")

@@ -1,6 +1,10 @@
 # frozen_string_literal: true
 
-desc "Lint the Ruby code"
-task :rubocop do
-  ruby Gem.bin_path("rubocop", "rubocop")
+begin
+  require "rubocop/rake_task"
+
+  RuboCop::RakeTask.new
+rescue LoadError
+  desc "Run RuboCop"
+  task(:rubocop) { abort "RuboCop is in the Gemfile only; this bundle is #{ENV.fetch("BUNDLE_GEMFILE", "none")}" }
 end

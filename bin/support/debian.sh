@@ -13,7 +13,7 @@ pin_file=/etc/apt/preferences.d/heddle
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # libclang: bindgen can't read Ruby 3.4's headers with Debian 12's LLVM 14.
-forky_packages=(ruby3.3 ruby3.3-dev ruby-rspec rake ruby-rb-sys ruby-benchmark-ips bundler rubocop
+forky_packages=(ruby3.3 ruby3.3-dev ruby-rspec rake rake-compiler ruby-rb-sys ruby-benchmark-ips bundler rubocop
   ruby-async ruby-io-event libclang-dev make)
 experimental_packages=(ruby3.4 ruby3.4-dev)
 
