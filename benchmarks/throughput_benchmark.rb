@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-require_relative "support/session"
-require_relative "support/table"
-require_relative "support/throughput_page"
-require_relative "throughput_catalogue"
+require_relative "run/session"
+require_relative "report/table"
+require_relative "report/throughput_page"
+require_relative "catalogue/throughput"
 
-# `rake bench`: every contestant in every workload, in turn, for some rounds. An example is one measurement; it fails if
-# the workload's sums are wrong or a fiber never ended. No example fails by a figure.
+# `rake bench`: every contestant in every workload, in alternation, for several rounds. An example is one measurement.
+# It fails if the workload's sums are wrong or a fiber never ended. No example fails because of a figure.
 session = Session.new("throughput", ThroughputCatalogue::CASES, rounds: 5)
-session.call_roll
+session.find_contestants
 
 RSpec.describe "Throughput" do
   session.each do |bench, round, contestant|

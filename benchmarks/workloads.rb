@@ -1,17 +1,20 @@
 # frozen_string_literal: true
 
-# The user code of all benchmarks, one file each in workloads/ and latency/. Only children load these files (child.rb);
-# the process that runs RSpec knows their names and parameters alone (catalogue.rb).
+# The code that is measured, one file per workload. Only the process of one measurement loads it (run/child.rb); the
+# process that runs RSpec knows a workload's name and parameters alone (catalogue/).
 #
-# A workload is a class: it takes its parameters as keywords, `measure(contestant)` does the work once or for a time,
-# and returns a Hash of figures. `operations` and `expected` are its own sums; the benchmark fails if they differ.
+# A workload is a class. It takes its parameters as keywords. `measure(contestant)` does the work, once or for some
+# time, and returns a Hash of figures. `operations` and `expected` are the workload's own sums; the benchmark fails if
+# they differ.
 module Workloads
+  FOLDERS = %w[throughput latency].map { |name| "#{__dir__}/workloads/#{name}" }.freeze
+
   module_function
 
   def named(name)
-    folder = %w[workloads latency].find { |each| File.exist?("#{__dir__}/#{each}/#{name}.rb") } or
-      raise ArgumentError, "no workload #{name.inspect}"
-    require_relative "#{folder}/#{name}"
+    folder = FOLDERS.find { |each| File.exist?("#{each}/#{name}.rb") } or
+      raise ArgumentError, "no workload #{name.inspect} in #{FOLDERS.join(" or ")}"
+    require "#{folder}/#{name}"
     Object.const_get(name.split("_").map(&:capitalize).join)
   end
 end

@@ -1,23 +1,28 @@
 # frozen_string_literal: true
 
-# Runs benchmarks/ by RSpec with a configuration of their own; benchmarks/README.md tells how to choose and to read.
+require "rspec/core/rake_task"
+
+# The benchmarks are RSpec files with a configuration of their own; benchmarks/README.md explains the choices and the
+# output.
 module Benchmarks
-  extend Rake::DSL
+  # BENCH_COMPILE=no measures the existing build.
+  COMPILE = ENV["BENCH_COMPILE"] == "no" ? [] : [:compile]
 
   module_function
 
-  # BENCH_COMPILE=no measures the build that is there.
-  def run(name)
-    Rake::Task["compile"].invoke unless ENV["BENCH_COMPILE"] == "no"
-    arguments = ["--options", "benchmarks/rspec.options", "benchmarks/#{name}_benchmark.rb"]
-    sh RbConfig.ruby, Gem.bin_path("rspec-core", "rspec"), *arguments
+  def task(name, file)
+    RSpec::Core::RakeTask.new(name => COMPILE) do |rspec|
+      rspec.pattern = "benchmarks/#{file}_benchmark.rb"
+      rspec.rspec_opts = "--options benchmarks/run/rspec.options"
+      rspec.verbose = false
+    end
   end
 end
 
 desc "Measure throughput beside Async, threads and bare limits (BENCH=switch,pipe ROUNDS=3 CONTESTANTS=heddle,async)"
-task(:bench) { Benchmarks.run("throughput") }
+Benchmarks.task(:bench, "throughput")
 
 namespace :bench do
-  desc "Measure latency beside fibers that compute (BENCH=hogs_4,echo_4 ROUNDS=3 CONTESTANTS=heddle,article)"
-  task(:latency) { Benchmarks.run("latency") }
+  desc "Measure latency beside CPU-bound fibers (BENCH=cpu_bound_4,echo_4 ROUNDS=3 CONTESTANTS=heddle,article)"
+  Benchmarks.task(:latency, "latency")
 end

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# `ruby paced.rb PARAMETERS`: one connection that sends a byte, waits for it to come back, pauses and goes on until the
-# server hangs up. Prints every round trip in milliseconds but the first, which was made before the hogs began. A
-# question that was never answered doesn't count.
+# `ruby paced.rb PARAMETERS`: one connection that sends a byte, waits for it to come back, pauses and repeats until the
+# server closes it. Prints every round trip in milliseconds but the first, which ended before the CPU-bound fibers
+# started. A byte that was never answered doesn't count.
 require "json"
 require "socket"
-require_relative "../support/clock"
+require_relative "../run/clock"
 
 parameters = JSON.parse(ARGV.fetch(0), symbolize_names: true)
 socket = TCPSocket.new("127.0.0.1", parameters.fetch(:port))

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# `ruby parked.rb PARAMETERS`: so many connections that say nothing, until the standard input is closed.
+# `ruby parked.rb PARAMETERS`: opens idle connections, and closes them when its standard input is closed.
 require "json"
 require "socket"
-require_relative "../support/machine"
+require_relative "../run/machine"
 
 Machine.raise_descriptors
 parameters = JSON.parse(ARGV.fetch(0), symbolize_names: true)

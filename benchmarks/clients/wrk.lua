@@ -1,9 +1,9 @@
--- Makes wrk send the request that is in HEDDLE_REQUEST as it is, and print its figures as one line of JSON, which is
--- what load.rb reads. wrk counts in microseconds.
+-- Makes wrk send the request in HEDDLE_REQUEST unchanged, and print its figures as one line of JSON, which
+-- workloads/support/load.rb reads. wrk counts in microseconds.
 local request_text = os.getenv("HEDDLE_REQUEST")
 local verified = false
 
--- wrk parses the first one it asks for, and sends it to nobody; what an echo is asked need not be a request at all.
+-- wrk parses the first request it gets here, and never sends it. The request for an echo server need not be HTTP.
 function request()
   if verified then
     return request_text

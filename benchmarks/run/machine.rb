@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require "etc"
+require "shellwords"
+
+# What this machine has and allows: processors to pin to, descriptors, the tools that a benchmark uses. The report names
+# what is missing.
+module Machine
+  SERVER = 0
+  CLIENT = 1
+  DESCRIPTORS = Process::RLIMIT_NOFILE
+
+  module_function
+
+  def tool(name)
+    ENV["PATH"].split(File::PATH_SEPARATOR).map { |folder| "#{folder}/#{name}" }.find { |file| File.executable?(file) }
+  end
+
+  # The command pinned to one processor, if taskset is installed and there is that processor.
+  def on(processor, command)
+    return command unless processor && reach?(processor)
+
+    [*pinned(processor), *command]
+  end
+
+  # Tries it: in a process that is pinned itself, `Etc.nprocessors` counts its own processor only.
+  def reach?(processor)
+    tool("taskset") && system(*pinned(processor), "true", out: File::NULL, err: File::NULL)
+  end
+
+  def pinned(processor) = ["taskset", "-c", processor.to_s]
+
+  # Raises the limit of descriptors as far as possible; returns the new limit.
+  def raise_descriptors
+    _, hard = Process.getrlimit(DESCRIPTORS)
+    Process.setrlimit(DESCRIPTORS, hard, hard)
+    hard
+  end
+
+  def describe
+    model = File.read("/proc/cpuinfo")[/^model name\s*: (.*)/, 1] if File.exist?("/proc/cpuinfo")
+    { ruby: RUBY_DESCRIPTION, kernel: `uname -sr`.chomp, processors: Etc.nprocessors, processor: model || "unknown",
+      tools: %w[taskset wrk strace].to_h { |name| [name, tool(name) ? "installed" : "not installed"] } }
+  end
+end
