@@ -25,4 +25,7 @@ Benchmarks.task(:bench, "throughput")
 namespace :bench do
   desc "Measure latency beside CPU-bound fibers (BENCH=cpu_bound_4,echo_4 ROUNDS=3 CONTESTANTS=heddle,article)"
   Benchmarks.task(:latency, "latency")
+
+  desc "Compare throughput with another built checkout, in alternation (BASE=path BENCH=switch,pipe ROUNDS=5)"
+  Benchmarks.task(:compare, "comparison")
 end
