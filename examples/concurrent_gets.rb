@@ -1,28 +1,27 @@
 # frozen_string_literal: true
 
-# Several Net::HTTP gets at the same time, and one of the hosts is slow.
+# Several concurrent Net::HTTP requests, one of them to a slow host.
 #
-#   ruby -Ilib examples/concurrent_gets.rb [seconds that the slow host takes]
+#   ruby -Ilib examples/concurrent_gets.rb [delay of the slow host in seconds]
 #
-# It prints each answer as it comes in. The whole takes as long as the slowest host (2 s), not as long as all together:
-# nothing but `Fiber.schedule` was added to what a program does that gets one page after another. The hosts are in this
-# program too, on loopback ports, each with a delay of its own. Ctrl-C ends it early.
+# It prints each answer as it arrives. All requests together take as long as the slowest host (2 s), not the sum of the
+# delays. `Fiber.schedule` is all that differs from a program that gets one page after another. The hosts are servers in
+# this program, on loopback ports, each with its own delay. Ctrl-C ends the program early.
 
 require "heddle"
 require "net/http"
 require "socket"
+require_relative "support/http_connection"
 
 HOSTS = { "quick" => 0.1, "brisk" => 0.3, "easy" => 0.6, "lazy" => 0.9, "slow" => Float(ARGV.fetch(0, 2)) }.freeze
 
 # Answers one request, after the delay.
 def host(server, name, delay)
-  client = server.accept
-  nil until client.gets.chomp.empty?
-  sleep delay
-  body = "I am #{name}"
-  client.write("HTTP/1.1 200 OK\r\nContent-Length: #{body.bytesize}\r\nConnection: close\r\n\r\n#{body}")
+  HttpConnection.new(server.accept, keep_alive: false).serve do
+    sleep delay
+    [200, "I am #{name}"]
+  end
 ensure
-  client&.close
   server.close
 end
 

@@ -1,23 +1,24 @@
 # frozen_string_literal: true
 
-# A fiber that computes, and others that have something else to do: without preemption, and with it.
+# A CPU-bound fiber beside other fibers, without preemption and with it.
 #
-#   ruby -Ilib examples/preemption.rb [seconds]        so long fib takes; 2.5 unless told otherwise
-#   ruby -Ilib examples/preemption.rb --serve [port]   the web server alone; port 8080 unless told otherwise
+#   ruby -Ilib examples/preemption.rb [seconds]        the time that fib takes; 2.5 by default
+#   ruby -Ilib examples/preemption.rb --serve [port]   only the web server; port 8080 by default
 #
 #   curl http://127.0.0.1:8080/fib &                   computes for a while
-#   curl http://127.0.0.1:8080/hello                   is answered all the same
+#   curl http://127.0.0.1:8080/hello                   is answered meanwhile
 #
 # The first program is that of 'Pre-emptive fiber-based concurrency in MRI Ruby' (2021): two fibers sleep for a second
-# while a third computes. The second is a web server in a process of its own, which is asked for /hello again and again
-# while it computes /fib. The only difference between the columns is `preempt: :none` in the first.
+# while a third computes. The second is a web server in a process of its own, which gets requests for /hello while it
+# computes /fib. The only difference between the columns is `preempt: :none` in the first.
 
 require "heddle"
 require "net/http"
 require "socket"
+require_relative "support/http_connection"
 
 module Preemption
-  # From one number of Fibonacci to the next, and so in the time that they take.
+  # The ratio of two successive Fibonacci numbers, and so of the times that fib takes for them.
   GOLDEN_RATIO = 1.618
   SERVED = 1.0
   PAUSE = 0.01
@@ -26,10 +27,10 @@ module Preemption
 
   def fib(number) = number <= 1 ? 1 : fib(number - 1) + fib(number - 2)
 
-  # The argument with which fib computes for about so long on this machine.
+  # The argument with which fib computes for about `wanted` seconds on this machine.
   def argument_for(wanted)
     number = 24
-    # The least of several: once, something else may have had the CPU.
+    # The least of several runs, as another process may disturb one of them.
     took = Array.new(5) { seconds { fib(number) } }.min
     while took * Math.sqrt(GOLDEN_RATIO) < wanted
       number += 1
@@ -38,7 +39,7 @@ module Preemption
     number
   end
 
-  # How long two fibers sleep who want to sleep for a second, and how long fib takes beside them.
+  # How long two sleeps of one second take, and how long fib takes beside them.
   def sleepers(number, preempt)
     slept = []
     took = nil
@@ -52,7 +53,7 @@ module Preemption
   # How long each answer to /hello took while /fib computed, and how long /fib took.
   def server(number, preempt)
     with_server(number, preempt) do |port|
-      # Now it is up.
+      # Waits until the server answers.
       get(port, "/hello")
       took = nil
       computing = Thread.new { took = seconds { get(port, "/fib") } }
@@ -69,7 +70,7 @@ module Preemption
   def with_server(number, preempt)
     listener = TCPServer.new("127.0.0.1", 0)
     port = listener.addr[1]
-    # When this process is gone, however it went, the pipe ends, and with it the server.
+    # When this process ends, even by SIGKILL, the pipe closes, and the server ends.
     lifeline, writer = IO.pipe
     child = fork do
       trap(:INT, "IGNORE")
@@ -94,12 +95,9 @@ module Preemption
   end
 
   def answer(client, number)
-    path = client.gets.to_s[%r{\AGET (/\w*)}, 1]
-    nil until client.gets.to_s.chomp.empty?
-    body = path == "/fib" ? "fib(#{number}) = #{fib(number)}\n" : "hello\n"
-    client.write("HTTP/1.1 200 OK\r\nContent-Length: #{body.bytesize}\r\nConnection: close\r\n\r\n#{body}")
-  ensure
-    client.close
+    HttpConnection.new(client, keep_alive: false).serve do |request|
+      [200, request.path == "/fib" ? "fib(#{number}) = #{fib(number)}\n" : "hello\n"]
+    end
   end
 
   def get(port, path)
@@ -139,7 +137,7 @@ if $PROGRAM_NAME == __FILE__
   begin
     if ARGV.first == "--serve"
       TCPServer.open("127.0.0.1", Integer(ARGV.fetch(1, 8080))) do |listener|
-        puts "http://127.0.0.1:#{listener.addr[1]}/hello and /fib are up. Ctrl-C ends it."
+        puts "Listening on http://127.0.0.1:#{listener.addr[1]}/, with /hello and /fib. Ctrl-C ends the server."
         $stdout.flush
         Preemption.serve(listener, Preemption.argument_for(Preemption::SERVED))
       end

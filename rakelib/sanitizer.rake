@@ -9,7 +9,7 @@ class AddressSanitizer
   BACKENDS = %w[io_uring poll].freeze
   # Everything is run on a copy of the project, as that is what finds the extension which was built for it.
   COPY = File.join(Build::ROOT, "tmp/asan")
-  COPIED = %w[lib spec stress .rspec].freeze
+  COPIED = %w[lib spec stress examples .rspec].freeze
   REPORTS = File.join(COPY, "report")
   RUNTIME = File.join(COPY, "runtime.so")
   # What only an executable can have.

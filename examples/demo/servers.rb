@@ -2,12 +2,13 @@
 
 require "heddle"
 require "socket"
+require_relative "../support/http_connection"
 
-# Servers in a process of their own, so that they don't share in what is measured.
+# Servers in a process of their own, so that the demo does not measure them.
 class Servers
   attr_reader :http, :echo
 
-  # @param delay [Numeric] seconds that the HTTP server takes for each request
+  # @param delay [Numeric] seconds until the HTTP server answers a request
   def initialize(delay)
     @delay = delay
     @listeners = Array.new(2) { TCPServer.new("127.0.0.1", 0) }
@@ -25,7 +26,7 @@ class Servers
   private
 
   def run(lifeline)
-    # Ctrl-C is for the parent. When that is gone, however it went, the pipe ends.
+    # Ctrl-C is for the parent. When the parent ends, even by SIGKILL, the pipe closes.
     trap(:INT, "IGNORE")
     @writer.close
     Heddle.run do
@@ -48,9 +49,10 @@ class Servers
   end
 
   def answer_slowly(client)
-    nil until client.gets.chomp.empty?
-    sleep @delay
-    client.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+    HttpConnection.new(client, keep_alive: false).serve do
+      sleep @delay
+      [200, "hello"]
+    end
   end
 
   def echo_lines(client)

@@ -2,6 +2,7 @@
 
 require "net/http"
 require "socket"
+require_relative "../../examples/support/http_connection"
 
 RSpec.describe "Net::HTTP" do
   let(:server) { TCPServer.new("127.0.0.1", 0) }
@@ -9,27 +10,15 @@ RSpec.describe "Net::HTTP" do
 
   after { server.close }
 
-  # As much of an HTTP server as the examples ask for, with a fiber for each connection. The block is given the path and
-  # the request's body, and returns the answer's.
-  def serve(connections, &)
+  # Serves this many connections, a fiber for each. The block gets the path and the request's body, and returns the
+  # answer's body.
+  def serve(connections)
     Fiber.schedule do
       connections.times do
-        socket = server.accept
-        Fiber.schedule { answer_all(socket, &) }
+        connection = HttpConnection.new(server.accept)
+        Fiber.schedule { connection.serve { |request| [200, yield(request.path, request.body)] } }
       end
     end
-  end
-
-  def answer_all(socket)
-    while (path = socket.gets&.split&.at(1))
-      length = socket.each_line.take_while { |line| line != "\r\n" }.join[/^content-length: (\d+)/i, 1].to_i
-      body = yield(path, socket.read(length))
-      socket.write("HTTP/1.1 200 OK\r\nContent-Length: #{body.bytesize}\r\n\r\n#{body}")
-    end
-  rescue Errno::EPIPE, Errno::ECONNRESET
-    # The client has given up, which is its right.
-  ensure
-    socket.close
   end
 
   # Without a proxy, whatever the environment says.
