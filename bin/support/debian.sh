@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Brings Ruby 3.3 and 3.4 to a Debian 12, whose own Ruby is 3.1. To be sourced.
+# Installs Ruby 3.3 and 3.4 on Debian 12, whose own Ruby is 3.1. To be sourced.
 #
 # They come from Debian's testing and experimental suites, with the gems as Debian packages, so that no gem registry is
-# needed. Nothing else on the machine moves to those suites, since they are pinned below everything that is installed.
+# needed. Both suites are pinned below every installed package, so an upgrade takes nothing else from them.
 
 debian_release=bookworm
 newer_suites=(forky experimental)
@@ -12,12 +12,12 @@ sources_dir=/etc/apt/sources.list.d
 pin_file=/etc/apt/preferences.d/heddle
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# libclang: bindgen can't read Ruby 3.4's headers with Debian 12's LLVM 14.
+# libclang: bindgen can't parse Ruby 3.4's headers with Debian 12's LLVM 14.
 forky_packages=(ruby3.3 ruby3.3-dev ruby-rspec rake rake-compiler ruby-rb-sys ruby-benchmark-ips bundler rubocop
   ruby-async ruby-io-event libclang-dev make)
 experimental_packages=(ruby3.4 ruby3.4-dev)
 
-# What some specs try Heddle with, and are skipped without. The database's server comes from the machine's own release.
+# Libraries and servers that some specs use Heddle with. The database server comes from the machine's own release.
 forky_test_packages=(ruby-activerecord ruby-sqlite3 ruby-pg ruby-redis ruby-stackprof redis-server)
 own_test_packages=(postgresql)
 
@@ -29,7 +29,7 @@ sources_file() {
   echo "$sources_dir/heddle-$1.sources"
 }
 
-# Whether an earlier run has set this machine up, maybe not to the end.
+# Whether an earlier run has begun to set up this machine.
 debian_begun() {
   [[ -e $(sources_file "${newer_suites[0]}") ]]
 }
@@ -41,21 +41,40 @@ debian_mirror() {
       END { if (!site) exit 1; print site }'
 }
 
-# Only root on a Debian 12 may be set up this way. The release is read off apt's sources: the packages from testing
-# bring a newer /etc/os-release with them.
+# Only root on Debian 12 can be set up this way. The release is read from apt's sources, because the packages from
+# testing replace /etc/os-release by a newer one.
 debian_can_be_set_up() {
   [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null && grep -qx 'ID=debian' /etc/os-release || return 1
-  # apt knows whose its sources are only from the lists it has fetched.
+  # apt knows a source's origin only from the lists that it has fetched.
   debian_mirror >/dev/null || { apt_get_quietly update && debian_mirror >/dev/null; }
 }
 
-# debian_packages_missing PACKAGES...
-debian_packages_missing() {
+# missing_packages PACKAGES...: prints those that are not installed.
+missing_packages() {
   local package
   for package in "$@"; do
-    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || return 0
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
   done
-  return 1
+}
+
+# announce_apt_sources MIRROR PACKAGES...: says which files are written as root, and how to undo that.
+announce_apt_sources() {
+  local mirror=$1 suite files=()
+  shift
+  for suite in "${newer_suites[@]}"; do
+    files+=("$(sources_file "$suite")")
+  done
+  echo "Debian $debian_release has no Ruby 3.3. As root, this script adds package sources and installs from them:"
+  for suite in "${newer_suites[@]}"; do
+    echo "  $(sources_file "$suite"): $mirror $suite main"
+  done
+  echo "  $pin_file: pins both at priority $pin_priority, below every installed package"
+  echo "  packages: $*"
+  echo "To remove the sources and these packages later:"
+  echo "  rm ${files[*]} $pin_file"
+  echo "  apt-get update"
+  echo "  apt-get remove $*"
+  echo "Libraries that the installation upgrades, such as libc6, stay upgraded."
 }
 
 write_apt_sources() {
@@ -64,14 +83,14 @@ write_apt_sources() {
     printf '%s\n' 'Types: deb' "URIs: $mirror" "Suites: $suite" 'Components: main' "Signed-By: $keyring" \
       >"$(sources_file "$suite")"
   done
-  # A suite is known by its codename (n) or its archive name (a), and experimental's codename is another.
+  # apt matches a suite by its codename (n) or its archive name (a); experimental's codename is a different word.
   for suite in "${newer_suites[@]}"; do
     printf '%s\n' 'Package: *' "Pin: release n=$suite" "Pin-Priority: $pin_priority" '' \
       'Package: *' "Pin: release a=$suite" "Pin-Priority: $pin_priority" ''
   done >"$pin_file"
 }
 
-# Hundreds of lines about packages are of interest only if it fails.
+# Prints apt-get's output, which is hundreds of lines, only if it fails.
 apt_get_quietly() {
   local log
   log=$(mktemp)
@@ -83,26 +102,33 @@ apt_get_quietly() {
 }
 
 set_up_debian() {
-  debian_packages_missing "${forky_packages[@]}" "${experimental_packages[@]}" || return 0
+  local missing mirror
+  mapfile -t missing < <(missing_packages "${forky_packages[@]}" "${experimental_packages[@]}")
+  [[ ${#missing[@]} -gt 0 ]] || return 0
   debian_can_be_set_up || { echo "apt has no sources of Debian $debian_release" >&2; return 1; }
-  echo "Installing Ruby 3.3 and 3.4 from Debian's ${newer_suites[*]}; this takes a minute"
-  write_apt_sources "$(debian_mirror)"
-  # An earlier run may have been cut off halfway.
+  mirror=$(debian_mirror)
+  announce_apt_sources "$mirror" "${missing[@]}"
+  echo "Installing; this takes a minute."
+  write_apt_sources "$mirror"
+  # An earlier run may have been interrupted.
   dpkg --configure -a >/dev/null
   apt_get_quietly update
   apt_get_quietly install -t forky "${forky_packages[@]}"
   apt_get_quietly install -t experimental "${experimental_packages[@]}"
 }
 
-# For bin/test alone: who wants to see a demonstration wants no database server.
+# For bin/test only: bin/demo needs no database server.
 set_up_debian_for_tests() {
-  debian_packages_missing "${forky_test_packages[@]}" "${own_test_packages[@]}" || return 0
-  echo "Installing what Heddle's specs try it with: ${forky_test_packages[*]} ${own_test_packages[*]}"
+  local missing
+  mapfile -t missing < <(missing_packages "${forky_test_packages[@]}" "${own_test_packages[@]}")
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  echo "Installing libraries and servers for some specs, as root: ${missing[*]}"
+  echo "To remove them later: apt-get remove ${missing[*]}"
   without_starting_services apt_get_quietly install -t forky "${forky_test_packages[@]}" &&
     without_starting_services apt_get_quietly install "${own_test_packages[@]}"
 }
 
-# Debian's packages start what they bring, unless this policy forbids it. The specs start servers of their own.
+# Debian's packages start their services, unless this policy forbids it. The specs start servers of their own.
 without_starting_services() {
   local policy=/usr/sbin/policy-rc.d forbidden=101 result=0
   [[ -e $policy ]] && { "$@"; return; }
@@ -113,11 +139,11 @@ without_starting_services() {
   return "$result"
 }
 
-# fetch_ruby_source PACKAGE FOLDER: unpacks the sources of a Ruby in forky, with Ruby's own tests, and prints where they
-# are. apt's own sources stay as they are.
+# fetch_ruby_source PACKAGE FOLDER: unpacks the sources of a Ruby in forky, with Ruby's own tests, and prints their
+# folder. It does not change apt's own sources.
 #
-# The tarball is all that is needed, and apt has checked it against the signed index once it is there. The mirror may
-# lack the package's .dsc, which makes apt-get fail although the tarball has come.
+# Only the tarball is needed, and apt checks it against the signed index. The mirror may lack the package's .dsc; then
+# apt-get fails although it has fetched the tarball.
 fetch_ruby_source() {
   local package=$1 folder=$2 apt tarball mirror
   debian_can_be_set_up || return 1
@@ -129,9 +155,11 @@ fetch_ruby_source() {
   apt=$folder/apt
   printf '%s\n' 'Types: deb-src' "URIs: $mirror" 'Suites: forky' 'Components: main' "Signed-By: $keyring" \
     >"$apt/sources/forky.sources"
-  local own_lists=(-o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$apt/sources" -o Dir::State::lists="$apt/lists")
+  local own_lists=(-o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$apt/sources"
+    -o Dir::State::lists="$apt/lists")
   apt_get_quietly "${own_lists[@]}" update || return 1
-  (cd "$folder" && apt-get "${apt_options[@]}" "${own_lists[@]}" source --download-only "$package") >"$apt/log" 2>&1 || true
+  (cd "$folder" && apt-get "${apt_options[@]}" "${own_lists[@]}" source --download-only "$package") \
+    >"$apt/log" 2>&1 || true
   tarball=$(find "$folder" -maxdepth 1 -name '*.orig.tar.*' ! -name '*.asc' -print -quit)
   [[ -n $tarball ]] || {
     cat "$apt/log" >&2

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# Finds the Rubies that Heddle can be built with, and runs gems' commands on them. To be sourced, with the project's
+# Finds the Rubies that Heddle can be built with, and runs gems' commands with them. To be sourced, with the project's
 # root as the working directory.
 
 oldest_ruby=3.3
 
-# What bin/test and bin/demo load; the Gemfile has what is needed on one Ruby only, as RuboCop.
-# shellcheck disable=SC2034 # it is for those who source this
+# The gems of bin/test and bin/demo. The Gemfile adds those that are needed on one Ruby only, such as RuboCop.
+# shellcheck disable=SC2034 # the sourcing scripts use it
 specs_gemfile=gemfiles/specs.gemfile
 
-# Prints the Ruby's ABI version, as 3.3, if Heddle can be built with it; fails otherwise.
+# Prints the Ruby's ABI version, such as 3.3, if Heddle can be built with it; fails otherwise.
 usable_ruby() {
   "$1" -rrubygems -e '
     exit false unless RUBY_ENGINE == "ruby" && Gem::Version.new(RUBY_VERSION) >= Gem::Version.new(ARGV.fetch(0))
@@ -22,8 +22,8 @@ usable_ruby() {
   ' "$oldest_ruby" 2>/dev/null
 }
 
-# Prints one usable Ruby per line, one for each ABI version. `ruby` goes first, as it is the one the user chose; then
-# those with a version in their name, as Debian has them. HEDDLE_RUBIES, a list of paths, overrides the search.
+# Prints one usable Ruby per line, one for each ABI version: first `ruby`, which the user chose, then Rubies with a
+# version in their name, as on Debian. HEDDLE_RUBIES, a list of paths, overrides the search.
 find_rubies() {
   local candidates seen=" " candidate abi
   if [[ -n ${HEDDLE_RUBIES:-} ]]; then
@@ -39,7 +39,7 @@ find_rubies() {
   done
 }
 
-# ruby_of ABI RUBIES...: prints the one of the Rubies that has this ABI version, as 3.3; fails if none has.
+# ruby_of ABI RUBIES...: prints the Ruby with this ABI version, such as 3.3; fails if there is none.
 ruby_of() {
   local abi=$1 ruby
   shift
@@ -49,7 +49,7 @@ ruby_of() {
   return 1
 }
 
-# run_bundle RUBY ARGUMENTS...: a bare `bundle` would run on whichever Ruby its first line names.
+# run_bundle RUBY ARGUMENTS...: a bare `bundle` would run with the Ruby that its first line names.
 run_bundle() {
   local ruby=$1
   shift
