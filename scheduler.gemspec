@@ -7,10 +7,10 @@ Gem::Specification.new do |spec|
   spec.version = Heddle::VERSION
   spec.authors = ["Heddle contributors"]
   spec.license = "MIT"
-  spec.summary = "A Fiber::Scheduler in Rust that also takes its turn back"
+  spec.summary = "A preemptive Fiber::Scheduler, written in Rust"
   spec.description = <<~TEXT
     Heddle runs ordinary Ruby programs on fibers: sockets, pipes, files, processes, DNS and timers wait on io_uring or
-    epoll while other fibers go on. It is written in Rust.
+    epoll while other fibers run. A fiber that computes for too long is preempted. It is written in Rust.
   TEXT
   spec.homepage = "https://github.com/heddle-rb/heddle"
   spec.metadata = {
@@ -27,8 +27,8 @@ Gem::Specification.new do |spec|
   spec.require_paths = ["lib"]
   spec.extensions = ["ext/heddle/extconf.rb"]
 
-  # Listed without git, so that the gem can be built from an unpacked archive, too. The workspace's Cargo.toml and
-  # Cargo.lock go with it: the extension is built on the user's machine with the very crates it was tested with.
+  # Listed without git, so that the gem can also be built from an unpacked archive. The gem contains the workspace's
+  # Cargo.toml and Cargo.lock: the user's machine builds the extension with the versions of crates that were tested.
   sources = ["lib/**/*.rb", "sig/**/*.rbs", "ext/**/*.{rs,rb,toml}"]
   documents = ["Cargo.toml", "Cargo.lock", "README.md", "CHANGELOG.md", "LICENSE", ".yardopts", "docs/*.md"]
   spec.files = Dir[*sources, *documents, base: __dir__].grep_v(%r{\Aext/[^/]+/target/})

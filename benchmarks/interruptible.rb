@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Which functions of Ruby written in C can be preempted, and which keep everybody else waiting until they are done.
+# Which of Ruby's C functions can be preempted, and which delay all other fibers until they return.
 #
 #   ruby -Ilib benchmarks/interruptible.rb [part of a name]      about five minutes for all
 #
-# Every call gets so much to do that it takes 0.3 s or more, and is then made in a YieldingFiber, while another fiber
-# sleeps a millisecond again and again. The longest time for which that one saw nothing of the CPU tells how long the
-# call held on to it. What can't be preempted is tried in a thread, too: that helps if it works without Ruby's global
-# lock. The figures of docs/preemption.md are from here.
+# Each call gets enough input to take 0.3 s or more. It then runs in a YieldingFiber, while another fiber sleeps one
+# millisecond repeatedly. The longest gap between two wake-ups of the sleeper shows how long the call kept the CPU. A
+# call that can't be preempted is also tried in a thread, which helps if the call releases the GVL. The figures of
+# docs/preemption.md are from here.
 
 require "csv"
 require "digest"
@@ -18,10 +18,10 @@ require "openssl"
 require "yaml"
 require "zlib"
 
-# rubocop:disable Security/Eval, Security/MarshalLoad -- nothing comes from elsewhere
+# rubocop:disable Security/Eval, Security/MarshalLoad -- all input is made here
 # rubocop:disable Style/OneClassPerFile -- it is read from top to bottom
 
-# Calls which take some input of the size that they are told.
+# The calls, each with its input for a given size.
 module Calls
   Call = Data.define(:name, :size, :growth, :most, :prepare, :work)
   # `<=>` in Ruby, as in most programs.
@@ -32,8 +32,8 @@ module Calls
   end
   ALL = [] # rubocop:disable Style/MutableConstant -- it is filled below
 
-  # A call, what is made for it beforehand, the size that is tried first, and what that is multiplied with until the
-  # call takes long enough, or takes no more than `most`.
+  # Adds a call. `prepare` makes its input for a size. The first size is `size`; it is multiplied by `growth` until the
+  # call takes long enough, or until it is `most`.
   def self.enter(name, prepare = ->(size) { size }, size: 10_000, growth: 2, most: Float::INFINITY, &work)
     ALL << Call.new(name, size, growth, most, prepare, work)
   end
@@ -69,7 +69,7 @@ module Calls
   enter("Math.sqrt, in a loop") { |size| size.times { Math.sqrt(size) } }
   enter("Mutex#synchronize { }, in a loop") { |size| size.times { mutex.synchronize { nil } } }
 
-  # Ruby 3.3 gives up beyond that.
+  # Ruby 3.3 returns Infinity for larger exponents.
   enter("Integer#**", size: 100_000, most: 20_000_000) { |exponent| 3**exponent }
   enter("Integer#pow with a modulus", ->(size) { huge.call(size) }, size: 1024) { |i| (i - 2).pow(i - 4, i) }
   enter("Integer#*", ->(size) { huge.call(size) }, size: 1_000_000) { |i| i * (i - 2) }
@@ -124,7 +124,7 @@ module Calls
   enter("GC.start", ->(size) { Array.new(size) { Object.new } }, size: 100_000) { |_| GC.start }
 end
 
-# One call, measured in a process of its own, so that nobody pays for another one's memory.
+# One call, measured in a process of its own, so that the memory of other calls does not affect it.
 class Measurement
   SHORTEST = 0.3
   LONGEST = 60
@@ -133,7 +133,7 @@ class Measurement
   Figures = Data.define(:length, :gap, :gap_in_thread) do
     def share = gap / length
 
-    # Between the two there is what looks at interrupts now and then.
+    # "in parts": the call checks interrupts only at some places.
     def verdict
       if share < 0.1 then "yes"
       elsif share > 0.8 then "no"
@@ -147,12 +147,12 @@ class Measurement
     @call = call
   end
 
-  # Those of the run that was disturbed least.
+  # The figures of the run with the least disturbance, or nil if the process ended early.
   def figures
     reader, writer = IO.pipe(binmode: true)
     child = fork do
       Process.setproctitle(@call.name)
-      # Whatever hangs ends, and is seen to have.
+      # Ends a call that hangs.
       Process.setrlimit(:CPU, LONGEST)
       writer.write(Marshal.dump(measure))
       writer.close
@@ -178,7 +178,7 @@ class Measurement
     Array.new(RUNS) { beside_sleeper(&work) }.min_by(&:last)
   end
 
-  # The input with which the call takes long enough.
+  # Returns an input with which the call takes long enough.
   def long_enough
     size = @call.size
     loop do
@@ -189,7 +189,7 @@ class Measurement
     end
   end
 
-  # How long the work takes, and the longest time in which the sleeper had no turn.
+  # The duration of the work, and the longest gap between two wake-ups of the sleeper.
   def beside_sleeper(&work)
     GC.start
     length = gap = nil

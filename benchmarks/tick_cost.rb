@@ -1,17 +1,16 @@
 # frozen_string_literal: true
 
-# What ticks cost a fiber that computes, beside a bare timer of the kernel's, which does nothing at all; and what it
-# costs that there might be somebody to preempt, where there is nobody.
+# The cost of ticks for a CPU-bound fiber, compared with a bare kernel timer; and the cost of preemption in a program
+# without yielding fibers.
 #
 #   ruby -Ilib benchmarks/tick_cost.rb [milliseconds of a tick]      half a minute
 #
-# Short pieces of the same work are done in turn: undisturbed; with a periodic timer whose signal is handled by a
-# function of the C library that does nothing; and preemptibly, with either ticker, with and without sleepers beside.
-# So whatever else the machine does strikes all alike, and differences of less than one percent can be seen, as
-# they can't from run to run. What a bare timer costs is the price of the interrupt: on virtual machines that is some
-# tens of microseconds. What ours cost beyond it is Heddle's.
+# Short pieces of the same work run in alternation: undisturbed; with a periodic timer whose signal handler is a C
+# library function without effect; and preemptibly, with each ticker, with and without sleepers beside. So other load
+# on the machine affects all of them alike, and differences of less than one percent are measurable, unlike between
+# runs. The bare timer costs an interrupt: some tens of microseconds on virtual machines. The rest is Heddle's.
 #
-# Linux, on 64 bits.
+# Needs 64-bit Linux.
 
 require "fiddle"
 require "heddle"
@@ -32,7 +31,7 @@ def work
   cpu - before
 end
 
-# A timer whose signal interrupts the thread, and nothing else.
+# A timer whose signal only interrupts the thread.
 class BareTimer
   SIGNAL = Signal.list.fetch("ALRM")
   REAL = 0
@@ -41,7 +40,7 @@ class BareTimer
   def initialize
     @set = function("setitimer", [Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP, Fiddle::TYPE_VOIDP], Fiddle::TYPE_INT)
     handle = function("signal", [Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP], Fiddle::TYPE_VOIDP)
-    # abs(3) takes an Integer, as a handler does, and may be called at any time.
+    # abs(3) takes an int, as a handler does, and is async-signal-safe.
     handle.call(SIGNAL, Fiddle::Handle::DEFAULT["abs"])
   end
 
@@ -82,7 +81,7 @@ class Preempted
   end
 end
 
-# Two fibers that give each other their turns.
+# Two fibers that switch to each other.
 class Switching
   SWITCHES = 40_000
 
@@ -97,7 +96,7 @@ class Switching
   end
 end
 
-# What each contestant takes when the machine does little else: the tenth percentile, by name.
+# Each contestant's time when the machine does little else: the tenth percentile, by name.
 def undisturbed(contestants)
   took = contestants.transform_values { [] }
   ROUNDS.times do |round|
@@ -126,10 +125,10 @@ end
 
 puts "CPU time of the same work, tenth percentile of #{ROUNDS}, ticks of #{TICK * 1000} ms:"
 took = undisturbed(outside.merge(inside))
-# Where the stack lies makes a difference, so each has its own reference.
+# The address of the stack makes a difference, so work outside and inside fibers have references of their own.
 [outside, inside].each { |contestants| report took.slice(*contestants.keys) }
 
-puts "CPU time of #{Switching::SWITCHES} switches where nobody is preemptible:"
+puts "CPU time of #{Switching::SWITCHES} switches without a yielding fiber:"
 switching = %i[none yielding].to_h do |preempt|
   ["preempt: :#{preempt}", -> { Thread.new { Switching.new(preempt).work }.value }]
 end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What bin/demo shows, in about ten seconds: many slow requests that take as long as one, a thousand connections that
-# cost next to nothing, ten thousand timers, and fibers that compute and stop nobody. All of it is measured while you
+# The program of bin/demo, about ten seconds: many concurrent requests that take as long as one, a thousand cheap
+# connections, ten thousand timers, and CPU-bound fibers that do not delay others. All figures are measured while you
 # watch, on real sockets of this machine.
 #
 #   ruby -Ilib examples/demo.rb
@@ -15,7 +15,7 @@ require_relative "demo/computing"
 require_relative "demo/servers"
 
 REQUESTS = 100
-REALLY_ONE_AFTER_ANOTHER = 3
+SEQUENTIAL_REQUESTS = 3
 DELAY = 0.5
 CONNECTIONS = 1_000
 ROUND_TRIPS = 500
@@ -39,9 +39,9 @@ class Demo
 
   def requests
     @board.title("#{REQUESTS} HTTP requests to a server that takes #{DELAY} s for each")
-    alone = seconds { REALLY_ONE_AFTER_ANOTHER.times { get } } / REALLY_ONE_AFTER_ANOTHER
+    alone = seconds { SEQUENTIAL_REQUESTS.times { get } } / SEQUENTIAL_REQUESTS
     total = alone * REQUESTS
-    @board.seconds("one after another", total, total, "reckoned from #{REALLY_ONE_AFTER_ANOTHER}")
+    @board.seconds("one after another", total, total, "extrapolated from #{SEQUENTIAL_REQUESTS}")
     @board.seconds("#{REQUESTS} threads", seconds { Array.new(REQUESTS) { Thread.new { get } }.each(&:join) }, total)
     @board.seconds("#{REQUESTS} fibers on Heddle", seconds { on_fibers(REQUESTS) { get } }, total)
   end
@@ -65,7 +65,7 @@ class Demo
       @board.row("memory for each", format("%.0f KiB", (memory - before) / CONNECTIONS), "with its fiber") if before
       @board.row("CPU while they idle", format("%.1f %%", idle_cpu * 100))
       show_round_trips(round_trips.sort)
-      # The server closes its side then, and the fiber that waits sees the end.
+      # The server then closes its side, and the waiting fiber's `gets` returns nil.
       sockets.each { |socket| socket.shutdown(:WR) }
     end
   end
@@ -103,7 +103,7 @@ class Demo
   def timers
     @board.title("#{grouped(TIMERS)} fibers that sleep #{DELAY} s")
     elapsed = seconds { on_fibers(TIMERS) { sleep DELAY } }
-    @board.row("all done after", format("%.2f s", elapsed), "from the first one's start to the last one's end")
+    @board.row("all done after", format("%.2f s", elapsed), "from the start of the first to the end of the last")
   end
 
   def seconds(clock = Process::CLOCK_MONOTONIC)
@@ -116,14 +116,14 @@ class Demo
     seconds(Process::CLOCK_PROCESS_CPUTIME_ID) { sleep 1 }
   end
 
-  # KiB, or nil where the system doesn't tell.
+  # Resident memory in KiB, or nil where the system does not report it.
   def memory
     File.read("/proc/self/status")[/^VmRSS:\s*(\d+)/, 1].to_f
   rescue SystemCallError
     nil
   end
 
-  # Some systems allow only a few open files, unless asked for more.
+  # Raises the soft limit of open files, which is low on some systems.
   def allow_files(number)
     soft, hard = Process.getrlimit(:NOFILE)
     Process.setrlimit(:NOFILE, [number, hard].min, hard) if soft < number

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
-# An echo server: whatever a client sends comes back, line by line.
+# An echo server: it sends back each line that a client sends.
 #
-#   ruby -Ilib examples/echo_server.rb [port]      port 7777 unless told otherwise; 0 takes a free one
+#   ruby -Ilib examples/echo_server.rb [port]      port 7777 by default; 0 chooses a free port
 #
 # In other terminals, any number of them:
 #
 #   nc 127.0.0.1 7777
 #
-# All clients are served at the same time by one thread: each has a fiber of its own, and `gets` lets the others go on
-# until its client has said something. Ctrl-C ends the server.
+# One thread serves all clients concurrently. Each client has a fiber; while its `gets` waits for a line, other fibers
+# run. Ctrl-C ends the server.
 
 require "heddle"
 require "socket"
@@ -21,7 +21,7 @@ def serve(client)
     client.write(line)
   end
 rescue SystemCallError
-  # The client went away in the middle. That is its business.
+  # The client has closed the connection.
 ensure
   client.close
 end
@@ -29,7 +29,7 @@ end
 begin
   Heddle.run do
     TCPServer.open("127.0.0.1", port) do |server|
-      puts "Echoing on 127.0.0.1:#{server.addr[1]}. Ctrl-C ends it."
+      puts "Echoing on 127.0.0.1:#{server.addr[1]}. Ctrl-C ends the server."
       $stdout.flush
 
       loop do

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Echoes what you type, and tells the time each second meanwhile.
+# Echoes what you type, and prints the time each second meanwhile.
 #
 #   ruby -Ilib examples/stdin_and_clock.rb [seconds between two times]
 #
-# The clock does not stop while `gets` waits for you: waiting for STDIN is waiting like any other. Ctrl-D (the end of
-# the input) or Ctrl-C ends it.
+# The clock continues while `gets` waits for you: waiting for STDIN blocks only the fiber that waits. Ctrl-D (the end of
+# the input) or Ctrl-C ends the program.
 
 require "heddle"
 
@@ -28,7 +28,7 @@ begin
     clock.kill
   end
 rescue Interrupt
-  # Asked to stop: nothing went wrong.
+  # Ctrl-C is the normal end.
 end
 
 puts "Bye."

@@ -4,11 +4,13 @@ conformance = "spec/conformance/ruby_test_fiber"
 
 desc "Run Ruby's own test/fiber with Heddle as its scheduler (RUBY_SRC=a Ruby source tree, TESTS=part of a name,…)"
 task :conformance do
-  # REFERENCE=1 runs the suite with its own scheduler, to tell Heddle's failures from those of the machine.
+  # REFERENCE=1 runs the suite with its own scheduler, to distinguish Heddle's failures from those of the machine.
   Rake::Task["compile"].invoke unless ENV["REFERENCE"]
   require_relative "../#{conformance}/runner"
 
-  source = ENV.fetch("RUBY_SRC") { abort "Say where Ruby's sources are: rake conformance RUBY_SRC=/path/to/ruby" }
+  source = ENV.fetch("RUBY_SRC") do
+    abort "RUBY_SRC must name a Ruby source tree: rake conformance RUBY_SRC=/path/to/ruby"
+  end
   runner = RubyTestFiber::Runner.new(
     source,
     names: ENV.fetch("TESTS", "").split(","),

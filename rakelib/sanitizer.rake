@@ -1,28 +1,28 @@
 # frozen_string_literal: true
 
-# Runs specs and the stress program on an extension that AddressSanitizer watches; docs/internals/testing.md says how it
-# comes to run within a Ruby that knows nothing of it.
+# Runs specs and the stress program with an extension that is built with AddressSanitizer. docs/internals/testing.md
+# says how that works in a Ruby that is built without it.
 class AddressSanitizer
   include Rake::FileUtilsExt
 
   TARGET = "x86_64-unknown-linux-gnu"
   BACKENDS = %w[io_uring poll].freeze
-  # Everything is run on a copy of the project, as that is what finds the extension which was built for it.
+  # A copy of the project, so that the sanitized extension does not replace the normal one.
   COPY = File.join(Build::ROOT, "tmp/asan")
   COPIED = %w[lib spec stress examples .rspec].freeze
   REPORTS = File.join(COPY, "report")
   RUNTIME = File.join(COPY, "runtime.so")
-  # What only an executable can have.
+  # An object that can be linked into an executable only.
   PREINIT = "asan_preinit.cpp.o"
 
-  # The heap and globals. Not stacks: a fiber may be collected without having been unwound, and then its frames' red
-  # zones stay on the stack that the next fiber gets.
+  # Checks the heap and globals, not stacks. A fiber may be collected without being unwound; then the red zones of its
+  # frames would stay on the stack that the next fiber gets.
   RUSTFLAGS = "-Zsanitizer=address -Copt-level=1 -Cdebuginfo=1 -Cllvm-args=-asan-stack=0"
 
-  # Ruby frees little when it ends, finds stack overflows by SIGSEGV, and has the threads' signal stacks to itself.
+  # Ruby frees little when it exits, detects stack overflows by SIGSEGV, and needs the threads' signal stacks itself.
   OPTIONS = "detect_leaks=0:handle_segv=0:handle_sigbus=0:use_sigaltstack=0:log_path=#{REPORTS}".freeze
 
-  # The others are warnings that the stack is none that the runtime knows, but a fiber's.
+  # Other reports are warnings about fibers' stacks, which the runtime does not know.
   FAULT = /ERROR: AddressSanitizer/
 
   SPECS = %w[
@@ -37,7 +37,7 @@ class AddressSanitizer
     reports = Dir["#{REPORTS}*"].map { |report| File.read(report) }.grep(FAULT)
     puts reports
     abort "AddressSanitizer found #{reports.size} faults" if reports.any?
-    abort "What ran with AddressSanitizer failed with #{failed.join(" and ")}, without a report of it" if failed.any?
+    abort "Specs or stress failed with #{failed.join(" and ")}, without a report of AddressSanitizer" if failed.any?
   end
 
   private
@@ -56,7 +56,7 @@ class AddressSanitizer
     make_runtime
   end
 
-  # The toolchain has the runtime only to be linked into an executable.
+  # The toolchain contains the runtime only as an archive for executables.
   def make_runtime
     sysroot = IO.popen(%w[rustc +nightly --print sysroot], &:read).chomp
     archive = "#{COPY}/asan.a"

@@ -2,27 +2,30 @@
 
 require "fileutils"
 
-# Runs RSpec once per backend, side by side: two CPUs are done in little more than half of the time.
+# Runs RSpec once per backend, concurrently: on two CPUs that takes little more than half of the time.
+#
+# RSpec::Core::RakeTask can't do this. It waits for RSpec without a limit, and gives no process to send a signal to.
 module Specs
-  # What RSpec printed, for the runs that failed: bin/test repeats it at its end, where it isn't scrolled away.
+  # RSpec's output, kept if the run fails: bin/test repeats it at its end.
   LOGS = "tmp/specs"
 
   BACKENDS = %w[io_uring poll].freeze
 
-  # The specs watch over themselves (spec/support/watchdog.rb). This is for the case that they can't: native code that
-  # never lets go of the GVL.
+  # Seconds. The specs have a watchdog of their own (spec/support/watchdog.rb), but it can't run while native code
+  # holds the GVL.
   LIMIT = 20 * 60
-  LAST_WORDS = 10
+  # Seconds from the signal to the kill.
+  GRACE = 10
 
   IO_URING_SETUP = 425
   NO_PARAMETERS = 0
 
   module_function
 
-  # Asks the kernel itself, not Heddle: a bug of Heddle's must not pass for a kernel that refuses. A kernel that doesn't
-  # refuse complains about the missing parameters instead.
+  # Asks the kernel instead of Heddle, so that a bug in Heddle does not look like a kernel without io_uring. A kernel
+  # with io_uring fails with EFAULT, as the parameters are missing.
   def io_uring_refusal
-    return "there is none on #{RUBY_PLATFORM}" unless RUBY_PLATFORM.include?("linux")
+    return "#{RUBY_PLATFORM} has no io_uring" unless RUBY_PLATFORM.include?("linux")
 
     without_warnings { syscall(IO_URING_SETUP, 1, NO_PARAMETERS) }
   rescue Errno::EFAULT
@@ -44,11 +47,11 @@ module Specs
     return BACKENDS unless (refusal = io_uring_refusal)
 
     rule = "!" * 80
-    puts rule, "The kernel refuses io_uring (#{refusal}): its specs are NOT run.", rule
+    puts rule, "The kernel refuses io_uring (#{refusal}): the specs do NOT run with this backend.", rule
     BACKENDS - ["io_uring"]
   end
 
-  # What the first one prints is seen as it comes, what the others print when it is done.
+  # Prints the output of the first backend as it comes, and that of the others when the first one has finished.
   def failing(backends)
     FileUtils.mkdir_p(LOGS)
     first, *others = backends
@@ -78,7 +81,7 @@ module Specs
     process.value.success?
   end
 
-  # A process of its own, as what a crash prints is to be kept, too.
+  # A process writes the log, so that it also has what a crashing Ruby prints.
   def teeing(log)
     output, input = IO.pipe
     tee = Process.detach(spawn("tee", log, in: output))
@@ -86,26 +89,27 @@ module Specs
     yield input
   ensure
     input.close
-    # Not for ever: a process that an example left behind has the pipe, too.
-    tee.join(LAST_WORDS)
+    # With a limit, because a process that an example left behind keeps the pipe open.
+    tee.join(GRACE)
   end
 
-  # On SIGQUIT the specs tell where each thread and fiber is, and end. If Ruby doesn't come to that, its native threads
-  # are all that can be told.
+  # On SIGQUIT the specs report where each thread and fiber is, and exit. If Ruby can't handle the signal, reports its
+  # native threads instead.
   def stop(process, output)
-    notice = "RSpec is still running after #{LIMIT} s and is stopped: this is no crash"
+    notice = "RSpec is still running after #{LIMIT} s; stopping it (this is no crash)"
     warn notice
     output.puts notice
     output.flush
     Process.kill(:QUIT, process.pid)
-    return if process.join(LAST_WORDS)
+    return if process.join(GRACE)
 
-    output.puts "It doesn't answer. Its native threads:", *native_threads(process.pid), native_stacks(process.pid)
+    output.puts "RSpec doesn't handle SIGQUIT. Its native threads:", *native_threads(process.pid),
+                native_stacks(process.pid)
     output.flush
     Process.kill(:KILL, process.pid)
   end
 
-  # What Linux tells of each: its name, state and system call.
+  # What Linux reports for each thread: its name, state and system call.
   def native_threads(pid)
     Dir["/proc/#{pid}/task/*"].map do |task|
       status = File.read("#{task}/status").scan(/^(?:Name|State|voluntary_ctxt_switches):\t(.*)/).join(", ")
@@ -119,16 +123,16 @@ module Specs
     "(#{e.class})"
   end
 
-  # A debugger tells more, where there is one.
+  # The stacks, where gdb is installed.
   def native_stacks(pid)
     IO.popen(["gdb", "--batch", "--pid", pid.to_s, "--eval-command", "thread apply all backtrace"], err: %i[child out],
              &:read)
   rescue Errno::ENOENT
-    "There is no gdb, which would show their stacks."
+    "gdb is not installed, which would show their stacks."
   end
 end
 
-desc "Run the specs on HEDDLE_BACKEND, or else on all of them side by side (SPEC and SPEC_OPTS as usual)"
+desc "Run the specs on HEDDLE_BACKEND, or on all backends concurrently (SPEC and SPEC_OPTS as usual)"
 task :spec do
   failed = Specs.failing(Specs.backends)
   abort "Specs failed on Ruby #{RUBY_VERSION} with #{failed.join(" and ")}" if failed.any?

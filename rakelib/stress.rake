@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Runs stress/preemption.rb, which says what it does and what else the environment can choose.
+# Runs the programs in stress/. Their headers explain what they do, and further choices by environment variables.
 module StressRuns
   extend Rake::DSL
 
@@ -8,13 +8,13 @@ module StressRuns
 
   module_function
 
-  # What the kernel refuses it refuses on every backend in one run, unless HEDDLE_BACKEND names one.
+  # The program runs every backend itself, unless HEDDLE_BACKEND names one.
   def run_faults
     Rake::Task["compile"].invoke unless ENV["STRESS_COMPILE"] == "no"
     sh RbConfig.ruby, "-Ilib", "stress/faults.rb"
   end
 
-  # HEDDLE_BACKEND runs it on that backend only. STRESS_COMPILE=no runs the build that is there.
+  # HEDDLE_BACKEND restricts the run to one backend. STRESS_COMPILE=no uses the existing build.
   def run
     Rake::Task["compile"].invoke unless ENV["STRESS_COMPILE"] == "no"
     backends = ENV["HEDDLE_BACKEND"] ? [ENV["HEDDLE_BACKEND"]] : BACKENDS
@@ -25,10 +25,10 @@ module StressRuns
   end
 end
 
-desc "Preempt everything at random for a minute per backend (SEED=7 SECONDS=60 HEDDLE_BACKEND=poll)"
+desc "Preempt fibers at random places for a minute per backend (SEED=7 SECONDS=60 HEDDLE_BACKEND=poll)"
 task(:stress) { StressRuns.run }
 
 namespace :stress do
-  desc "Have the kernel refuse each call that Heddle makes, by strace (CALLS=io_uring_enter,mmap HEDDLE_BACKEND=poll)"
+  desc "Let each system call of Heddle fail, by strace (CALLS=io_uring_enter,mmap HEDDLE_BACKEND=poll)"
   task(:faults) { StressRuns.run_faults }
 end

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# Runs Ruby's own tests inside fibers; torture/README.md says how.
+# Runs Ruby's own tests inside fibers; see torture/README.md.
 module TortureRuns
   MODES = %w[waiting preempted].freeze
 
   module_function
 
-  # @return [Boolean] whether nothing differs from plain Ruby
+  # @return [Boolean] whether all results are those of plain Ruby
   def same_as_plain?
     require_relative "../torture/runner"
 
@@ -16,7 +16,7 @@ module TortureRuns
 
   def modes = ENV["MODE"] ? [ENV["MODE"]] : MODES
 
-  # The specs', which leave out io_uring where the kernel refuses it.
+  # The same as for the specs: without io_uring where the kernel refuses it.
   def backends = ENV["BACKEND"] ? [ENV["BACKEND"]] : Specs.backends
 
   def choice

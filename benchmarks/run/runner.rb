@@ -14,7 +14,7 @@ class Runner
   CHILD = File.expand_path("child.rb", __dir__)
   LIMIT = 90
   ENVIRONMENT = %w[RUBYOPT RUBYLIB BUNDLE_GEMFILE BUNDLER_SETUP HEDDLE_BACKEND].to_h { |name| [name, nil] }.freeze
-  LAST_WORDS = 400
+  LONGEST_MESSAGE = 400
 
   # The figure is the difference of two traced runs of different lengths, since both include the start and the end.
   # BENCH_SCALE does not change their lengths.
@@ -56,7 +56,7 @@ class Runner
     JSON.parse(output.lines.last.to_s, symbolize_names: true)
   rescue JSON::ParserError
     errors.rewind
-    { failed: errors.read.strip[0, LAST_WORDS] }
+    { failed: errors.read.strip[0, LONGEST_MESSAGE] }
   end
 
   def calls_per_operation(contestant, workload, parameters)

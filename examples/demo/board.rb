@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Prints a table, in colours if somebody is looking.
+# Prints a table, in colour on a terminal.
 class Board
   BAR = 40
 

@@ -4,7 +4,7 @@ require_relative "../preemption"
 
 # The programs of examples/preemption.rb, in short.
 class Computing
-  # Seconds that fib takes, or about that.
+  # Approximate seconds that fib takes.
   SLEPT_BESIDE = 1.6
   SERVED_BESIDE = 0.5
 
@@ -31,7 +31,7 @@ class Computing
 
   def server
     number = Preemption.argument_for(SERVED_BESIDE)
-    @board.title("A web server that is asked for /hello while it computes /fib")
+    @board.title("A web server that gets requests for /hello while it computes /fib")
     @board.compare("preemption", "without", "with")
     hellos, took = %i[none yielding].map { |preempt| Preemption.server(number, preempt) }.transpose
     @board.compare("answers to /hello", *hellos.map { |each| each.size.to_s })

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Waits for a line, but not for long; an exception tells when it was too long.
+# Waits for a line with a time limit; an exception reports that the limit has passed.
 #
 #   ruby -Ilib examples/polyphony/cancel.rb [seconds]
 

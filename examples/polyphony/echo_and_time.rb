@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# Echoes its input, and tells the time meanwhile.
+# Echoes its input, and prints the time meanwhile.
 #
 #   ruby -Ilib examples/polyphony/echo_and_time.rb [seconds between two times]
 #
-# `STDIN.read` gives what was typed when the input ends (Ctrl-D). The clock goes on; Ctrl-C ends it.
+# `STDIN.read` returns what was typed when the input ends (Ctrl-D). The clock continues; Ctrl-C ends the program.
 
 require "heddle/core_ext"
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A time limit made by hand: one fiber raises in another, wherever that waits.
+# A time limit written by hand: one fiber raises an exception in another fiber that waits.
 #
 #   ruby -Ilib examples/polyphony/interrupt.rb [seconds]
 

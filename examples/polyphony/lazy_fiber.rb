@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# A fiber that does nothing but wait for messages, and one that sends them.
+# A fiber that only waits for messages, and a fiber that sends them.
 #
 #   ruby -Ilib examples/polyphony/lazy_fiber.rb [seconds between two messages]
 #
-# Ctrl-C ends it.
+# Ctrl-C ends the program.
 
 require "heddle/core_ext"
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Waits for a line, but not for long.
+# Waits for a line with a time limit.
 #
 #   ruby -Ilib examples/polyphony/move_on.rb [seconds]
 

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# Two fibers schedule each other for ever, so the run queue is never empty. Who reads gets a turn all the same.
+# Two fibers schedule each other forever, so the run queue is never empty. A third fiber that reads still gets to run.
 #
 #   ruby -Ilib examples/polyphony/two_busy_fibers.rb
 #
-# Type a line to see that; Ctrl-C ends it.
+# Type a line to see it; Ctrl-C ends the program.
 
 require "heddle/core_ext"
 

@@ -4,8 +4,8 @@
 #
 #   HttpConnection.new(server.accept).serve { |request| [200, "You asked for #{request.path}\n"] }
 #
-# The block gets a request, and returns the status and the body of the answer. The code is blocking Ruby; under Heddle it
-# runs in a fiber per connection.
+# The block gets a request, and returns the status and the body of the answer. The code is ordinary blocking Ruby: it
+# runs in any thread, and under Heddle in a fiber per connection.
 class HttpConnection
   LONGEST_LINE = 8192
   MOST_HEADERS = 100
