@@ -21,13 +21,14 @@ end
 # Whether a measurement may be reported: it did all of its operations, and all of its fibers ended.
 RSpec::Matchers.define :be_sound do
   match do |result|
-    !result.key?(:failed) && result[:operations] == result[:expected] &&
+    result.key?(:operations) && result[:operations] == result[:expected] &&
       (result[:ended].nil? || result[:ended] == result[:fibers])
   end
 
   failure_message do |result|
-    result[:failed] || ["expected #{result[:expected]} operations, got #{result[:operations]}",
-                        ("#{result[:ended]} of #{result[:fibers]} fibers ended" if result[:ended])].compact.join("; ")
+    result[:failed] || result[:not_installed] ||
+      ["expected #{result[:expected]} operations, got #{result[:operations]}",
+       ("#{result[:ended]} of #{result[:fibers]} fibers ended" if result[:ended])].compact.join("; ")
   end
 end
 
