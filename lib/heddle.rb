@@ -4,27 +4,71 @@ require "rbconfig"
 require "socket"
 require_relative "heddle/version"
 
-# A source tree holds one build of the extension per Ruby side by side, as gems with prebuilt extensions do; an
-# installed gem holds the one that was built for its Ruby.
+# A source tree holds one build of the extension per Ruby side by side, as gems with prebuilt extensions do. An
+# installed gem holds only the build for its own Ruby.
 build = File.join(__dir__, "heddle", RUBY_VERSION[/\d+\.\d+/], "heddle.#{RbConfig::CONFIG["DLEXT"]}")
 require File.exist?(build) ? build : "heddle/heddle"
 
-require_relative "heddle/scheduler"
+# The scheduler, and what starts it.
 require_relative "heddle/experimental"
-require_relative "heddle/blocking_work"
-require_relative "heddle/fiber_raise"
-require_relative "heddle/io_close"
-require_relative "heddle/mutex_sleep"
-require_relative "heddle/process_wait"
-require_relative "heddle/select_now"
-require_relative "heddle/signal_handlers"
-require_relative "heddle/timeout_limit"
-require_relative "heddle/unhandled_error"
-require_relative "heddle/abandonment"
+require_relative "heddle/argument_checks"
+require_relative "heddle/scheduler"
 require_relative "heddle/yielding_fiber"
-require_relative "heddle/io_pwrite" if RUBY_VERSION < "4.0"
-require_relative "heddle/tcp_socket"
 require_relative "heddle/run"
-require_relative "heddle/structured"
+
+# hooks/: the parts of the scheduler's hooks that are written in Ruby. The extension calls them.
+require_relative "heddle/hooks/blocking_work"
+require_relative "heddle/hooks/process_wait"
+require_relative "heddle/hooks/select_now"
+
+# reports/: what Heddle writes to $stderr. The extension calls them.
+require_relative "heddle/reports/unhandled_error"
+require_relative "heddle/reports/abandonment"
+
+# host_names/: looking up host names, and connecting to them.
+require_relative "heddle/host_names/lookup"
+require_relative "heddle/host_names/happy_eyeballs"
+require_relative "heddle/host_names/tcp_connect"
+
+# patches/: each file changes one of Ruby's own classes.
+require_relative "heddle/patches/fiber_raise"
+require_relative "heddle/patches/fiber_kill"
+require_relative "heddle/patches/host_names"
+require_relative "heddle/patches/io_close"
+require_relative "heddle/patches/io_pwrite" if RUBY_VERSION < "4.0"
+require_relative "heddle/patches/mutex_sleep"
+require_relative "heddle/patches/process_fork"
+require_relative "heddle/patches/signal_handlers"
+require_relative "heddle/patches/tcp_socket"
+require_relative "heddle/patches/timeout"
+
+# structured/: trees of fibers, cancellation and time.
+require_relative "heddle/structured/context"
+require_relative "heddle/structured/task"
+require_relative "heddle/structured/task_wait"
+require_relative "heddle/structured/scheduler_close"
+require_relative "heddle/structured/spin"
+require_relative "heddle/structured/await"
+require_relative "heddle/structured/schedule"
+require_relative "heddle/structured/terminate"
+require_relative "heddle/structured/timing"
+require_relative "heddle/structured/cancel"
+require_relative "heddle/structured/shield"
+require_relative "heddle/structured/trap"
+
+# coordination/: objects that fibers and threads of any scheduler share.
+require_relative "heddle/coordination/guard"
+require_relative "heddle/coordination/waiter"
+require_relative "heddle/coordination/wait_group"
+require_relative "heddle/coordination/semaphore"
+require_relative "heddle/coordination/channel"
+require_relative "heddle/coordination/barrier"
+
+# pools/: work for several threads or Ractors.
+require_relative "heddle/pools/thread_pool"
+require_relative "heddle/pools/pool"
+require_relative "heddle/pools/ractor_pool"
+
+# integrations/: what other libraries need to know of Heddle, or Heddle of them.
 require_relative "heddle/integrations/active_record"
 require_relative "heddle/integrations/async"

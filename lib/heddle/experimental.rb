@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# Ruby says once in a process that IO::Buffer is experimental, whoever uses it. It uses one itself to call `io_read`, so
-# a program would be told of something that it never named.
+# Ruby warns once per process that IO::Buffer is experimental, when the first one is made. Ruby itself makes one to call
+# the hook `io_read`, so a program would see the warning without having used the class. Making one here, with the
+# warning off, uses up the warning.
 experimental = Warning[:experimental]
 begin
   Warning[:experimental] = false

@@ -2,30 +2,32 @@
 
 module Heddle # :nodoc:
   # @!method self.without_preemption
-  #   Runs a critical section: the fiber is not preempted in the block. Nestable, and cheap. The block may wait; then
-  #   others go on, as always.
+  #   Runs a critical section: the fiber is not preempted in the block. Calls may be nested, and cost little. If the
+  #   block waits, other fibers run, as always.
   #
-  #   @yield what must not be interrupted by other fibers of this thread
+  #   @yield what other fibers of this thread must not interrupt
   #   @return [Object] the block's value
   #   @raise [ArgumentError] without a block
   #   @example
   #     Heddle.without_preemption { @count += 1 }
 
-  # A Fiber that gives up its turn when it computes for too long.
+  # A Fiber that is preempted when it computes for too long.
   #
-  # On a thread that has a {Scheduler} it is preempted when somebody else is due; so is what it calls, the Enumerators
-  # and fibers that it resumes included. Timeouts, `Fiber#raise` and `Fiber#kill` reach it while it computes.
+  # On a thread with a {Scheduler}, it is preempted when another fiber is due. So is everything that it calls, including
+  # the Enumerators and fibers that it resumes. Timeouts, `Fiber#raise` and `Fiber#kill` reach it while it computes.
   #
-  # On other threads it yields after 10 ms by the means that there are: with `push` and `transfer` under a scheduler
-  # that has them (Async, io-event), with `yield` or `kernel_sleep` under another, and with `Fiber.yield` if there is
-  # none.
+  # On other threads it yields after 10 ms, by the means available there: `push` and `transfer` under a scheduler that
+  # has them (Async, io-event), `yield` or `kernel_sleep` under another one, and `Fiber.yield` without a scheduler.
+  #
+  # The idea of a timer that makes fibers yield is that of the article 'Pre-emptive fiber-based concurrency in MRI
+  # Ruby'.
   #
   # @example On Heddle
   #   Heddle.run do
   #     YieldingFiber.schedule { fib(40) }
   #     sleep 1 # takes one second
   #   end
-  # @example In a loop of one's own
+  # @example In a loop of your own
   #   fibers = Array.new(2) { YieldingFiber.new { fib(30) } }
   #   fibers.each(&:resume) while fibers.select!(&:alive?) || fibers.any?
   class YieldingFiber < Fiber
@@ -35,13 +37,13 @@ module Heddle # :nodoc:
     class << self
       # Runs a block in a new yielding fiber, as `Fiber.schedule` does: at once, until it first waits or is preempted.
       #
-      # @param arguments [Array] what the block is given
-      # @param storage [Hash, true, nil] as Fiber.new takes it
-      # @yield what is to be run
-      # @return [YieldingFiber] the new fiber; under somebody else's scheduler the one that it makes
-      # @raise [ArgumentError] without a block, or if the scheduler's `signal:` is used by somebody else by now
+      # @param arguments [Array] passed to the block
+      # @param storage [Hash, true, nil] as `Fiber.new` takes it
+      # @yield [*arguments] what the fiber runs
+      # @return [YieldingFiber] the new fiber; under another library's scheduler, the fiber that the scheduler makes
+      # @raise [ArgumentError] without a block, or if other code has taken the scheduler's `signal:` in the meantime
       # @raise [RuntimeError] if this thread has no scheduler
-      # @raise [SystemCallError] if timers, threads or descriptors have run out
+      # @raise [SystemCallError] if the system has no timers, threads or descriptors left
       # @example
       #   YieldingFiber.schedule { cpu_work }
       def schedule(*arguments, storage: true, &block)
@@ -65,17 +67,25 @@ module Heddle # :nodoc:
       end
     end
 
-    # @param options [Hash] as Fiber.new takes them
-    # @yield [*arguments] what is to be run, with the arguments of the first `resume`
+    # Makes a fiber that {#resume} starts. A scheduler does not run it; {YieldingFiber.schedule} makes fibers that it
+    # runs.
+    #
+    # @param options [Hash] as `Fiber.new` takes them
+    # @yield [*arguments] what the fiber runs, with the arguments of the first `resume`
     # @raise [ArgumentError] without a block
+    # @example
+    #   fiber = YieldingFiber.new { fib(30) }
+    #   fiber.resume while fiber.alive?
     def initialize(**options, &block)
-      # A fiber's own `raise` is another method.
+      # `raise` alone would be Fiber#raise.
       ::Kernel.raise ArgumentError, "tried to create a fiber without a block" unless block
 
       super { |*arguments| Presence.during { block.call(*arguments) } }
     end
 
-    # Resumes the fiber; see Ruby's documentation. It may yield without having been told to.
+    # Resumes the fiber; see Ruby's documentation. The fiber may yield although its block does not call `Fiber.yield`.
+    #
+    # @return [Object] what the fiber yields, or its value; nil if it was preempted
     def resume(...)
       Scheduler.__send__(:resuming, self) { super }
     end
@@ -87,7 +97,8 @@ module Heddle # :nodoc:
     end
   end
 
-  # A yielding fiber that has begun and not ended.
+  # A yielding fiber that no Heddle scheduler runs: the program resumes it, or another library's scheduler runs it. It
+  # lasts from the fiber's start to its end. The extension defines the rest of the class.
   class Presence
     # @return [Object] the block's value; nil if the fiber was killed
     def self.during
@@ -101,16 +112,6 @@ module Heddle # :nodoc:
   end
   private_constant :Presence
 
-  # Sees to it that a forked child which goes on computing is preempted.
-  module ForkWatch
-    # Called by Ruby for each fork; see Process._fork.
-    def _fork
-      super.tap { |pid| Scheduler.__send__(:forked) if pid.zero? }
-    end
-  end
-  private_constant :ForkWatch
-
-  Process.singleton_class.prepend(ForkWatch)
   at_exit { Presence.stop }
 end
 

@@ -151,7 +151,7 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
     end
 
     it "is needed at least for Heddle.select" do
-      expect { within { Heddle.select } }.to raise_error(ArgumentError, /a fiber at least/)
+      expect { within { Heddle.select } }.to raise_error(ArgumentError, /at least one fiber/)
     end
   end
 
@@ -168,9 +168,9 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
       ->(size) { Heddle::WaitGroup.new.add(size) }
     ]
     makers.each do |make|
-      expect { make.call(0) }.to raise_error(ArgumentError, /an Integer from 1 on, not 0/)
-      expect { make.call(1.5) }.to raise_error(TypeError, /an Integer from 1 on, not 1\.5/)
+      expect { make.call(0) }.to raise_error(ArgumentError, /an Integer of at least 1, not 0/)
+      expect { make.call(1.5) }.to raise_error(TypeError, /an Integer of at least 1, not 1\.5/)
     end
-    expect { Heddle::WaitGroup.new(-1) }.to raise_error(ArgumentError, /from 0 on/)
+    expect { Heddle::WaitGroup.new(-1) }.to raise_error(ArgumentError, /at least 0/)
   end
 end

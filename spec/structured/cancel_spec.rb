@@ -111,7 +111,7 @@ RSpec.describe "Cancelling" do
         end
       end
 
-      expect(&attempt).to raise_error(Heddle::Cancelled, "the time was up")
+      expect(&attempt).to raise_error(Heddle::Cancelled, "cancel_after: 0.001 s elapsed")
     end
 
     it "raises the class, or the exception, that it is given" do

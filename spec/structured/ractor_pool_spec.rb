@@ -68,7 +68,7 @@ RSpec.describe "Heddle::RactorPool" do
   end
 
   it "refuses a number that is none, and a missing block" do
-    expect { Heddle::RactorPool.new(ractors: 0) }.to raise_error(ArgumentError, /from 1 on, not 0/)
+    expect { Heddle::RactorPool.new(ractors: 0) }.to raise_error(ArgumentError, /at least 1, not 0/)
     pool = Heddle::RactorPool.new(ractors: 1)
     expect { pool.go }.to raise_error(ArgumentError, "Heddle::RactorPool#go needs a block")
     pool.close

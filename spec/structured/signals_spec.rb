@@ -182,7 +182,7 @@ RSpec.describe "Signals and the tree of fibers" do
       Heddle.run do
         expect { Heddle.trap("USR1", "NONSENSE") { nil } }.to raise_error(ArgumentError, /NONSENSE/)
         expect { Heddle.trap("KILL") { nil } }.to raise_error(Errno::EINVAL)
-        expect { Heddle.trap { nil } }.to raise_error(ArgumentError, /a signal at least/)
+        expect { Heddle.trap { nil } }.to raise_error(ArgumentError, /at least one signal/)
       end
 
       expect(trap("USR1", "DEFAULT")).to eq(before)

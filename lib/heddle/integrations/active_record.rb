@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 module Heddle # :nodoc:
-  # ActiveRecord with `isolation_level = :thread`, its default, has one connection for all fibers of a thread, and one
-  # transaction: what a fiber has created is gone when another one rolls back. Nothing else tells of that.
+  # Warns, once, if the fibers of a thread share one ActiveRecord connection. With `isolation_level = :thread`, the
+  # default, they also share its transaction: a fiber's rollback undoes what other fibers have written. ActiveRecord
+  # does not report that.
   module ConnectionSharing
     MESSAGE = <<~TEXT
       Heddle: the fibers of a thread share one ActiveRecord connection, and its transaction, so a fiber's rollback undoes
@@ -12,26 +13,26 @@ module Heddle # :nodoc:
     private_constant :MESSAGE
 
     class << self
-      # Called when a scheduler is made, and when one is closed: ActiveSupport may have come in between.
+      # Called when a scheduler is made, and when it is closed, because ActiveSupport may be loaded in between.
       def check
-        @wanted = true
-        return if @settled || !active_support?
+        @scheduler_made = true
+        return if @checked || !active_support?
 
         watch_loading
         warn_or_wait if active_record?
       end
 
-      # Has ActiveSupport tell when ActiveRecord is there. Costs nothing if it never is.
+      # Makes ActiveSupport call back when ActiveRecord is loaded. Without ActiveSupport this does nothing.
       def watch_loading
-        return if @watching || !active_support?
+        return if @watching_loading || !active_support?
 
-        @watching = true
+        @watching_loading = true
         ::ActiveSupport.on_load(:active_record, yield: true) { ConnectionSharing.__send__(:warn_or_wait) }
       end
 
       private
 
-      # Neither has anything loaded by asking.
+      # Neither question loads anything.
       def active_support?
         defined?(::ActiveSupport) && ::ActiveSupport.respond_to?(:on_load)
       end
@@ -40,9 +41,9 @@ module Heddle # :nodoc:
         defined?(::ActiveRecord) && !::ActiveRecord.autoload?(:Base) && ::ActiveRecord.const_defined?(:Base)
       end
 
-      # Rails sets what the application has configured when all is initialized.
+      # Rails applies the application's setting at the end of its initialization. Until then, the warning must wait.
       def warn_or_wait
-        return if @settled || !@wanted
+        return if @checked || !@scheduler_made
 
         application = ::Rails.application if defined?(::Rails) && ::Rails.respond_to?(:application)
         if application.respond_to?(:initialized?) && !application.initialized?
@@ -53,17 +54,17 @@ module Heddle # :nodoc:
       end
 
       def warn_once(application = nil)
-        return if @settled
+        return if @checked
 
-        @settled = true
-        # Older ones have no such setting.
+        @checked = true
+        # Older versions of ActiveSupport have no such setting.
         return unless ::ActiveSupport.const_defined?(:IsolatedExecutionState)
 
         level = configured_level(application) || ::ActiveSupport::IsolatedExecutionState.isolation_level
         warn(MESSAGE) if level == :thread
       end
 
-      # Rails takes this away when it has set it.
+      # The application's setting; Rails removes it once it is applied.
       def configured_level(application)
         application.config.active_support.isolation_level if application
       end
@@ -71,7 +72,7 @@ module Heddle # :nodoc:
   end
   private_constant :ConnectionSharing
 
-  # Has {ConnectionSharing} look.
+  # Runs the check of {ConnectionSharing} when a scheduler is made or closed.
   module ConnectionCheck
     # Makes the scheduler; see {Scheduler#initialize}.
     def initialize(...)

@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
 module Heddle # :nodoc:
-  # Async makes its tasks children of the thread's scheduler, whichever that is.
+  # Raises a helpful error if a program runs Async on a thread with a Heddle scheduler. Async calls `add_child` on the
+  # thread's scheduler to make its tasks the scheduler's children.
   module AsyncRefusal
-    # What Async calls for that.
-    #
     # @api private
     # @raise [RuntimeError]
     def add_child(*)

@@ -1,84 +1,56 @@
 # frozen_string_literal: true
 
-module Heddle
-  # A fiber waits for the end of others.
-  class Await
-    # @return [Task, nil] who ended first
-    attr_reader :first
-    # @return [Task, nil] the first that failed
-    attr_reader :failed
+module Heddle # :nodoc:
+  class << self
+    # Waits for the end of fibers of this thread, made by {spin} or `Fiber.schedule`.
+    #
+    # The value of a fiber that was told to end is nil. If the calling fiber is itself told to end while it waits, the
+    # awaited fibers continue.
+    #
+    # @param fibers [Array<Fiber>] fibers made by {spin} may have ended already
+    # @return [Array<Object>] the values of their blocks, in the order of the arguments
+    # @raise the first error that ends one of them. The others are told to end first, and have ended when it is raised.
+    # @raise [FiberError] for the calling fiber, a fiber of another thread, or a dead fiber that {spin} did not make
+    # @raise [TypeError] for an argument that is not a Fiber
+    # @example
+    #   Heddle.run { Heddle.await(Heddle.spin { :warp }, Heddle.spin { :weft }) } # => [:warp, :weft]
+    def await(*fibers)
+      tasks, wait = wait_for_fibers(fibers, "Heddle.await")
+      wait.until { wait.failed || wait.all? }
+      return tasks.map(&:value) unless (failed = wait.failed)
 
-    # @param owner [Task] who waits
-    def initialize(scheduler, owner, tasks)
-      @scheduler = scheduler
-      @pending = tasks.to_h { |task| [task, true] }
-      @waiter = Fiber.current
-      @owner = owner
-      @claimed = []
+      wait.stop_rest
+      raise failed.error
     end
 
-    # @yieldreturn [Boolean] whether it has been waited for long enough
-    def until
-      ended, alive = @pending.keys.partition(&:ended?)
-      take_note(ended)
-      alive.each { |task| task.await(self) }
-      @scheduler.block(self, nil) until yield(self)
-      @settled = true
-    ensure
-      release
-    end
+    # Waits until the first of several fibers ends. The others continue. The name is Polyphony's.
+    #
+    # @param fibers [Array<Fiber>] as {await} takes them
+    # @return [Fiber] the fiber that ended first; {await} returns its value
+    # @raise the error of the fiber that ended first, if an error ended it
+    # @raise [ArgumentError] without fibers
+    # @raise [FiberError, TypeError] (see await)
+    # @example Take the faster one
+    #   Heddle.run do
+    #     hare, tortoise = [0.1, 0.2].map { |time| Heddle.spin { sleep time } }
+    #     Heddle.select(hare, tortoise) == hare # => true
+    #   end
+    def select(*fibers)
+      raise ArgumentError, "Heddle.select needs at least one fiber" if fibers.empty?
 
-    def all?
-      @pending.empty?
-    end
-
-    # @return [Boolean] whether the task's error is raised in its parent by this
-    def ended(task)
-      ours = task.parent.equal?(@owner)
-      if note(task)
-        @claimed << task if ours && task.error
-        @scheduler.unblock(self, @waiter)
-      end
-      ours
-    end
-
-    # Errors that are not raised here after all go to the parent.
-    def hand_up_but(task)
-      @claimed.each { |other| other.hand_up unless other.equal?(task) }
-    end
-
-    # Tells those that are left to end, and waits for it.
-    def stop_rest
-      return if all?
-
-      @scheduler.__send__(:hold_back) do
-        @pending.each_key(&:stop)
-        Await.new(@scheduler, @owner, @pending.keys).until(&:all?)
-      end
+      _, wait = wait_for_fibers(fibers, "Heddle.select")
+      wait.until(&:first)
+      wait.propagate_all_but(wait.first)
+      wait.first.error ? raise(wait.first.error) : wait.first.fiber
     end
 
     private
 
-    def take_note(ended)
-      # They count in the order in which they ended.
-      ended.sort_by(&:rank).each { |task| note(task) }
-      # An error that is on its way to this fiber is not to come twice.
-      @claimed.concat(ended.select { |task| task.parent.equal?(@owner) && task.retract })
-    end
-
-    # What has failed meanwhile, and is not going to be raised here, goes to the parent after all.
-    def release
-      @pending.each_key { |task| task.forget(self) }
-      hand_up_but(nil) unless @settled
-    end
-
-    def note(task)
-      return unless @pending.delete(task)
-
-      @first ||= task
-      @failed ||= task if task.error
-      true
+    # @return [Array(Array<Task>, TaskWait)]
+    def wait_for_fibers(fibers, method)
+      scheduler = Context.scheduler
+      tasks = fibers.map { |fiber| Context.task_to_await(fiber, scheduler, method) }
+      [tasks, TaskWait.new(scheduler, Task.current(scheduler), tasks)]
     end
   end
-  private_constant :Await
 end

@@ -1,107 +1,102 @@
 # frozen_string_literal: true
 
 module Heddle # :nodoc:
-  # The time of a {cancel_after} was up. No StandardError, so that a `rescue` in the block doesn't take it for an error
-  # of what the block does; it is raised in the block even if another error is what leaves it.
+  # Raised in the block of {cancel_after} when its time has elapsed. It is not a StandardError, so a `rescue` without a
+  # class in the block does not rescue it. It is raised in the block even if {cancel_after} was given another error to
+  # raise outside.
   class Cancelled < Exception # rubocop:disable Lint/InheritException
-    def initialize(message = "the time was up")
+    # @param message [String]
+    def initialize(message = "the time limit has elapsed")
       super
     end
   end
 
-  # The time of a {move_on_after} was up. Each call knows its own.
+  # Raised in the block of {move_on_after} when its time has elapsed. Each call recognizes its own exception.
   class MoveOn < Exception; end # rubocop:disable Lint/InheritException
   private_constant :MoveOn
 
   class << self
-    # Runs the block, and raises in it if it takes too long: whatever it waits for then is ended, and what the kernel
-    # has been told to do is cancelled there before the exception goes on. A block that computes gets it at its next
-    # wait.
+    # Runs the block with a time limit. When the time has elapsed, the block's current wait is cancelled, in the kernel,
+    # too, and an exception is raised there. A block that computes gets the exception at its next wait, or at once if
+    # its fiber can be preempted.
     #
-    # No `rescue => e` in the block takes it: inside, an `error` that is a StandardError is a {Cancelled}, and becomes
-    # `error` at the end of the block. A block that rescues Exception gets it again at its next wait.
+    # No `rescue => e` in the block rescues the exception. If `error` is a StandardError, the block gets a {Cancelled},
+    # which becomes `error` at the end of the block. If the block rescues Exception, the exception is raised again at
+    # its next wait.
     #
-    # Blocks may be nested; the innermost one whose time is up acts. Nothing happens to a block that has ended.
+    # Calls may be nested: the innermost one whose time has elapsed acts. A block that has ended gets no exception.
     #
-    # In a blocking fiber, as a thread's root is one, the block runs in a fiber of its own: `break` and `return` don't
-    # lead out of it there.
+    # In a blocking fiber, such as a thread's root, the block runs in a fiber of its own. So `break` and `return` do not
+    # leave the block there.
     #
-    # @param seconds [Numeric]
-    # @param error [Class, Exception] what leaves the block
+    # The name is Polyphony's; the idea is that of Trio's `fail_after`.
+    #
+    # @param seconds [Float, Integer, Rational] the limit in seconds
+    # @param error [Class, Exception] what is raised at the end of the block
+    # @yield what is to be done in time
     # @return [Object] the block's value
-    # @raise `error`, if the block takes too long
-    # @raise [ArgumentError] without a block, or for seconds that are negative, infinite or not a number
-    # @raise [TypeError] for seconds that are no number, or an error that can't be raised
+    # @raise `error` if the time elapses
+    # @raise [ArgumentError] without a block, or for seconds that are negative, infinite or NaN
+    # @raise [TypeError] for seconds that are not a number, or an error that is not an exception
     # @example
     #   begin
-    #     Heddle.cancel_after(5) { socket.gets }
+    #     Heddle.cancel_after(5.0) { socket.gets }
     #   rescue Heddle::Cancelled
     #     "too late"
     #   end
     def cancel_after(seconds, error = Cancelled, &block)
-      Checks.block(block, "Heddle.cancel_after")
-      Checks.seconds(seconds, "Heddle.cancel_after")
-      Checks.exception(error, "Heddle.cancel_after")
+      ArgumentChecks.block(block, "Heddle.cancel_after")
+      ArgumentChecks.seconds(seconds, "Heddle.cancel_after")
+      ArgumentChecks.exception(error, "Heddle.cancel_after")
+      cancelled = Cancelled.new("cancel_after: #{seconds} s elapsed")
+      return limit(seconds, cancelled, block) if error.equal?(Cancelled)
+
       kind = error.is_a?(Class) ? error : error.class
-      kind <= StandardError ? limit_with_error(seconds, error, block) : limit(seconds, error.exception, block)
+      return limit(seconds, error.exception, block) unless kind <= StandardError
+
+      limit_with_error(seconds, cancelled, error, block)
     end
 
-    # Like {cancel_after}, but returns `value` instead of raising.
+    # Like {cancel_after}, but returns `value` instead of raising. The name is Polyphony's and Trio's.
     #
-    # @param seconds [Numeric]
-    # @param value [Object] what to return if the block takes too long
+    # @param seconds [Float, Integer, Rational] the limit in seconds
+    # @param value [Object] what to return if the time elapses
+    # @yield what is to be done in time
     # @return [Object] the block's value, or `value`
-    # @raise [ArgumentError] without a block, or for seconds that are negative, infinite or not a number
-    # @raise [TypeError] for seconds that are no number
+    # @raise [ArgumentError] without a block, or for seconds that are negative, infinite or NaN
+    # @raise [TypeError] for seconds that are not a number
     # @example
-    #   Heddle.move_on_after(5, value: "too late") { socket.gets }
+    #   Heddle.move_on_after(5.0, value: "too late") { socket.gets }
     def move_on_after(seconds, value: nil, &block)
-      Checks.block(block, "Heddle.move_on_after")
-      Checks.seconds(seconds, "Heddle.move_on_after")
-      mine = MoveOn.new("the time was up")
+      ArgumentChecks.block(block, "Heddle.move_on_after")
+      ArgumentChecks.seconds(seconds, "Heddle.move_on_after")
+      move_on = MoveOn.new("move_on_after: #{seconds} s elapsed")
       begin
-        limit(seconds, mine, block)
+        limit(seconds, move_on, block)
       rescue MoveOn => e
-        raise unless e.equal?(mine)
+        raise unless e.equal?(move_on)
 
         value
       end
     end
 
-    # Runs the block, which is to be finished: when somebody cancels or terminates this fiber meanwhile, or a child
-    # fails, that happens at the end of the block. Time limits that are set in the block work, and so do Ruby's own
-    # `Fiber#raise`, `Fiber#kill` and what is meant for the whole thread.
-    #
-    # @return [Object] the block's value
-    # @raise what was held back
-    # @raise [ArgumentError] without a block
-    # @example
-    #   Heddle.shield { account.withdraw(1); other.deposit(1) }
-    def shield(&block)
-      Checks.block(block, "Heddle.shield")
-      scheduler = Structure.scheduler_if_any
-      scheduler ? scheduler.__send__(:shield, &block) : yield
-    end
-
     private
 
-    def limit_with_error(seconds, error, block)
-      mine = Cancelled.new
-      begin
-        limit(seconds, mine, block)
-      rescue Cancelled => e
-        raise unless e.equal?(mine)
+    # Raises `cancelled` in the block, and `error` outside.
+    def limit_with_error(seconds, cancelled, error, block)
+      limit(seconds, cancelled, block)
+    rescue Cancelled => e
+      raise unless e.equal?(cancelled)
 
-        late = error.exception
-        # It tells where the block waited.
-        late.set_backtrace(e.backtrace) unless late.backtrace || late.frozen?
-        raise late
-      end
+      late = error.exception
+      # The backtrace shows where the block waited.
+      late.set_backtrace(e.backtrace) unless late.backtrace || late.frozen?
+      raise late
     end
 
     def limit(seconds, error, block)
-      scheduler = Structure.scheduler
-      Structure.in_nonblocking_fiber { scheduler.__send__(:limit, seconds, error) { block.call } }
+      scheduler = Context.scheduler
+      Context.in_nonblocking_fiber { scheduler.__send__(:limit, seconds, error) { block.call } }
     end
   end
 end

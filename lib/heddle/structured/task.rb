@@ -1,148 +1,156 @@
 # frozen_string_literal: true
 
-require_relative "task/family"
+require_relative "task/children"
+require_relative "task/error_propagation"
 require_relative "task/lookup"
 
 module Heddle
-  # What is known of a fiber in the tree: whose child it is, which children it has, who awaits it, how it ended.
+  # A fiber's place in the tree of fibers: its parent, its children, the waits for its end, and its result.
   #
-  # A fiber gets one when it is spun, when it spins others, or when it is awaited. All but {#stop} happens on the
-  # fiber's own thread.
+  # A fiber gets a task when it is spun, when it spins other fibers, or when another fiber awaits it. Only {#stop} may
+  # be called on another thread than the fiber's.
   class Task
     extend Lookup
-    include Family
+    include Children
+    include ErrorPropagation
 
-    # @return [Fiber, nil] nil for a root that has not called yet
+    # @return [Fiber, nil] nil for a root that has not called Heddle yet
     attr_accessor :fiber
-    # @return [Proc, nil] what the fiber was made for
+    # @return [Proc, nil] the program's block
     attr_accessor :block
     # @return [Scheduler]
     attr_reader :scheduler
     # @return [Task, nil]
     attr_reader :parent
-    # @return [Object, nil] what its block returned
+    # @return [Object, nil] the block's value
     attr_reader :value
-    # @return [Exception, nil] what ended it
+    # @return [Exception, nil] the error that ended the block
     attr_reader :error
-    # @return [Integer, nil] the how manieth of all it was to end
-    attr_reader :rank
+    # @return [Integer, nil] the sequence number of the task's end; tasks are compared by it
+    attr_reader :end_number
 
+    # @param scheduler [Scheduler]
     # @param parent [Task, nil]
-    # @param group [#ended, nil] who takes the errors in the parent's stead
+    # @param group [#ended, nil] a {Barrier} or a job: it receives the error instead of the parent
     def initialize(scheduler, parent: nil, group: nil)
       @scheduler = scheduler
       @parent = parent
       @group = group
-      # Kept in order by Hash, and quickly left.
+      # A Hash keeps the order, and deletes in constant time.
       @children = {}
-      @awaits = []
+      @waits = []
       @generation = Scheduler.__send__(:generation)
     end
 
-    def belong_to(fiber)
+    # Makes this the fiber's task.
+    def assign_to(fiber)
       @fiber = fiber
       Task.assign(fiber, self)
     end
 
-    # Starts a fiber for the block. It runs when its turn comes.
+    # Makes a fiber that runs the block, and puts it into the run queue.
+    #
+    # @return [Fiber]
     def start(*arguments, &block)
       @block = block
       Heddle.without_preemption do
         @parent&.add(self)
-        belong_to(@scheduler.__send__(:spawn, -> { carry { block.call(*arguments) } }, self))
+        assign_to(@scheduler.__send__(:spawn, -> { carry { block.call(*arguments) } }, self))
       ensure
         @parent&.remove(self) unless @fiber
       end
       @fiber
     end
 
-    # Runs the block in the fiber that is running, and then sees to the children. How it ended is to be asked for.
+    # Runs the block in the current fiber, then ends the children. Stores the result in {#value} and {#error}.
     #
-    # Only the block may be preempted: what strikes a fiber that computes, to end it for instance, would else keep it
-    # from telling those that wait for its end.
+    # Only the block may be preempted. An exception that reaches the fiber elsewhere would keep it from reporting its
+    # end to the fibers that wait for it.
     #
-    # @raise what concerns the whole thread
+    # @raise [SignalException] which concerns the whole thread
     def carry
       value = error = nil
       begin
         @scheduler.__send__(:check)
         value = @scheduler.__send__(:expose) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
-        # What children sent while nothing was waited for must not get lost.
+        # Raises what children sent to this fiber while it did not wait.
         @scheduler.__send__(:check)
       rescue Stop, SignalException => e
-        # The first was told to end, and has. The other is no affair of this fiber's alone.
+        # A fiber that was told to end has no error. A signal is raised again, below.
         interrupt = e if e.is_a?(SignalException)
-      rescue Exception => e # rubocop:disable Lint/RescueException -- handed on
+      rescue Exception => e # rubocop:disable Lint/RescueException -- propagated to the parent, or to a waiting fiber
         error = e
       end
     ensure
-      # Also if the fiber is being killed.
-      interrupt ? abandon : finish(value, error)
+      # Runs also if the fiber is being killed.
+      interrupt ? end_without_waiting : finish(value, error)
       raise interrupt if interrupt
     end
 
-    # The end of a fiber that runs no block of ours: it has returned.
+    # A fiber of `Fiber.schedule`, which runs without {#carry}, has returned. The extension calls this.
     def returned(value)
       finish(value, nil)
       raise @error if @error
     end
 
-    # It has failed. Or it couldn't begin.
+    # Such a fiber has raised an error; or a fiber could not be started. The extension calls this.
     def failed(error)
       finish(nil, error)
     end
 
-    # It has been killed: it must not wait. Or it has never begun.
+    # The fiber has been killed, perhaps before it has begun. It must not wait. The extension calls this.
     def killed
-      abandon unless ended?
+      end_without_waiting unless ended?
     end
 
-    # Tells the fiber to end, and does not wait for it. Any thread may.
+    # Tells the fiber to end, and does not wait for that. Any thread may call this.
     #
-    # @return [Boolean] false if it can't be told
+    # @return [Boolean] false if the scheduler does not know the fiber
     def stop
       @scheduler.__send__(:stop, @fiber)
     end
 
-    def ended?
-      @ended || false
+    # @return [Boolean]
+    def ended? = @ended || false
+
+    # Calls `wait.ended(task)` at the task's end, or now if the task has ended.
+    #
+    # @param wait [TaskWait]
+    def await(wait)
+      # In this order, because the fiber may be preempted in between.
+      @waits << wait
+      wait.ended(self) if ended?
     end
 
-    # Has `await.ended(task)` called at the end, if that is still to come.
-    def await(await)
-      # In this order, since another fiber may have a turn in between.
-      @awaits << await
-      await.ended(self) if ended?
+    # Takes back {#await}.
+    def forget(wait)
+      @waits.delete(wait)
     end
 
-    def forget(await)
-      @awaits.delete(await)
-    end
-
-    # After a fork the other fibers are in the parent process alone.
-    def follow_fork(scheduler)
+    # In a forked child, drops the parent and the children: those fibers exist in the parent process only.
+    def reset_after_fork(scheduler)
       return if @generation == Scheduler.__send__(:generation)
 
       @generation = Scheduler.__send__(:generation)
       @scheduler = scheduler
       @parent = nil
       @children.clear
-      @awaits.clear
+      @waits.clear
     end
 
     private
 
     def finish(value, error)
-      follow_fork(@scheduler)
+      reset_after_fork(@scheduler)
       late = end_children
       conclude(value, error || late)
     ensure
-      # The thread is interrupted, or the fiber has been killed, while its children had not all ended.
-      abandon unless ended?
+      # A signal, or the fiber's being killed, has broken off the wait for the children.
+      end_without_waiting unless ended?
     end
 
-    # Ends without waiting for the children.
-    def abandon
+    # Ends the task without waiting for the children.
+    def end_without_waiting
       stop_children
       conclude(nil, nil)
     end
@@ -150,14 +158,14 @@ module Heddle
     def conclude(value, error)
       @value = value unless error
       @error = error
-      @rank = Task.next_rank
+      @end_number = Task.next_end_number
       @ended = true
-      claims = @awaits.map { |await| await.ended(self) }
-      @awaits.clear
+      claims = @waits.map { |wait| wait.ended(self) }
+      @waits.clear
       @parent&.remove(self)
       return @group.ended(self) if @group
 
-      hand_up if @error && claims.none?
+      propagate if @error && claims.none?
     end
   end
   private_constant :Task

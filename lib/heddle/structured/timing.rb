@@ -2,40 +2,42 @@
 
 module Heddle # :nodoc:
   class << self
-    # Runs the block again and again, in the fiber that calls. The first time is after one interval. The times are kept:
-    # what the block takes delays none of them, and those that it misses are left out.
+    # Runs the block repeatedly, in the calling fiber. The first run is after one interval. The schedule does not drift:
+    # the time that the block takes delays no later run. Runs whose time has passed are skipped.
     #
-    # @param interval [Numeric] seconds
-    # @return [Object] what `break` gives; else it goes on for ever
-    # @raise [ArgumentError] without a block, or for an interval that is negative, infinite or not a number
-    # @raise [TypeError] for what is no number
+    # @param interval [Float, Integer, Rational] seconds between two runs
+    # @yield what is to be done
+    # @return [Object] the value of `break` in the block; without a `break` it never returns
+    # @raise [ArgumentError] without a block, or for an interval that is negative, infinite or NaN
+    # @raise [TypeError] for an interval that is not a number
     # @example
-    #   Heddle.spin { Heddle.every(1) { puts Time.now } }
+    #   Heddle.spin { Heddle.every(1.0) { puts Time.now } }
     def every(interval)
-      Checks.block(block_given?, "Heddle.every")
-      Checks.seconds(interval, "Heddle.every")
-      scheduler = Structure.scheduler
-      due = Structure.now
-      while true # rubocop:disable Style/InfiniteLoop -- `loop` would take a StopIteration of the block's for its end
+      ArgumentChecks.block(block_given?, "Heddle.every")
+      ArgumentChecks.seconds(interval, "Heddle.every")
+      scheduler = Context.scheduler
+      due = Context.now
+      while true # rubocop:disable Style/InfiniteLoop -- `loop` would rescue a StopIteration that the block raises
         due = next_due(due, interval)
         wait_until(due, scheduler)
         yield
       end
     end
 
-    # Runs the block later, in a new fiber, which is a child of the one that calls.
+    # Runs the block later, in a new fiber, which is a child of the calling fiber.
     #
-    # @param delay [Numeric] seconds
-    # @return [Fiber] the new fiber; its value is the block's
-    # @raise [ArgumentError] without a block, or for a delay that is negative, infinite or not a number
-    # @raise [TypeError] for what is no number
+    # @param delay [Float, Integer, Rational] seconds
+    # @yield what is to be done
+    # @return [Fiber] the new fiber; its value is the block's value
+    # @raise [ArgumentError] without a block, or for a delay that is negative, infinite or NaN
+    # @raise [TypeError] for a delay that is not a number
     # @example
     #   Heddle.run { Heddle.await(Heddle.after(0.5) { puts "half a second later" }) }
     def after(delay)
-      Checks.block(block_given?, "Heddle.after")
-      Checks.seconds(delay, "Heddle.after")
-      scheduler = Structure.scheduler
-      due = Structure.now + delay
+      ArgumentChecks.block(block_given?, "Heddle.after")
+      ArgumentChecks.seconds(delay, "Heddle.after")
+      scheduler = Context.scheduler
+      due = Context.now + delay
       spin do
         wait_until(due, scheduler)
         yield
@@ -44,20 +46,21 @@ module Heddle # :nodoc:
 
     private
 
+    # The first time after `last`, in steps of the interval, that has not passed.
     def next_due(last, interval)
-      return Structure.now if interval.zero?
+      return Context.now if interval.zero?
 
-      missed = ((Structure.now - last) / interval).floor
+      missed = ((Context.now - last) / interval).floor
       last + (interval * (missed + 1))
     end
 
-    # At least others have a turn. Works in blocking fibers, too.
+    # Sleeps, in blocking fibers, too. The other fibers run at least once, even if the time has passed already.
     def wait_until(due, scheduler)
-      return scheduler.yield unless (left = due - Structure.now).positive?
+      return scheduler.yield unless (left = due - Context.now).positive?
 
       while left.positive?
         scheduler.kernel_sleep(left)
-        left = due - Structure.now
+        left = due - Context.now
       end
     end
   end

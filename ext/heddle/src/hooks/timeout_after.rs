@@ -15,7 +15,7 @@ use crate::scheduler::waiting::FOR_EVER;
 ///
 /// A class, which the program has chosen, is raised once, and the block may rescue it. `Timeout.timeout` without a class
 /// passes an exception of its own instead, no StandardError, which it turns into `Timeout::Error` outside of the block: from
-/// Ruby 4.1 on by itself, before that by `lib/heddle/timeout_limit.rb`. That one is raised until the block has ended.
+/// Ruby 4.1 on by itself, before that by `lib/heddle/patches/timeout.rb`. That one is raised until the block has ended.
 pub fn timeout_after(
     ruby: &Ruby,
     scheduler: &Scheduler,

@@ -3,7 +3,7 @@
 //! A number outlives its file: the next file that is opened may get it. An operation that is queued, or that Ruby begins
 //! again for the rest of a read or write, would then go to that file. And Ruby frees an IO's read buffer when it closes
 //! the IO, whether or not the kernel still writes to it. So `IO#close`, `close_read`, `close_write` and `reopen` call
-//! [`closing`] first (`lib/heddle/io_close.rb`), and the following holds in all schedulers of the process:
+//! [`closing`] first (`lib/heddle/patches/io_close.rb`), and the following holds in all schedulers of the process:
 //!
 //! 1. From here on no hook begins anything on the number: it raises IOError ([`descriptor`]). The fiber that closes may
 //!    still write what is buffered.
@@ -342,7 +342,7 @@ impl Scheduler {
     }
 }
 
-/// Defines `Heddle::Scheduler.closing`, which `lib/heddle/io_close.rb` calls.
+/// Defines `Heddle::Scheduler.closing`, which `lib/heddle/patches/io_close.rb` calls.
 pub fn define(ruby: &Ruby, heddle: RModule, class: RClass) -> Result<(), Error> {
     let holder = heddle.define_class("ClosingDescriptors", ruby.class_object())?;
     holder.undef_default_alloc_func();

@@ -13,7 +13,7 @@ use super::unhandled::propagates_to_thread;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, gc};
 
-/// Defines what `lib/heddle/abandonment.rb` is written with.
+/// Defines what `lib/heddle/reports/abandonment.rb` is written with.
 pub fn define(class: RClass) -> Result<(), Error> {
     class.define_private_method("abandon", method!(abandon, 1))
 }

@@ -2,62 +2,63 @@
 
 module Heddle
   class Task
-    # Which fiber has which task.
+    # Finds, and makes, the tasks of fibers.
     module Lookup
       VARIABLE = :@heddle_task
       private_constant :VARIABLE
 
-      # @return [Task, nil] the fiber's, if it has one
+      # @return [Task, nil] the fiber's task
       def of(fiber)
         fiber.instance_variable_get(VARIABLE)
       end
 
-      # The fiber has this task from now on.
+      # Makes `task` the fiber's task.
       def assign(fiber, task)
         fiber.instance_variable_set(VARIABLE, task)
       end
 
-      # @return [Task] that of the fiber that runs
+      # @return [Task] the current fiber's task; it is made if need be
       def current(scheduler)
         task = of(Fiber.current)
-        task ? task.tap { |known| known.follow_fork(scheduler) } : adopt(Fiber.current, scheduler)
+        task ? task.tap { |known| known.reset_after_fork(scheduler) } : adopt(Fiber.current, scheduler)
       end
 
-      # Gives the fiber a task if it has been started by `Fiber.schedule`.
+      # Makes a task for a fiber of `Fiber.schedule`. The scheduler reports the fiber's end to the task.
       #
-      # @return [Task, nil]
-      def watch(fiber, scheduler)
+      # @return [Task, nil] nil if the fiber is not one of this scheduler's
+      def observe(fiber, scheduler)
         task = new(scheduler)
         return unless scheduler.__send__(:watch, fiber, task)
 
-        task.tap { |known| known.belong_to(fiber) }
+        task.tap { |observer| observer.assign_to(fiber) }
       end
 
-      # The thread's root fiber, and all that can't tell of their end, have the thread for their life.
+      # @return [Task] of the thread's root fiber. It lasts as long as the scheduler. Fibers that cannot report their
+      #   end share it.
       def root(scheduler)
         scheduler.instance_variable_get(VARIABLE) || scheduler.instance_variable_set(VARIABLE, new(scheduler))
       end
 
-      # The end of the root's children.
+      # Ends the root's children.
       #
-      # @return [Exception, nil] the first error of theirs that nobody has taken
+      # @return [Exception, nil] their first error that has not been raised elsewhere
       def end_root(scheduler)
         root = scheduler.instance_variable_get(VARIABLE)
         return unless root
 
-        root.follow_fork(scheduler)
+        root.reset_after_fork(scheduler)
         root.fiber = Fiber.current
         root.end_children || undelivered(scheduler)
       end
 
-      # @return [Integer] the how manieth task it is that ends now
-      def next_rank
-        @ranks = (@ranks || 0) + 1
+      # @return [Integer] the sequence number for a task that ends now
+      def next_end_number
+        @end_numbers = (@end_numbers || 0) + 1
       end
 
       private
 
-      # What was sent to the root while it had no reason to wait.
+      # @return [Exception, nil] what was sent to the root while it did not wait
       def undelivered(scheduler)
         scheduler.__send__(:check)
         nil
@@ -68,17 +69,17 @@ module Heddle
       end
 
       def adopt(fiber, scheduler)
-        watch(fiber, scheduler) || (fiber.blocking? ? adopt_root(fiber, scheduler) : adopt_generator(scheduler))
+        observe(fiber, scheduler) || (fiber.blocking? ? adopt_root(fiber, scheduler) : adopt_generator(scheduler))
       end
 
       def adopt_root(fiber, scheduler)
         root(scheduler).tap { |task| task.fiber ||= fiber }
       end
 
-      # A fiber that another one has resumed: what it spins belongs to that one.
+      # A fiber that another fiber has resumed: the fibers that it spins are children of that other fiber.
       def adopt_generator(scheduler)
         resumer = scheduler.__send__(:running)
-        (resumer && (of(resumer) || watch(resumer, scheduler))) || root(scheduler)
+        (resumer && (of(resumer) || observe(resumer, scheduler))) || root(scheduler)
       end
     end
     private_constant :Lookup

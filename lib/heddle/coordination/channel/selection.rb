@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+module Heddle
+  class Channel
+    # One call of {Channel.select}.
+    class Selection
+      # @param channels [Array<Channel>]
+      # @param timeout [Numeric, nil] seconds
+      def initialize(channels, timeout)
+        @channels = channels.uniq
+        @due = timeout && (Context.now + timeout)
+      end
+
+      # @return [Array(Channel, Object), nil] see {Channel.select}
+      def call
+        loop do
+          waiter = Waiter.new
+          found = try(waiter)
+          return found unless found == :nothing_yet
+          return unless waiter.wait(@due && [@due - Context.now, 0].max)
+        ensure
+          @enqueued.each { |channel| channel.leave(waiter) }
+        end
+      end
+
+      private
+
+      # Takes an item from the first channel that has one, or enqueues the waiter at all of them.
+      #
+      # @return [Array, nil, :nothing_yet] nil if all channels are closed and empty
+      def try(waiter)
+        @enqueued = []
+        @channels.each do |channel|
+          taken = channel.take_or_wait(waiter)
+          @enqueued << channel unless taken
+          return [channel, taken.first] if taken&.any?
+        end
+        @enqueued.empty? ? nil : :nothing_yet
+      end
+    end
+    private_constant :Selection
+  end
+end

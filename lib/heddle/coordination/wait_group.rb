@@ -1,0 +1,81 @@
+# frozen_string_literal: true
+
+module Heddle
+  # Counts pieces of work, and waits until all of them are done. Any thread may use it, with any scheduler or none. The
+  # idea is that of Go's `sync.WaitGroup`.
+  #
+  # For a fixed number that only decreases, concurrent-ruby's CountDownLatch does the same.
+  #
+  # @example
+  #   group = Heddle::WaitGroup.new
+  #   urls.each { |url| group.add; Fiber.schedule { fetch(url) ensure group.done } }
+  #   group.wait
+  class WaitGroup
+    # @param count [Integer] the initial number of pieces of work
+    # @raise [ArgumentError] if the number is negative
+    # @raise [TypeError] if the number is not an Integer
+    def initialize(count = 0)
+      @count = ArgumentChecks.count(count, "Heddle::WaitGroup.new", least: 0)
+      @guard = Guard.new
+      @waiters = []
+    end
+
+    # @return [Integer] the number of pieces of work that are not done
+    attr_reader :count
+
+    # Adds pieces of work. Call it before the work starts.
+    #
+    # @param number [Integer]
+    # @return [self]
+    # @raise [ArgumentError] if the number is less than one
+    # @raise [TypeError] if the number is not an Integer
+    def add(number = 1)
+      ArgumentChecks.count(number, "Heddle::WaitGroup#add")
+      @guard.synchronize { @count += number }
+      self
+    end
+
+    # Marks one piece of work as done.
+    #
+    # @return [self]
+    # @raise [ThreadError] if the count is zero
+    def done
+      @guard.synchronize do
+        if @count.zero?
+          raise ThreadError,
+                "Heddle::WaitGroup#done: nothing is under way; call add before the work begins"
+        end
+
+        @count -= 1
+        @waiters.each(&:wake).clear if @count.zero?
+      end
+      self
+    end
+
+    # Waits until all work is done.
+    #
+    # @param timeout [Float, Integer, Rational, nil] seconds; nil is for ever
+    # @return [Boolean] true; false after the timeout
+    # @raise [ArgumentError] for a timeout that is negative, infinite or NaN
+    # @raise [TypeError] for a timeout that is not a number
+    # @example
+    #   group.wait(timeout: 5.0) or abort "too slow"
+    def wait(timeout: nil)
+      ArgumentChecks.seconds(timeout, "Heddle::WaitGroup#wait") if timeout
+      waiter = Waiter.new
+      @guard.synchronize do
+        return true if @count.zero?
+
+        @waiters << waiter
+      end
+      waiter.wait(timeout)
+    ensure
+      @guard.synchronize { @waiters.delete(waiter) } if waiter
+    end
+
+    # @return [String]
+    def inspect
+      "#<#{self.class} count=#{@count}>"
+    end
+  end
+end

@@ -1,0 +1,24 @@
+# frozen_string_literal: true
+
+module Heddle
+  # One wait of a fiber or a thread, which ends with one wake-up from any thread. It is built on Ruby's Queue, which
+  # wakes across threads and schedulers.
+  class Waiter
+    def initialize
+      @queue = Thread::Queue.new
+    end
+
+    # Ends the wait, or the next one.
+    def wake
+      @queue.close
+    end
+
+    # @param seconds [Numeric, nil] nil is for ever
+    # @return [Boolean] true after a wake-up, false after a timeout
+    def wait(seconds = nil) # rubocop:disable Naming/PredicateMethod -- it is an action
+      Context.in_nonblocking_fiber { @queue.pop(timeout: seconds) }
+      @queue.closed?
+    end
+  end
+  private_constant :Waiter
+end

@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+module Heddle
+  # The part of the hook `process_wait` that is written in Ruby: waits in a thread for children that a pidfd cannot
+  # describe. These are any child, a process group, and a child that stops or continues.
+  module ProcessWait
+    # Waits for a child. The extension calls this.
+    #
+    # `$?` belongs to a thread. So this returns the status, and Ruby sets `$?` in the calling thread.
+    #
+    # @param pid [Integer] as `Process.wait` takes it
+    # @param flags [Integer] as `Process.wait` takes them
+    # @return [Process::Status]
+    def self.call(pid, flags)
+      thread = Thread.new do
+        Thread.current.report_on_exception = false
+        Process::Status.wait(pid, flags)
+      end
+      thread.value
+    ensure
+      thread&.kill
+    end
+  end
+  private_constant :ProcessWait
+end

@@ -1,0 +1,110 @@
+# frozen_string_literal: true
+
+module Heddle
+  # Decides which look-ups the hook `address_resolve` can answer, and runs the others in a thread.
+  #
+  # Ruby passes the hook a host and gets back addresses, which Ruby parses again. So the hook cannot answer for named
+  # services, scopes, canonical names and the like, and there is no hook for reverse look-ups. In these cases Ruby's own
+  # method runs in a thread, while the fiber waits. `patches/host_names.rb` lists the methods that use this module.
+  module HostNames
+    PORTS = (0..65_535)
+    # Flags that do not change the addresses that the hook finds.
+    HARMLESS_FLAGS = Socket::AI_PASSIVE | Socket::AI_NUMERICHOST | Socket::AI_NUMERICSERV
+    NUMERIC_FLAGS = Socket::NI_NUMERICHOST | Socket::NI_NUMERICSERV
+    private_constant :PORTS, :HARMLESS_FLAGS, :NUMERIC_FLAGS
+
+    class << self
+      # @return [Boolean] whether the current fiber runs under a Heddle scheduler
+      def scheduled? = Fiber.current_scheduler.is_a?(Scheduler)
+
+      # For `getaddrinfo`.
+      #
+      # @param arguments [Array] host, service, family, socket type, protocol, flags, reverse look-up
+      # @param options [Hash]
+      # @yield Ruby's own method, which calls the hook
+      # @return [Object] the block's value
+      def address_list(arguments, options, &)
+        host, service, *details = arguments
+        return in_thread(&) if beyond_hook?(host, service) || (host && special?(details[3], details[4], options))
+
+        begin
+          yield
+        rescue Socket::ResolutionError => e
+          raise unless host && no_match?(e, details)
+
+          in_thread(&)
+        end
+      end
+
+      # For methods that look up one address.
+      #
+      # @yield Ruby's own method, which calls the hook
+      # @return [Object] the block's value
+      def address(host, service, &) = beyond_hook?(host, service) ? in_thread(&) : yield
+
+      # For methods that look up a host's name unless `flags` ask for numbers.
+      #
+      # @yield Ruby's own method
+      # @return [Object] the block's value
+      def name(flags, &) = flags.is_a?(Integer) && flags & NUMERIC_FLAGS == NUMERIC_FLAGS ? yield : in_thread(&)
+
+      # For methods that look up the name of a socket's address if `reverse_lookup` says so.
+      #
+      # @yield Ruby's own method
+      # @return [Object] the block's value
+      def socket_address(socket, reverse_lookup, &)
+        reverse?(reverse_lookup, socket.do_not_reverse_lookup) ? in_thread(&) : yield
+      end
+
+      # @return [Boolean] whether the hook lacks what it needs for an answer: the scope, or the service's name
+      def beyond_hook?(host, service)
+        host.is_a?(String) && (host.include?("%") || !number?(service))
+      end
+
+      # @return [Boolean] whether Ruby limits the time of the look-up, of which the hook is not told
+      def waits_limited?(options)
+        RUBY_VERSION >= "4.0" && !options.slice(:timeout, :resolv_timeout, :open_timeout).compact.empty?
+      end
+
+      # Runs the block in a thread. If the fiber's wait is broken off, the thread is killed.
+      #
+      # @return [Object] the block's value
+      # @raise the block's error, with the fiber's backtrace added
+      def in_thread(&)
+        thread = Thread.new(&)
+        thread.report_on_exception = false
+        thread.value
+      rescue StandardError => e
+        e.set_backtrace([*e.backtrace, *caller])
+        raise
+      ensure
+        thread&.kill
+      end
+
+      private
+
+      def number?(service)
+        case service
+        when Integer then PORTS.cover?(service)
+        when String then service.match?(/\A\d{1,5}\z/) && PORTS.cover?(service.to_i)
+        else true
+        end
+      end
+
+      def special?(flags, reverse_lookup, options)
+        flags = 0 if flags.nil?
+        waits_limited?(options) || reverse?(reverse_lookup, BasicSocket.do_not_reverse_lookup) ||
+          !flags.is_a?(Integer) || flags.anybits?(~HARMLESS_FLAGS)
+      end
+
+      # Whether the host may have addresses, none of which has the family, type and protocol that `details` ask for.
+      # Ruby then reports the same error as for a host without addresses.
+      def no_match?(error, details) = details.first(3).any? && error.error_code == Socket::EAI_NONAME
+
+      def reverse?(reverse_lookup, not_by_default)
+        reverse_lookup.nil? ? !not_by_default : [true, :hostname].include?(reverse_lookup)
+      end
+    end
+  end
+  private_constant :HostNames
+end

@@ -1,0 +1,37 @@
+# frozen_string_literal: true
+
+module Heddle # :nodoc:
+  # Ends all operations on an IO before Ruby closes it. The system gives the descriptor's number to the next file that
+  # is opened, so an operation that went on would use the wrong file. The operations of all schedulers in the process
+  # end, and their fibers raise IOError, as threads do.
+  #
+  # Ruby 3.3 and 3.4 have no hook for this. Ruby 4.0 interrupts fibers that wait on the same IO object. It does not
+  # interrupt fibers that wait on another IO with the same number, or on several IOs in `IO.select`.
+  module IOClose
+    ALL = IO::READABLE | IO::PRIORITY | IO::WRITABLE
+    private_constant :ALL
+
+    # Closes the IO; see Ruby's documentation.
+    def close
+      Scheduler.__send__(:closing, self, ALL) { super }
+    end
+
+    # Closes the side to read from. Fibers that wait to write continue to wait.
+    def close_read
+      Scheduler.__send__(:closing, self, IO::READABLE) { super }
+    end
+
+    # Closes the side to write to. Fibers that wait to read continue to wait.
+    def close_write
+      Scheduler.__send__(:closing, self, IO::WRITABLE) { super }
+    end
+
+    # Opens another file under this IO; see Ruby's documentation.
+    def reopen(...)
+      Scheduler.__send__(:closing, self, ALL) { super }
+    end
+  end
+  private_constant :IOClose
+
+  IO.prepend(IOClose)
+end

@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+module Heddle # :nodoc:
+  # Passes `IO#pwrite` to Heddle before Ruby calls the hook `io_pwrite`. Ruby 3.3 and 3.4 call that hook without the
+  # GVL: two threads then run Ruby code at once, and Ruby's timer thread loops for ever. Ruby 4.0 calls the hook with
+  # the GVL, so this file is not loaded there.
+  module IOPwrite
+    # Writes at an offset; see Ruby's documentation.
+    #
+    # @param object [#to_s] what to write
+    # @param offset [Integer] the position in the file, in bytes
+    # @return [Integer] the number of bytes written
+    def pwrite(object, offset)
+      scheduler = Fiber.current_scheduler
+      return super unless scheduler.is_a?(Scheduler)
+
+      # Writing nothing runs all of Ruby's checks of the arguments and the IO.
+      Fiber.blocking { super("", offset) }
+      scheduler.__send__(:write_at, self, object.to_s, offset)
+    end
+  end
+  private_constant :IOPwrite
+
+  IO.prepend(IOPwrite)
+end

@@ -1,0 +1,170 @@
+# frozen_string_literal: true
+
+require "etc"
+require_relative "pool/backlog"
+require_relative "pool/job"
+require_relative "pool/job_wait"
+
+module Heddle
+  # Runs jobs, which are fibers, on several threads, each with a scheduler of its own. A job that has not started is
+  # taken by the first thread that has time for it. Then it stays on that thread, as Ruby's fibers do. A job that waits
+  # leaves its thread to other jobs, so jobs may wait for jobs to any depth, even on a single thread. `go` is named
+  # after Go's statement.
+  #
+  # The jobs form a tree, as fibers do. The jobs that a job starts are its children. When it ends, they are told to end,
+  # and an error that one of them does not rescue is raised in its parent.
+  #
+  # The pool keeps a job's result until the job is awaited, or until its parent ends. So a program must await jobs that
+  # it starts outside of jobs.
+  #
+  # Ruby runs Ruby code in one thread at a time. Several threads help if they wait, or work without the GVL.
+  #
+  # @example
+  #   pool = Heddle::Pool.new(threads: 2)
+  #   load_model = ->(name) { pool.go { mesh(name) }; pool.go { texture(name) }; pool.await }
+  #   models.each { |name| pool.go(name, &load_model) }
+  #   pool.await
+  #   pool.close
+  class Pool
+    # @param threads [Integer] the number of threads; the default is the number of processors
+    # @param options [Hash] for each thread's scheduler; see {Scheduler#initialize}
+    # @raise [ArgumentError] if the number is less than one, or for an invalid option
+    # @raise [TypeError] if the number is not an Integer
+    # @example
+    #   Heddle::Pool.new(threads: 4, backend: :poll)
+    def initialize(threads: Etc.nprocessors, **options)
+      @size = ArgumentChecks.count(threads, "Heddle::Pool.new: threads")
+      # Raises for invalid options here, and not in the threads.
+      Scheduler.new(**options) unless options.empty?
+      @options = options
+      reset
+    end
+
+    # @return [Integer] the number of threads
+    attr_reader :size
+
+    # @api private
+    attr_reader :guard, :backlog
+
+    # Starts a job: a fiber on one of the threads. The caller continues.
+    #
+    # @param arguments [Array] passed to the block
+    # @yield [*arguments] the work
+    # @return [Job]
+    # @raise [ArgumentError] without a block
+    # @raise [ClosedQueueError] if the pool is closed; jobs of the pool may still call it
+    # @example
+    #   job = pool.go { fetch(url) }
+    #   pool.await(job) # => [the page]
+    def go(*arguments, &block)
+      ArgumentChecks.block(block, "Heddle::Pool#go")
+      reset if forked?
+      parent = Job.current(self)
+      raise ClosedQueueError, "Heddle::Pool#go: the pool is closed" if closed? && !parent
+
+      Job.new(self, parent, arguments, block).tap do |job|
+        @backlog.push(job) { siblings(parent)[job] = true }
+      end
+    end
+
+    # Waits for jobs. Without arguments, in a job: for its children that have not been awaited. Without arguments,
+    # outside of the pool's jobs: for all jobs that were started outside.
+    #
+    # @param jobs [Array<Job>]
+    # @return [Array<Object>] their values, in order; nil for a job that was told to end
+    # @raise the first error that ends one of them. The others are told to end first, and have ended when it is raised.
+    # @raise [TypeError] for an argument that is not a job of this pool
+    # @raise [FiberError] for the calling job
+    # @example
+    #   values = pool.await
+    def await(*jobs)
+      parent = Job.current(self)
+      jobs.each { |job| expect_job(job, parent) }
+      jobs = @guard.synchronize { siblings(parent).keys }.reject(&:seen?) if jobs.empty?
+      JobWait.new(self, parent, jobs).call
+    end
+
+    # Tells all jobs to end, running their `ensure`, and waits for that.
+    #
+    # @return [self]
+    def stop
+      Heddle.shield { JobWait.new(self, nil, @guard.synchronize { @roots.keys }).stop }
+      self
+    end
+
+    # Refuses further jobs from outside, waits until all jobs have ended, and ends the threads.
+    #
+    # @return [self]
+    # @raise the first error of a job that has not been awaited
+    # @raise [FiberError] in a job of this pool
+    def close
+      return self if forked?
+      raise FiberError, "Heddle::Pool#close: a job can't wait for the end of its own pool" if Job.current(self)
+
+      @backlog.close
+      begin
+        await
+      ensure
+        # If the calling fiber is cancelled while jobs run, it does not wait for the threads.
+        @threads.each(&:join) if @backlog.unfinished.zero?
+      end
+      self
+    end
+
+    # @return [Boolean]
+    def closed? = @backlog.closed?
+
+    # @return [String]
+    def inspect
+      "#<#{self.class} threads=#{size} unfinished=#{@backlog.unfinished}#{" closed" if closed?}>"
+    end
+
+    # @api private
+    # Drops a job's result, because no further call can ask for it. Call it within the guard.
+    def forget(job)
+      siblings(job.parent).delete(job)
+    end
+
+    private
+
+    # Called again in a forked child, because threads do not survive a fork.
+    def reset
+      @generation = Scheduler.__send__(:generation)
+      @guard = Guard.new
+      @backlog = Backlog.new(@guard)
+      @roots = {}
+      @threads = Array.new(@size) { start_thread }
+    end
+
+    # Whether this process is a child, and the threads are its parent's.
+    def forked?
+      @generation != Scheduler.__send__(:generation)
+    end
+
+    def siblings(parent)
+      parent ? parent.children : @roots
+    end
+
+    def start_thread
+      thread = Thread.new do
+        Heddle.run(**@options) { start_jobs }
+      end
+      thread.name = "Heddle::Pool"
+      thread
+    end
+
+    # One fiber of each thread takes jobs. After each it lets the jobs run that it has started.
+    def start_jobs
+      while (job = @backlog.take)
+        job.start
+        Heddle.snooze
+      end
+    end
+
+    def expect_job(job, current)
+      raise TypeError, "Heddle::Pool#await: #{job.inspect} is not a job of this pool" unless
+        job.is_a?(Job) && job.pool.equal?(self)
+      raise FiberError, "Heddle::Pool#await: #{job.inspect} can't await itself" if job.equal?(current)
+    end
+  end
+end

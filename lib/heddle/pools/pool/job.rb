@@ -1,0 +1,139 @@
+# frozen_string_literal: true
+
+require_relative "job/error_propagation"
+
+module Heddle
+  class Pool
+    # A block that a {Pool} runs, and the fiber that runs it.
+    class Job
+      include ErrorPropagation
+
+      # The fiber storage in which a job's fiber, and the fibers that it starts, find the job.
+      KEY = :heddle_pool_job
+      private_constant :KEY
+
+      # @api private
+      # @return [Job, nil] the current job, if it is one of the pool's
+      def self.current(pool)
+        job = Fiber[KEY]
+        job if job && job.pool.equal?(pool) && !job.ended?
+      end
+
+      # @api private
+      attr_reader :pool, :parent, :children, :value, :error
+
+      # @api private
+      def initialize(pool, parent, arguments, work)
+        @pool = pool
+        @parent = parent
+        @arguments = arguments
+        @work = work
+        @children = {}
+        @waits = []
+        @state = :pending
+      end
+
+      # @return [Boolean]
+      def ended?
+        @state == :ended
+      end
+
+      # Tells the job to end, running its `ensure`, and does not wait for that. A job that has not started never starts.
+      #
+      # @return [self]
+      def stop
+        task = nil
+        withdrawn = @pool.guard.synchronize do
+          @stopped = true
+          task = @task
+          @pool.backlog.withdraw(self)
+        end
+        withdrawn ? conclude(nil, nil) : task&.stop
+        self
+      end
+
+      # @return [String]
+      def inspect
+        "#<#{self.class} #{@work.source_location&.join(":")} #{@state}>"
+      end
+
+      # @api private
+      # A thread has taken the job.
+      def taken
+        @state = :running
+      end
+
+      # @api private
+      # Runs the work in a fiber of the current thread.
+      def start
+        scheduler = Fiber.scheduler
+        task = Task.new(scheduler, parent: Task.current(scheduler), group: self)
+        task.start { perform }
+        @pool.guard.synchronize { @task = task }
+        # `stop` was called after a thread had taken the job, and before there was a task.
+        task.stop if @stopped
+      rescue FiberError, NoMemoryError => e
+        conclude(nil, e)
+      end
+
+      # @api private
+      # The fiber has ended, and so have all fibers that it had spun.
+      def ended(task)
+        conclude(task.value, task.error)
+      end
+
+      # @api private
+      # Calls `wait.ended(job)` at the job's end, if the job has not ended.
+      #
+      # @param wait [JobWait]
+      # @return [Boolean] whether the job has ended
+      def await(wait)
+        @pool.guard.synchronize do
+          @waits << wait unless ended?
+          ended?
+        end
+      end
+
+      # @api private
+      # Takes back {#await}.
+      def forget(wait)
+        @pool.guard.synchronize { @waits.delete(wait) }
+      end
+
+      private
+
+      def perform
+        Fiber[KEY] = self
+        value = @work.call(*@arguments)
+        # Raises what children sent to this fiber while it did not wait.
+        @task&.scheduler&.__send__(:check)
+        done = true
+        value
+      ensure
+        stop_children(done)
+      end
+
+      # @param raises [Boolean] whether to raise a child's error; false if another error is being raised
+      def stop_children(raises)
+        failed = Heddle.shield { JobWait.new(@pool, self, unfinished_children).stop }
+        raise failed.error if failed && raises
+      end
+
+      def unfinished_children
+        @pool.guard.synchronize { @children.keys }.reject(&:ended?)
+      end
+
+      def conclude(value, error)
+        waits = @pool.guard.synchronize do
+          @value = value
+          @error = error
+          @state = :ended
+          @waits.slice!(0..)
+        end
+        claims = waits.map { |wait| wait.ended(self) }
+        propagate if error && @parent && claims.none?
+        @pool.backlog.ended
+      end
+    end
+  end
+end

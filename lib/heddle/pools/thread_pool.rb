@@ -1,0 +1,136 @@
+# frozen_string_literal: true
+
+require_relative "thread_pool/job"
+
+module Heddle
+  # Threads for work that would block a scheduler's thread: C extensions that wait without the scheduler, and
+  # computation without the GVL. The calling fiber waits for the result, while the thread's other fibers run. The
+  # interface is that of Polyphony's ThreadPool.
+  #
+  # A job may start jobs and wait for them: a thread of the pool that waits for a job which no thread has started runs
+  # that job itself. So jobs that wait for jobs cannot deadlock, even with one thread, unless two wait for each other.
+  #
+  # Any fiber of any thread may use a pool. For futures, chains and schedules see concurrent-ruby's executors. They need
+  # as many threads as there are jobs that wait for jobs.
+  #
+  # @example
+  #   pool = Heddle::ThreadPool.new(4)
+  #   Heddle.run { rows = pool.process { database.query("select 1") } }
+  class ThreadPool
+    # The number of threads unless the program says otherwise.
+    DEFAULT_SIZE = 4
+
+    # Runs the block in a pool that the whole process shares.
+    #
+    # @yield the work
+    # @return [Object] the block's value
+    # @raise (see #process)
+    # @example
+    #   rows = Heddle::ThreadPool.process { database.query("select 1") }
+    def self.process(&)
+      (@shared ||= new).process(&)
+    end
+
+    # @param size [Integer] the highest number of threads; they are started as they are needed
+    # @raise [ArgumentError] if the number is less than one
+    # @raise [TypeError] if the number is not an Integer
+    def initialize(size = DEFAULT_SIZE)
+      @size = ArgumentChecks.count(size, "Heddle::ThreadPool.new")
+      reset
+    end
+
+    # @return [Integer] the highest number of threads
+    attr_reader :size
+
+    # Runs the block in a thread of the pool, and waits for it. In a job of this pool it runs at once, in the same
+    # thread.
+    #
+    # If the calling fiber is cancelled while it waits, a block that has not started never starts. A block that has
+    # started continues, and its value is lost.
+    #
+    # @yield the work
+    # @return [Object] the block's value
+    # @raise the block's error
+    # @raise [ArgumentError] without a block
+    # @raise [ClosedQueueError] if the pool is closed
+    # @example
+    #   rows = pool.process { database.query("select 1") }
+    def process(&block)
+      ArgumentChecks.block(block, "Heddle::ThreadPool#process")
+      job = cast(&block)
+      begin
+        job.await
+      ensure
+        job.withdraw
+      end
+    end
+
+    # Runs the block in a thread of the pool, and does not wait for it.
+    #
+    # @yield the work
+    # @return [Job] {Job#await} waits for it
+    # @raise [ArgumentError] without a block
+    # @raise [ClosedQueueError] if the pool is closed
+    # @example
+    #   job = pool.cast { report }
+    #   job.await
+    def cast(&block)
+      ArgumentChecks.block(block, "Heddle::ThreadPool#cast")
+      reset if forked?
+      Job.new(self, block).tap do |job|
+        @jobs.push(job)
+        @guard.synchronize { start_thread if @threads.count(&:alive?) < @size && @jobs.size > @jobs.num_waiting }
+      end
+    end
+
+    # @return [Boolean] whether a job waits to be started, or a thread runs one
+    def busy?
+      !@jobs.empty? || @jobs.num_waiting < @threads.size
+    end
+
+    # Refuses further jobs, and waits until all jobs have ended.
+    #
+    # @return [self]
+    def close
+      @jobs.close
+      @threads.each(&:join) unless forked?
+      self
+    end
+
+    # @return [String]
+    def inspect
+      "#<#{self.class} size=#{size} threads=#{@threads.size} queued=#{@jobs.size}>"
+    end
+
+    # @api private
+    # @return [Boolean] whether the current thread is one of the pool's
+    def current?
+      @threads.include?(Thread.current)
+    end
+
+    private
+
+    # Called again in a forked child, because threads do not survive a fork.
+    def reset
+      @generation = Scheduler.__send__(:generation)
+      @guard = Guard.new
+      @jobs = Thread::Queue.new
+      @threads = []
+    end
+
+    # Whether this process is a child, and the threads are its parent's.
+    def forked?
+      @generation != Scheduler.__send__(:generation)
+    end
+
+    def start_thread
+      thread = Thread.new do
+        while (job = @jobs.pop)
+          job.run
+        end
+      end
+      thread.name = "Heddle::ThreadPool"
+      @threads << thread
+    end
+  end
+end

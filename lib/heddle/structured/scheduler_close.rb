@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+module Heddle # :nodoc:
+  # Ends the children of a thread's root fiber when its scheduler closes: at the end of the thread or the process, or by
+  # `Fiber.set_scheduler`.
+  module SchedulerClose
+    # @api private
+    def scheduler_close
+      # A thread that is interrupted or killed ends all its fibers at once, in any order.
+      interrupted = $!.is_a?(SignalException) || Thread.current.status == "aborting" # rubocop:disable Style/SpecialGlobalVars
+      begin
+        late_error = Task.end_root(self) unless interrupted
+      rescue Exception # rubocop:disable Lint/RescueException -- raised again when the other fibers have ended
+        super
+        raise
+      end
+      super
+      raise late_error if late_error
+    end
+
+    private
+
+    # The extension calls this in {Scheduler#close}, which waits for all other fibers. If one of them waited for the
+    # calling fiber, both would wait for ever.
+    #
+    # @raise [FiberError] in a fiber that other fibers wait for, as a parent waits for its children
+    def expect_not_awaited
+      task = Task.of(Fiber.current)
+      return unless task
+
+      task.reset_after_fork(self)
+      return unless task.awaited?
+
+      raise FiberError, "Heddle::Scheduler#close waits for the other fibers, and one of them waits for this one: " \
+                        "call it in a fiber that no other awaits, or end the fibers with Heddle.terminate"
+    end
+  end
+  private_constant :SchedulerClose
+
+  Scheduler.prepend(SchedulerClose)
+end

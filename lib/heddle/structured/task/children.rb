@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+module Heddle
+  class Task
+    # A task's children: they are told to end when it ends, and it waits for their end.
+    module Children
+      # A child is about to start.
+      def add(child)
+        @children[child] = true
+      end
+
+      # A child has ended.
+      def remove(child)
+        @children.delete(child)
+        @scheduler.unblock(self, @fiber) if @ending && @children.empty?
+      end
+
+      # @return [Boolean] whether another fiber waits for the task's end, or will: a parent does at its own end. The
+      #   wait of a root is not counted, as it takes place when the scheduler closes.
+      def awaited?
+        return false if ended?
+
+        !@waits.empty? || !(@parent.nil? || @parent.fiber.nil? || @parent.fiber.blocking?)
+      end
+
+      # Tells the children to end, running their `ensure`, and waits for that. Only exceptions that concern the whole
+      # thread interrupt the wait.
+      #
+      # @return [Exception, nil] the first error of a child that failed in the meantime
+      def end_children
+        return take_late_error if @children.empty?
+
+        @ending = true
+        @scheduler.__send__(:hold_back) do
+          stop_children
+          wait_for_children
+        end
+        take_late_error
+      ensure
+        @ending = false
+      end
+
+      private
+
+      def stop_children
+        # Iterates over a copy, because children remove themselves.
+        @children.keys.each(&:stop) # rubocop:disable Style/HashEachMethods
+      end
+
+      def wait_for_children
+        @scheduler.block(self, nil) until @children.empty?
+      rescue SignalException
+        raise
+      rescue Exception => e # rubocop:disable Lint/RescueException -- raised when the children have ended
+        @late_error ||= e
+        retry
+      end
+
+      def take_late_error
+        @late_error.tap { @late_error = nil }
+      end
+    end
+    private_constant :Children
+  end
+end

@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+module Heddle
+  # One fiber's wait for the end of several tasks.
+  class TaskWait
+    # @return [Task, nil] the task that ended first
+    attr_reader :first
+    # @return [Task, nil] the first task that failed
+    attr_reader :failed
+
+    # @param scheduler [Scheduler]
+    # @param owner [Task] the waiting fiber's task
+    # @param tasks [Array<Task>]
+    def initialize(scheduler, owner, tasks)
+      @scheduler = scheduler
+      @pending = tasks.to_h { |task| [task, true] }
+      @fiber = Fiber.current
+      @owner = owner
+      @claimed = []
+    end
+
+    # Waits until the condition holds.
+    #
+    # @yieldparam wait [TaskWait] this
+    # @yieldreturn [Boolean] the condition
+    def until
+      ended, alive = @pending.keys.partition(&:ended?)
+      record_ended(ended)
+      alive.each { |task| task.await(self) }
+      @scheduler.block(self, nil) until yield(self)
+      @settled = true
+    ensure
+      release
+    end
+
+    # @return [Boolean] whether all tasks have ended
+    def all?
+      @pending.empty?
+    end
+
+    # A task has ended.
+    #
+    # @return [Boolean] whether the task is the owner's child, so that this wait raises its error in the parent
+    def ended(task)
+      own_child = task.parent.equal?(@owner)
+      if record(task)
+        @claimed << task if own_child && task.error
+        @scheduler.unblock(self, @fiber)
+      end
+      own_child
+    end
+
+    # Sends the claimed errors to the parent after all, except that of `task`, which the caller raises.
+    #
+    # @param task [Task, nil]
+    def propagate_all_but(task)
+      @claimed.each { |other| other.propagate unless other.equal?(task) }
+    end
+
+    # Tells the remaining tasks to end, and waits for that.
+    def stop_rest
+      return if all?
+
+      @scheduler.__send__(:hold_back) do
+        @pending.each_key(&:stop)
+        TaskWait.new(@scheduler, @owner, @pending.keys).until(&:all?)
+      end
+    end
+
+    private
+
+    # Records tasks that have ended before the wait.
+    def record_ended(ended)
+      ended.sort_by(&:end_number).each { |task| record(task) }
+      # This wait raises the errors that are on their way to this fiber. They must not be raised twice.
+      @claimed.concat(ended.select { |task| task.parent.equal?(@owner) && task.retract })
+    end
+
+    # If the wait was broken off, sends the claimed errors to the parent after all.
+    def release
+      @pending.each_key { |task| task.forget(self) }
+      propagate_all_but(nil) unless @settled
+    end
+
+    def record(task)
+      return unless @pending.delete(task)
+
+      @first ||= task
+      @failed ||= task if task.error
+      true
+    end
+  end
+  private_constant :TaskWait
+end

@@ -1,0 +1,36 @@
+# frozen_string_literal: true
+
+module Heddle # :nodoc:
+  class << self
+    # Tells a fiber to end, and does not wait for that; {await} does. The fiber's wait is cancelled, its `ensure`
+    # clauses run, and its value is nil. Further calls change nothing.
+    #
+    # The `ensure` clauses, and a `rescue Exception`, may wait. But if the fiber rescues the exception and goes on, the
+    # exception is raised again at its next wait. A fiber that has not ended within the scheduler's `grace:` is
+    # abandoned; see {Scheduler#initialize}.
+    #
+    # @param fiber [Fiber] a fiber of this thread, made by {spin} or `Fiber.schedule`. It may be the calling fiber. A
+    #   dead fiber is left alone.
+    # @return [Fiber] the fiber
+    # @raise [FiberError] for a root fiber, a fiber of another thread, or a fiber that neither {spin} nor
+    #   `Fiber.schedule` made
+    # @raise [TypeError] for an argument that is not a Fiber
+    # @example
+    #   clock = Heddle.spin { Heddle.every(1) { puts Time.now } }
+    #   Heddle.terminate(clock)
+    def terminate(fiber)
+      ArgumentChecks.fiber(fiber, "Heddle.terminate")
+      return fiber unless fiber.alive?
+      raise FiberError, "Heddle.terminate: #{fiber.inspect} is a blocking fiber, as a thread's root is one" if
+        fiber.blocking?
+
+      scheduler = Context.scheduler
+      unless scheduler.__send__(:stop, fiber) || ended?(fiber)
+        raise FiberError, "Heddle.terminate: #{fiber.inspect} is not one that this thread has spun or scheduled"
+      end
+
+      scheduler.__send__(:check) if fiber.equal?(Fiber.current)
+      fiber
+    end
+  end
+end
