@@ -52,7 +52,7 @@ module Heddle # :nodoc:
         case (scheduler = Fiber.scheduler)
         when nil then raise "No scheduler is available!"
         when Scheduler then start(scheduler, arguments, storage, block)
-        else Fiber.schedule { Presence.during { block.call(*arguments) } }
+        else Fiber.schedule { YieldState.during { block.call(*arguments) } }
         end
       end
 
@@ -80,7 +80,7 @@ module Heddle # :nodoc:
       # `raise` alone would be Fiber#raise.
       ::Kernel.raise ArgumentError, "tried to create a fiber without a block" unless block
 
-      super { |*arguments| Presence.during { block.call(*arguments) } }
+      super { |*arguments| YieldState.during { block.call(*arguments) } }
     end
 
     # Resumes the fiber; see Ruby's documentation. The fiber may yield although its block does not call `Fiber.yield`.
@@ -99,20 +99,20 @@ module Heddle # :nodoc:
 
   # A yielding fiber that no Heddle scheduler runs: the program resumes it, or another library's scheduler runs it. It
   # lasts from the fiber's start to its end. The extension defines the rest of the class.
-  class Presence
+  class YieldState
     # @return [Object] the block's value; nil if the fiber was killed
     def self.during
-      presence = self.begin
+      state = self.begin
       yield
     rescue Stop
       nil
     ensure
-      presence&.finish
+      state&.finish
     end
   end
-  private_constant :Presence
+  private_constant :YieldState
 
-  at_exit { Presence.stop }
+  at_exit { YieldState.stop }
 end
 
 YieldingFiber = Heddle::YieldingFiber unless defined?(YieldingFiber)

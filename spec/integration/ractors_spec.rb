@@ -65,7 +65,7 @@ RSpec.describe "A Ractor without a scheduler of Heddle's" do
     output.lines(chomp: true)
   end
 
-  loaded = 'require "heddle"; Heddle.const_get(:SignalHandlers).watch; Heddle.run { YieldingFiber.schedule {} }'
+  loaded = 'require "heddle"; Heddle.const_get(:SignalHandlers).patch_trap; Heddle.run { YieldingFiber.schedule {} }'
   outcome = nil
 
   before { outcome ||= [outcomes(programs.values, ""), outcomes(programs.values, loaded)] }

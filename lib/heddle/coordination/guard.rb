@@ -15,7 +15,7 @@ module Heddle
       scheduler = Context.scheduler_if_any
       return @mutex.synchronize(&) unless scheduler
 
-      scheduler.__send__(:hold_back) { @mutex.synchronize(&) }
+      scheduler.__send__(:defer_raises) { @mutex.synchronize(&) }
     end
   end
   private_constant :Guard

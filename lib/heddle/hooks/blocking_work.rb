@@ -29,7 +29,7 @@ module Heddle
       thread.value
     rescue Exception # rubocop:disable Lint/RescueException -- raised again
       # The fiber must not be abandoned in the meantime, either.
-      Fiber.scheduler.__send__(:hold_back) { kill(thread) }
+      Fiber.scheduler.__send__(:defer_raises) { kill(thread) }
       raise
     end
 

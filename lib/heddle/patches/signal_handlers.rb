@@ -36,25 +36,25 @@ module Heddle
 
     class << self
       # Observes from now on which handlers the program sets with `trap`. The extension calls this.
-      def watch
-        return if @watching
+      def patch_trap
+        return if @trap_patched
 
-        @watching = true
+        @trap_patched = true
         [Signal.singleton_class, Kernel, Kernel.singleton_class].each { |place| place.prepend(TrapPatch) }
       end
 
       # A scheduler opens on the main thread. The extension calls this.
-      def guard
-        return if @guarding
+      def install
+        return if @installed
 
-        watch
-        @guarding = true
+        patch_trap
+        @installed = true
         (Signal.list.values.uniq - NOT_REPLACED).each { |number| reclaim(number) }
       end
 
       # The main thread's scheduler closes: restores the program's handlers. The extension calls this.
-      def leave
-        @guarding = false
+      def restore
+        @installed = false
         @handlers.each do |number, handler|
           found = RUBY_TRAP.call(number, handler)
           RUBY_TRAP.call(number, found) unless found.equal?(@stand_in)
@@ -70,7 +70,7 @@ module Heddle
 
       # Sets the stand-in for one signal, if the signal can be handled. The extension calls this.
       def reclaim(number)
-        replace_handler(number) if @guarding && Heddle.__send__(:handles_signal?, number)
+        replace_handler(number) if @installed && Heddle.__send__(:handles_signal?, number)
       end
 
       # Called after the program has set a handler.
@@ -79,7 +79,7 @@ module Heddle
       # @param found [Object] what Ruby's `trap` returned
       # @return [Object] the program's previous handler
       def replaced(signal, found)
-        return found unless @guarding
+        return found unless @installed
 
         number = number_of(signal)
         found = @handlers.delete(number) if found.equal?(@stand_in)
@@ -90,7 +90,7 @@ module Heddle
       # Runs the program's handler, in whichever fiber is running.
       def run(number)
         handler = @handlers[number]
-        return run_in_root(handler, number) if Scheduler.__send__(:answers?)
+        return run_in_root(handler, number) if Scheduler.__send__(:handles_interrupts?)
 
         # Outside of a `rescue`, because the fiber may be told to end before `send_to_root` returns.
         raised = exception_of(handler, number)
@@ -125,7 +125,7 @@ module Heddle
 
         call(handler, number)
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised again
-        Scheduler.__send__(:interrupted, e)
+        Scheduler.__send__(:record_interrupt, e)
         raise
       end
 
@@ -134,7 +134,7 @@ module Heddle
         return default_exception(number) if handler == "DEFAULT"
 
         # Exceptions from other fibers must not be taken for the handler's own, so they are deferred.
-        Fiber.scheduler.__send__(:hold_back) { call(handler, number) }
+        Fiber.scheduler.__send__(:defer_raises) { call(handler, number) }
         nil
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised by the caller
         e

@@ -13,8 +13,8 @@ module Heddle
     # @param fiber [Fiber]
     # @param block [Proc, nil] the fiber's block
     # @param grace [Float] seconds
-    def self.of(scheduler, fiber, block, grace)
-      scheduler.__send__(:hold_back) do
+    def self.abandon(scheduler, fiber, block, grace)
+      scheduler.__send__(:defer_raises) do
         line = describe(fiber, block, grace)
         outcome = scheduler.__send__(:abandon, fiber)
         # A fiber that was killed reports its end to its task itself; these two cannot.

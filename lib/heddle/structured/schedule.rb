@@ -32,7 +32,7 @@ module Heddle # :nodoc:
       scheduler = Context.scheduler
       unless fiber.alive?
         # If this fiber has been told to end, it ends here, rather than by the FiberError.
-        scheduler.__send__(:check)
+        scheduler.__send__(:raise_deferred)
         refuse_schedule(fiber, "is dead")
       end
       known = scheduler.__send__(value.is_a?(Exception) ? :deliver : :post, fiber, value)

@@ -71,10 +71,10 @@ module Heddle
     def carry
       value = error = nil
       begin
-        @scheduler.__send__(:check)
-        value = @scheduler.__send__(:expose) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
+        @scheduler.__send__(:raise_deferred)
+        value = @scheduler.__send__(:run_user_block) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
         # Raises what children sent to this fiber while it did not wait.
-        @scheduler.__send__(:check)
+        @scheduler.__send__(:raise_deferred)
       rescue Stop, SignalException => e
         # A fiber that was told to end has no error. A signal is raised again, below.
         interrupt = e if e.is_a?(SignalException)

@@ -61,7 +61,7 @@ module Heddle
     def stop_rest
       return if all?
 
-      @scheduler.__send__(:hold_back) do
+      @scheduler.__send__(:defer_raises) do
         @pending.each_key(&:stop)
         TaskWait.new(@scheduler, @owner, @pending.keys).until(&:all?)
       end

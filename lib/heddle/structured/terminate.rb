@@ -29,7 +29,7 @@ module Heddle # :nodoc:
         raise FiberError, "Heddle.terminate: #{fiber.inspect} is not one that this thread has spun or scheduled"
       end
 
-      scheduler.__send__(:check) if fiber.equal?(Fiber.current)
+      scheduler.__send__(:raise_deferred) if fiber.equal?(Fiber.current)
       fiber
     end
   end

@@ -20,8 +20,8 @@ pub fn define(class: RClass) -> Result<(), Error> {
     class.define_private_method("stop", method!(stop, 1))?;
     class.define_private_method("limit", method!(limit, 2))?;
     class.define_private_method("shield", method!(shield, 0))?;
-    class.define_private_method("hold_back", method!(hold_back, 0))?;
-    class.define_private_method("check", method!(check, 0))?;
+    class.define_private_method("defer_raises", method!(hold_back, 0))?;
+    class.define_private_method("raise_deferred", method!(check, 0))?;
     Ok(())
 }
 

@@ -135,7 +135,7 @@ pub fn is_taken(number: c_int) -> bool {
 /// From now on `trap` tells us which signals the program wants.
 pub fn watch_trap(ruby: &Ruby) -> Result<(), Error> {
     let heddle: RModule = ruby.class_object().const_get("Heddle")?;
-    heddle.const_get::<_, RModule>("SignalHandlers")?.funcall::<_, _, Value>("watch", ()).map(|_| ())
+    heddle.const_get::<_, RModule>("SignalHandlers")?.funcall::<_, _, Value>("patch_trap", ()).map(|_| ())
 }
 
 /// Whether Ruby handles the signal, and no C function of a library.

@@ -106,7 +106,7 @@ module Heddle
         Fiber[KEY] = self
         value = @work.call(*@arguments)
         # Raises what children sent to this fiber while it did not wait.
-        @task&.scheduler&.__send__(:check)
+        @task&.scheduler&.__send__(:raise_deferred)
         done = true
         value
       ensure

@@ -31,7 +31,7 @@ module Heddle
         return take_late_error if @children.empty?
 
         @ending = true
-        @scheduler.__send__(:hold_back) do
+        @scheduler.__send__(:defer_raises) do
           stop_children
           wait_for_children
         end

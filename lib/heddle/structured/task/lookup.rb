@@ -28,7 +28,7 @@ module Heddle
       # @return [Task, nil] nil if the fiber is not one of this scheduler's
       def observe(fiber, scheduler)
         task = new(scheduler)
-        return unless scheduler.__send__(:watch, fiber, task)
+        return unless scheduler.__send__(:observe_exit, fiber, task)
 
         task.tap { |observer| observer.assign_to(fiber) }
       end
@@ -60,7 +60,7 @@ module Heddle
 
       # @return [Exception, nil] what was sent to the root while it did not wait
       def undelivered(scheduler)
-        scheduler.__send__(:check)
+        scheduler.__send__(:raise_deferred)
         nil
       rescue SignalException
         raise
@@ -78,7 +78,7 @@ module Heddle
 
       # A fiber that another fiber has resumed: the fibers that it spins are children of that other fiber.
       def adopt_generator(scheduler)
-        resumer = scheduler.__send__(:running)
+        resumer = scheduler.__send__(:current_fiber)
         (resumer && (of(resumer) || observe(resumer, scheduler))) || root(scheduler)
       end
     end
