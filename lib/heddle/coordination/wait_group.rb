@@ -8,7 +8,14 @@ module Heddle
   #
   # @example
   #   group = Heddle::WaitGroup.new
-  #   urls.each { |url| group.add; Fiber.schedule { fetch(url) ensure group.done } }
+  #   urls.each do |url|
+  #     group.add
+  #     Fiber.schedule do
+  #       fetch(url)
+  #     ensure
+  #       group.done
+  #     end
+  #   end
   #   group.wait
   class WaitGroup
     # @param count [Integer] the initial number of pieces of work

@@ -32,7 +32,7 @@ module Heddle # :nodoc:
 
       private
 
-      # Neither question loads anything.
+      # These two methods do not trigger an autoload.
       def active_support?
         defined?(::ActiveSupport) && ::ActiveSupport.respond_to?(:on_load)
       end

@@ -33,7 +33,7 @@ module Heddle # :nodoc:
     #
     # @param seconds [Float, Integer, Rational] the limit in seconds
     # @param error [Class, Exception] what is raised at the end of the block
-    # @yield what is to be done in time
+    # @yield the block to run
     # @return [Object] the block's value
     # @raise `error` if the time elapses
     # @raise [ArgumentError] without a block, or for seconds that are negative, infinite or NaN
@@ -61,7 +61,7 @@ module Heddle # :nodoc:
     #
     # @param seconds [Float, Integer, Rational] the limit in seconds
     # @param value [Object] what to return if the time elapses
-    # @yield what is to be done in time
+    # @yield the block to run
     # @return [Object] the block's value, or `value`
     # @raise [ArgumentError] without a block, or for seconds that are negative, infinite or NaN
     # @raise [TypeError] for seconds that are not a number

@@ -40,10 +40,10 @@ module Heddle
       return task if task&.scheduler.equal?(scheduler)
       unless task || fiber.alive?
         raise FiberError,
-              "#{method}: #{fiber.inspect} is dead, and was not made by Heddle.spin"
+              "#{method}: #{fiber.inspect} is dead, and was not made by Heddle.spin, so its value is unknown"
       end
 
-      raise FiberError, "#{method}: #{fiber.inspect} is not one that this thread has spun or scheduled"
+      raise FiberError, "#{method}: #{fiber.inspect} was not made by Heddle.spin or Fiber.schedule on this thread"
     end
 
     # @return [Boolean] whether the fiber is the root of its thread and of a tree of fibers

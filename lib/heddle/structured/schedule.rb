@@ -36,8 +36,9 @@ module Heddle # :nodoc:
         refuse_schedule(fiber, "is dead")
       end
       known = scheduler.__send__(value.is_a?(Exception) ? :deliver : :post, fiber, value)
-      refuse_schedule(fiber, "is not one that this thread has spun or scheduled") unless known || ended?(fiber)
-      fiber
+      return fiber if known || ended?(fiber)
+
+      refuse_schedule(fiber, "was not made by Heddle.spin or Fiber.schedule on this thread")
     end
 
     # Tells what a fiber does at the moment.

@@ -21,12 +21,15 @@ module Heddle # :nodoc:
     def terminate(fiber)
       ArgumentChecks.fiber(fiber, "Heddle.terminate")
       return fiber unless fiber.alive?
-      raise FiberError, "Heddle.terminate: #{fiber.inspect} is a blocking fiber, as a thread's root is one" if
-        fiber.blocking?
+      if fiber.blocking?
+        raise FiberError, "Heddle.terminate: #{fiber.inspect} is a blocking fiber, such as a thread's root; only " \
+                          "fibers of Heddle.spin and Fiber.schedule can be told to end"
+      end
 
       scheduler = Context.scheduler
       unless scheduler.__send__(:stop, fiber) || ended?(fiber)
-        raise FiberError, "Heddle.terminate: #{fiber.inspect} is not one that this thread has spun or scheduled"
+        raise FiberError,
+              "Heddle.terminate: #{fiber.inspect} was not made by Heddle.spin or Fiber.schedule on this thread"
       end
 
       scheduler.__send__(:raise_deferred) if fiber.equal?(Fiber.current)

@@ -6,7 +6,7 @@ module Heddle # :nodoc:
     # the time that the block takes delays no later run. Runs whose time has passed are skipped.
     #
     # @param interval [Float, Integer, Rational] seconds between two runs
-    # @yield what is to be done
+    # @yield the block to run
     # @return [Object] the value of `break` in the block; without a `break` it never returns
     # @raise [ArgumentError] without a block, or for an interval that is negative, infinite or NaN
     # @raise [TypeError] for an interval that is not a number
@@ -27,7 +27,7 @@ module Heddle # :nodoc:
     # Runs the block later, in a new fiber, which is a child of the calling fiber.
     #
     # @param delay [Float, Integer, Rational] seconds
-    # @yield what is to be done
+    # @yield the block to run
     # @return [Fiber] the new fiber; its value is the block's value
     # @raise [ArgumentError] without a block, or for a delay that is negative, infinite or NaN
     # @raise [TypeError] for a delay that is not a number
