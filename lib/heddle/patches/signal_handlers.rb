@@ -19,7 +19,7 @@ module Heddle
     RUBY_TRAP = Signal.method(:trap)
     private_constant :RUBY_TRAP
 
-    # Prepended to the classes that have `trap`, the first time that a scheduler opens on the main thread.
+    # Prepended to the modules that have `trap`, when Heddle first needs to know the program's handlers.
     module TrapPatch
       # Handles a signal; see Ruby's documentation.
       def trap(signal, ...)
@@ -35,7 +35,7 @@ module Heddle
     @stand_in = ->(number) { SignalHandlers.run(number) }
 
     class << self
-      # Observes from now on which handlers the program sets with `trap`. The extension calls this.
+      # From now on, observes which handlers the program sets with `trap`. The extension calls this.
       def patch_trap
         return if @trap_patched
 
