@@ -1,6 +1,6 @@
 //! `Fiber#raise` and `Fiber#kill` switch straight into a fiber that waits, and there is no hook. Whom that fiber puts on
 //! the run queue in return is the one that had the turn, as far as the scheduler knows. If that one had resumed a
-//! generator, and the generator raises, only `lib/heddle/fiber_raise.rb` knows.
+//! generator, and the generator raises, only `lib/heddle/patches/fiber_raise.rb` knows.
 
 use magnus::{Error, Ruby, Value, prelude::*};
 

@@ -81,9 +81,9 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
         class.define_singleton_method("killing", function!(fiber_raise::killing, 1))?;
         descriptors::define(ruby, heddle, class)
     })?;
-    class.define_singleton_method("answers?", function!(signal_handlers::answers, 0))?;
+    class.define_singleton_method("handles_interrupts?", function!(signal_handlers::handles_interrupts, 0))?;
     class.define_singleton_method("send_to_root", function!(signal_handlers::send_to_root, 1))?;
-    class.define_singleton_method("interrupted", function!(signal_handlers::interrupted, 1))?;
+    class.define_singleton_method("record_interrupt", function!(signal_handlers::record_interrupt, 1))?;
     registry::define(ruby)?;
     class.define_singleton_method("insides", function!(insides::describe, 0))?;
     class.define_singleton_method("pinned?", function!(insides::is_pinned, 1))?;
@@ -95,9 +95,9 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 
 /// Called by `lib/heddle`, and the last two by a spec, alone.
 const INTERNALS: [&str; 14] = [
-    "answers?",
+    "handles_interrupts?",
     "send_to_root",
-    "interrupted",
+    "record_interrupt",
     "raising",
     "killing",
     "closing",

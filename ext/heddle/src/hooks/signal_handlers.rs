@@ -6,7 +6,7 @@ use crate::ruby::fiber;
 use crate::scheduler::Scheduler;
 
 /// Whether what is raised at this thread belongs in the fiber that runs; see `scheduler/interrupting.rs`.
-pub fn answers(_: &Ruby) -> Result<bool, Error> {
+pub fn handles_interrupts(_: &Ruby) -> Result<bool, Error> {
     let current = fiber::ensure_current()?;
     Ok(Scheduler::in_use().is_none_or(|scheduler| scheduler.answers(current)))
 }
@@ -19,7 +19,7 @@ pub fn send_to_root(_: &Ruby, exception: Value) {
 }
 
 /// The same in the root itself, or whatever answers for the thread.
-pub fn interrupted(_: &Ruby, exception: Value) {
+pub fn record_interrupt(_: &Ruby, exception: Value) {
     if let Some(scheduler) = Scheduler::in_use() {
         scheduler.note_interruption(exception);
     }

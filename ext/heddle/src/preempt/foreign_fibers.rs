@@ -111,9 +111,9 @@ fn without_preemption(ruby: &Ruby) -> Result<Value, Error> {
     result
 }
 
-/// Defines `Heddle::Presence` and `Heddle.without_preemption`.
+/// Defines `Heddle::YieldState` and `Heddle.without_preemption`.
 pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
-    let class = heddle.define_class("Presence", ruby.class_object())?;
+    let class = heddle.define_class("YieldState", ruby.class_object())?;
     class.undef_default_alloc_func();
     ractor::safe(|| class.define_singleton_method("begin", function!(begin, 0)))?;
     class.define_singleton_method("stop", function!(foreign_fibers::stop, 0))?;

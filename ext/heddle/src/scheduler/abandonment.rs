@@ -58,7 +58,9 @@ fn end(ruby: &Ruby, fiber: PinnedValue) -> Result<(), Error> {
     let heddle: RModule = ruby.class_object().const_get("Heddle")?;
     let abandonment: RModule = heddle.const_get("Abandonment")?;
     let grace = scheduler.options.borrow().grace.map(|grace| grace.as_secs_f64());
-    abandonment.funcall::<_, _, Value>("of", (scheduler, fiber.get(), block.map(PinnedValue::get), grace)).map(|_| ())
+    abandonment
+        .funcall::<_, _, Value>("abandon", (scheduler, fiber.get(), block.map(PinnedValue::get), grace))
+        .map(|_| ())
 }
 
 /// Has a fiber end whose grace is over. `:killed` if it ends itself when it gets its turn; `:abandoned` if it never gets one

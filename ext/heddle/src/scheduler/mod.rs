@@ -113,7 +113,7 @@ impl Drop for Scheduler {
     }
 }
 
-/// Defines the private methods that `lib/heddle/abandonment.rb` is written with.
+/// Defines the private methods that `lib/heddle/reports/abandonment.rb` is written with.
 pub fn define(ruby: &Ruby, class: RClass) -> Result<(), Error> {
     pending_interrupts::register::<RootGate>(ruby)?;
     abandonment::define(class)

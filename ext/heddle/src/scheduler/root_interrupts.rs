@@ -5,7 +5,7 @@
 //! postponed job, which Ruby runs next: the fiber yields, and the root checks its interrupts
 //! (`preempt/yield_to_root.rs`). Where the job must not switch, the next hook does, or the next tick.
 //!
-//! The handlers of `trap` run in the fiber that Ruby finds. `lib/heddle/signal_handlers.rb` sends what they raise to the
+//! The handlers of `trap` run in the fiber that Ruby finds. `lib/heddle/patches/signal_handlers.rb` sends what they raise to the
 //! root.
 
 use std::cell::{Cell, RefCell};
@@ -156,7 +156,7 @@ impl Scheduler {
             return Ok(());
         }
         self.root.guards_signals.set(true);
-        signal_handlers(ruby)?.funcall::<_, _, Value>("guard", ()).map(|_| ())
+        signal_handlers(ruby)?.funcall::<_, _, Value>("install", ()).map(|_| ())
     }
 
     /// The inverse of [`Scheduler::guard_signals`], when the scheduler closes.
@@ -164,7 +164,7 @@ impl Scheduler {
         if self.root.guards_signals.replace(false) {
             // SAFETY: called by hooks, with the GVL.
             let ruby = unsafe { Ruby::get_unchecked() };
-            let _ = signal_handlers(&ruby).and_then(|handlers| handlers.funcall::<_, _, Value>("leave", ()));
+            let _ = signal_handlers(&ruby).and_then(|handlers| handlers.funcall::<_, _, Value>("restore", ()));
         }
     }
 }

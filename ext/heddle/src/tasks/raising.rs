@@ -20,8 +20,8 @@ pub fn define(class: RClass) -> Result<(), Error> {
     class.define_private_method("stop", method!(stop, 1))?;
     class.define_private_method("limit", method!(limit, 2))?;
     class.define_private_method("shield", method!(shield, 0))?;
-    class.define_private_method("defer_raises", method!(hold_back, 0))?;
-    class.define_private_method("raise_deferred", method!(check, 0))?;
+    class.define_private_method("defer_raises", method!(defer_raises, 0))?;
+    class.define_private_method("raise_deferred", method!(raise_deferred, 0))?;
     Ok(())
 }
 
@@ -77,13 +77,13 @@ fn shield(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
     let value = scheduler.run_user_block(hook.key, || run_shielded(ruby, scheduler, hook.key))?;
     drop(hook);
-    check(ruby, scheduler)?;
+    raise_deferred(ruby, scheduler)?;
     Ok(value)
 }
 
 /// Runs a block of Heddle's own; what others send to the fiber meanwhile waits for the fiber's first wait after it, and nobody
 /// preempts it.
-fn hold_back(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
+fn defer_raises(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
     run_shielded(ruby, scheduler, hook.key)
 }
@@ -108,7 +108,7 @@ fn replace_shield(state: &mut State, key: FiberKey, shield: Shield) -> Shield {
 
 /// Raises what has been sent to the fiber that runs, if anything has. This is no wait: what the fiber has swallowed is not
 /// raised again.
-fn check(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+fn raise_deferred(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     let hook = scheduler.enter(ruby)?;
     let pending_raise = {
         let mut state = scheduler.state.borrow_mut();

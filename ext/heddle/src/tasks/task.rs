@@ -18,11 +18,11 @@ use crate::scheduler::{Scheduler, registry};
 /// Defines the methods.
 pub fn define(class: RClass) -> Result<(), Error> {
     class.define_private_method("spawn", method!(spawn, 2))?;
-    class.define_private_method("expose", method!(expose, 0))?;
+    class.define_private_method("run_user_block", method!(run_user_block, 0))?;
     class.define_private_method("suspend", method!(suspend, 0))?;
     class.define_private_method("post", method!(post, 2))?;
-    class.define_private_method("watch", method!(watch, 2))?;
-    class.define_private_method("running", method!(running, 0))?;
+    class.define_private_method("observe_exit", method!(observe_exit, 2))?;
+    class.define_private_method("current_fiber", method!(current_fiber, 0))?;
     class.define_private_method("counts", method!(counts, 0))?;
     ractor::safe(|| class.define_singleton_method("state", function!(fiber_state, 1)))?;
     class.define_singleton_method("generation", function!(fork::generation, 0))?;
@@ -67,7 +67,7 @@ impl fiber::FiberBody for TaskBody {
 }
 
 /// Runs its block, the program's part of a fiber whose other parts must not be interrupted. There it may be preempted.
-fn expose(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
+fn run_user_block(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let current = fiber::current();
     let shielded = {
         let state = scheduler.state.borrow();
@@ -106,7 +106,7 @@ fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
 }
 
 /// Has `exit_observer` told of the end of a fiber of `Fiber.schedule`. False if it is none, or not this scheduler's.
-fn watch(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: Value) -> bool {
+fn observe_exit(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
     let key = state.fibers.find(PinnedValue::new(target));
     let record = key.and_then(|key| state.fibers.get_mut(key)).filter(|record| record.ours);
@@ -118,7 +118,7 @@ fn watch(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: Value) -
 }
 
 /// The fiber that was given the turn last, or nil.
-fn running(_: &Ruby, scheduler: &Scheduler) -> Option<Value> {
+fn current_fiber(_: &Ruby, scheduler: &Scheduler) -> Option<Value> {
     scheduler.state.borrow().current().map(|(fiber, _)| fiber.get())
 }
 

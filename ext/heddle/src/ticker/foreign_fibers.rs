@@ -32,7 +32,7 @@ fn foreign_fibers() -> MutexGuard<'static, ForeignFibers> {
 
 /// A yielding fiber that has started and not ended. The fiber holds it, so it is collected with a fiber that is given up.
 #[derive(TypedData, Default)]
-#[magnus(class = "Heddle::Presence", free_immediately)]
+#[magnus(class = "Heddle::YieldState", free_immediately)]
 pub struct YieldState {
     /// When it began to compute, as far as is known.
     pub since: Cell<Option<Instant>>,
