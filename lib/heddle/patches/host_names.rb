@@ -46,8 +46,8 @@ module Heddle # :nodoc:
     replace(UDPSocket, :bind, :address, "arguments[0]", "arguments[1]")
     replace(UDPSocket, :send, :address, "arguments[2]", "arguments[3]")
 
-    replace(Addrinfo, :getnameinfo, :name, "arguments[0]")
-    replace(socket, :getnameinfo, :name, "arguments[1]")
+    replace(Addrinfo, :getnameinfo, :unless_numeric, "arguments[0]")
+    replace(socket, :getnameinfo, :unless_numeric, "arguments[1]")
     replace(IPSocket, :addr, :socket_address, "self", "arguments[0]")
     replace(IPSocket, :peeraddr, :socket_address, "self", "arguments[0]")
   end

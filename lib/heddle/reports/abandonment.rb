@@ -24,7 +24,7 @@ module Heddle
     end
 
     def self.describe(fiber, block, grace)
-      name = UnhandledError.name(fiber, Task.of(fiber)&.block || block, "suspended")
+      name = UnhandledError.describe(fiber, Task.of(fiber)&.block || block, "suspended")
       place = (fiber.backtrace(0, FRAMES) || []).join(", ")
       "#{name} has not ended #{grace} s after it was told to, and is abandoned. It was at: #{place}\n"
     end

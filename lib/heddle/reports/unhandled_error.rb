@@ -10,7 +10,7 @@ module Heddle
     # @return [Boolean] whether the error ends the thread, too (`Thread#abort_on_exception=`)
     def self.report(error, block)
       thread = Thread.current
-      head = "#{name(Fiber.current, block, "resumed")} terminated with exception (report_on_exception is true):\n"
+      head = "#{describe(Fiber.current, block, "resumed")} terminated with exception (report_on_exception is true):\n"
       write(head, error) if thread.report_on_exception
       thread.abort_on_exception || Thread.abort_on_exception
     end
@@ -27,7 +27,7 @@ module Heddle
     # @param block [Proc, nil]
     # @param state [String]
     # @return [String] the fiber, as `inspect` shows a fiber that was made with this block
-    def self.name(fiber, block, state)
+    def self.describe(fiber, block, state)
       file, line = block&.source_location
       address = fiber.inspect[/0x\h+/]
       "#<Fiber:#{address} #{file || "(native)"}:#{line} (#{state})>"
