@@ -10,7 +10,6 @@ use rb_sys::stable_api::StableApiDefinition;
 
 use super::error::{expect_fiber, raise};
 use super::hidden_variable::HiddenVariable;
-use super::stack_offset::with_offset;
 use super::value::{PinnedValue, interned};
 
 /// The fiber that is running.
@@ -186,25 +185,23 @@ pub trait FiberBody {
 
 unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, argv: *const VALUE, _: VALUE) -> VALUE {
     let result = std::panic::catch_unwind(|| {
-        with_offset(|| {
-            // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
-            let ruby = unsafe { Ruby::get_unchecked() };
-            /// Nobody starts a fiber with more.
-            const MOST: usize = 3;
-            let mut arguments = [ruby.qnil().as_value(); MOST];
-            let count = (argc as usize).min(MOST);
-            for (index, argument) in arguments[..count].iter_mut().enumerate() {
-                // SAFETY: Ruby passes `argc` valid objects. They are copied here, where the collector sees them, as the Array
-                // that they come from may be gone soon.
-                *argument = unsafe { Value::from_raw(*argv.add(index)) };
-            }
-            // SAFETY: the object that `spawn` was given.
-            let callback = unsafe { Value::from_raw(callback) };
-            let result = B::run(&ruby, callback, &arguments[..count]);
-            // Until here they are on this stack: what the body has borrowed from them lives as long as the fiber.
-            std::hint::black_box((callback, &arguments));
-            result
-        })
+        // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
+        let ruby = unsafe { Ruby::get_unchecked() };
+        /// Nobody starts a fiber with more.
+        const MOST: usize = 3;
+        let mut arguments = [ruby.qnil().as_value(); MOST];
+        let count = (argc as usize).min(MOST);
+        for (index, argument) in arguments[..count].iter_mut().enumerate() {
+            // SAFETY: Ruby passes `argc` valid objects. They are copied here, where the collector sees them, as the Array
+            // that they come from may be gone soon.
+            *argument = unsafe { Value::from_raw(*argv.add(index)) };
+        }
+        // SAFETY: the object that `spawn` was given.
+        let callback = unsafe { Value::from_raw(callback) };
+        let result = B::run(&ruby, callback, &arguments[..count]);
+        // Until here they are on this stack: what the body has borrowed from them lives as long as the fiber.
+        std::hint::black_box((callback, &arguments));
+        result
     });
     match result {
         Ok(Ok(value)) => value.as_raw(),

@@ -22,7 +22,6 @@ pub mod postponed_job;
 pub mod process;
 pub mod ractor;
 pub mod receiver;
-pub mod stack_offset;
 pub mod thread;
 pub mod time;
 pub mod value;
