@@ -42,7 +42,7 @@ RSpec.describe "ActiveRecord" do
       end
       #{program}
     RUBY
-    skip "activerecord and sqlite3 are not installed for this Ruby" if status.exitstatus == Libraries::MISSING
+    skip_or_fail_without("activerecord-with-sqlite3") if status.exitstatus == Libraries::MISSING
     [output, errors]
   end
 

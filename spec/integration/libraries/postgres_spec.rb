@@ -11,7 +11,7 @@ RSpec.describe "PostgreSQL under Heddle" do
 
   # What the program prints. `connect` in it makes a connection.
   def printed_by(program)
-    skip "there is no PostgreSQL on this machine" unless @server
+    skip_or_fail_without("the server of PostgreSQL") unless @server
     output_with("pg", <<~RUBY, { "SERVER" => @server.folder })
       def connect = PG.connect(host: ENV.fetch("SERVER"), user: "postgres", dbname: "postgres")
       #{program}

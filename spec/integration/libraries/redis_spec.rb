@@ -11,7 +11,7 @@ RSpec.describe "Redis under Heddle" do
 
   # What the program prints. `connect` in it makes a connection.
   def printed_by(program)
-    skip "there is no redis-server on this machine" unless @server
+    skip_or_fail_without("redis-server") unless @server
     output_with("redis", <<~RUBY, { "SERVER" => File.join(@server.folder, "socket") })
       def connect(**options) = Redis.new(path: ENV.fetch("SERVER"), **options)
       connect.flushall

@@ -35,7 +35,7 @@ RSpec.describe "A profiler beside fibers that compute" do
     begin
       require "fiddle"
     rescue LoadError
-      exit 2
+      exit #{Libraries::MISSING}
     end
 
     LIBRARY = Fiddle.dlopen(nil)
@@ -76,7 +76,7 @@ RSpec.describe "A profiler beside fibers that compute" do
           start_sampling
           beside_hogs(:#{ticker}) { |sleeps| sleeps >= 20 && $samples >= 100 }
         RUBY
-        skip "Fiddle is not installed for this Ruby" if status.exitstatus == 2
+        skip_or_fail_without("fiddle") if status.exitstatus == Libraries::MISSING
         expect([output, errors, status.success?]).to match [/\A\d+\n\[true, true, true\]\ntrue\n\z/, "", true]
       end
     end
