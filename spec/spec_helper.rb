@@ -20,8 +20,9 @@ RSpec.configure do |config|
   config.backtrace_exclusion_patterns << %r{/spec/spec_helper\.rb} << %r{/spec/support/}
   Kernel.srand config.seed
 
-  config.include Processes
-  config.include Backend
+  helpers = [Accepting, Backend, CapturedStderr, Computing, Outcomes, Pipes, Processes, Scheduling, Swallowing,
+             Terminating]
+  helpers.each { |helper| config.include(helper) }
 
   config.before(gc: :compact) { skip "this Ruby can't compact here" unless Collecting.compacts? }
 

@@ -29,10 +29,6 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     end
   end
 
-  def fill(writer)
-    nil until writer.write_nonblock("x" * (1 << 16), exception: false) == :wait_writable
-  end
-
   # Yields the IO that is to be closed; closes both ends in the end.
   def with_io(kind)
     ends = open_io(kind)

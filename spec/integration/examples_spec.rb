@@ -1,23 +1,11 @@
 # frozen_string_literal: true
 
 require "net/http"
-require "open3"
 require "socket"
 require "timeout"
 
 RSpec.describe "the programs in examples/" do
-  root = File.expand_path("../..", __dir__)
-
-  # Starts the example as its header says, and gives its stdin, its stdout with its stderr, and its process.
-  define_method(:run_example) do |name, *arguments, &block|
-    command = [RbConfig.ruby, "-Ilib", "examples/#{name}.rb", *arguments]
-    environment = Processes::Fresh.environment
-    Open3.popen2e(environment, *command, unsetenv_others: true, chdir: root, pgroup: true) do |input, output, process|
-      block.call(input, output, process)
-    ensure
-      Process.kill(:KILL, process.pid) if process.alive?
-    end
-  end
+  include ExamplePrograms
 
   def read_port(output)
     Integer(output.gets[/127\.0\.0\.1:(\d+)/, 1])

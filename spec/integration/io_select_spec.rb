@@ -9,10 +9,6 @@ RSpec.describe "IO.select" do
 
   after { ends.each { |io| io.close unless io.closed? } }
 
-  def fill(io)
-    loop { break if io.write_nonblock("x" * 4096, exception: false) == :wait_writable }
-  end
-
   it "waits with one argument" do
     ready = Heddle.run do
       Fiber.schedule { writer.write("x") }

@@ -11,10 +11,6 @@ RSpec.describe "Asking without waiting" do
 
   after { ends.each { |io| io.close unless io.closed? } }
 
-  def fill(io)
-    loop { break if io.write_nonblock("x" * 4096, exception: false) == :wait_writable }
-  end
-
   describe "read_nonblock" do
     it "raises when there is nothing, without waiting" do
       expect { Heddle.run { reader.read_nonblock(10) } }.to raise_error(IO::EAGAINWaitReadable)

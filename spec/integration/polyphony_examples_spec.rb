@@ -1,20 +1,7 @@
 # frozen_string_literal: true
 
-require "open3"
-
 RSpec.describe "the programs in examples/polyphony/" do
-  root = File.expand_path("../..", __dir__)
-
-  # Starts the example as its header says, and gives its stdin, its stdout with its stderr, and its process.
-  define_method(:run_example) do |name, *arguments, &block|
-    command = [RbConfig.ruby, "-Ilib", "examples/polyphony/#{name}.rb", *arguments]
-    environment = Processes::Fresh.environment
-    Open3.popen2e(environment, *command, unsetenv_others: true, chdir: root, pgroup: true) do |input, output, process|
-      block.call(input, output, process)
-    ensure
-      Process.kill(:KILL, process.pid) if process.alive?
-    end
-  end
+  include ExamplePrograms
 
   # Ctrl-C; the shell sees that the process died of it.
   def interrupt(output, process)
@@ -24,7 +11,7 @@ RSpec.describe "the programs in examples/polyphony/" do
   end
 
   it "echo, and tell the time meanwhile" do
-    run_example("echo_and_time", "0.05") do |input, output, process|
+    run_example("polyphony/echo_and_time", "0.05") do |input, output, process|
       2.times { expect(output.gets).to match(/\ATime: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d/) }
       input.puts("hello")
       input.close
@@ -35,14 +22,14 @@ RSpec.describe "the programs in examples/polyphony/" do
   end
 
   it "schedule a lazy fiber with messages" do
-    run_example("lazy_fiber", "0.01") do |_, output, process|
+    run_example("polyphony/lazy_fiber", "0.01") do |_, output, process|
       expect(Array.new(3) { output.gets }).to eq(["Got O hi!\n"] * 3)
       interrupt(output, process)
     end
   end
 
   it "let two fibers schedule each other for ever, while a third one reads" do
-    run_example("two_busy_fibers") do |input, output, process|
+    run_example("polyphony/two_busy_fibers") do |input, output, process|
       expect(Array.new(2000) { output.gets }).to include("f1\n").and include("f2\n")
       input.puts("a line")
       # Ruby writes a line and its end apart, so another fiber's may get in between.
@@ -55,11 +42,11 @@ RSpec.describe "the programs in examples/polyphony/" do
   end
 
   it "move on after some time, or read what comes in time" do
-    run_example("move_on", "0.01") do |_, output, process|
+    run_example("polyphony/move_on", "0.01") do |_, output, process|
       expect(output.read).to eq("You have 0.01 s to type a line.\nYou said nothing.\n")
       expect(process.value).to be_success
     end
-    run_example("move_on", "60") do |input, output, process|
+    run_example("polyphony/move_on", "60") do |input, output, process|
       input.puts("hello")
       expect(output.read).to end_with("You said: hello\n")
       expect(process.value).to be_success
@@ -67,11 +54,11 @@ RSpec.describe "the programs in examples/polyphony/" do
   end
 
   it "cancel after some time, or read what comes in time" do
-    run_example("cancel", "0.01") do |_, output, process|
+    run_example("polyphony/cancel", "0.01") do |_, output, process|
       expect(output.read).to end_with("gets was cancelled!\n")
       expect(process.value).to be_success
     end
-    run_example("cancel", "60") do |input, output, process|
+    run_example("polyphony/cancel", "60") do |input, output, process|
       input.puts("hello")
       expect(output.read).to end_with("hello\n")
       expect(process.value).to be_success
@@ -79,7 +66,7 @@ RSpec.describe "the programs in examples/polyphony/" do
   end
 
   it "make a time limit by hand" do
-    run_example("interrupt", "0.02") do |_, output, process|
+    run_example("polyphony/interrupt", "0.02") do |_, output, process|
       expect(output.read).to eq("In time.\nToo late: timeout\n")
       expect(process.value).to be_success
     end

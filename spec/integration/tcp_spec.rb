@@ -12,19 +12,7 @@ RSpec.describe "TCP sockets" do
     TCPSocket.new("127.0.0.1", port)
   end
 
-  # A server in a fiber of its own, with a fiber for each of that many connections.
-  def serve(connections)
-    Fiber.schedule do
-      connections.times do
-        socket = server.accept
-        Fiber.schedule do
-          yield socket
-        ensure
-          socket.close
-        end
-      end
-    end
-  end
+  def serve(connections, &) = accept_each(server, connections, &)
 
   def reset(socket)
     socket.setsockopt(Socket::Option.linger(true, 0))

@@ -50,18 +50,7 @@ RSpec.describe "TLS" do
     raise
   end
 
-  def serve(connections)
-    Fiber.schedule do
-      connections.times do
-        socket = server.accept
-        Fiber.schedule do
-          yield socket
-        ensure
-          socket.close
-        end
-      end
-    end
-  end
+  def serve(connections, &) = accept_each(server, connections, &)
 
   it "carries a line to a server in the same thread, and its answer back" do
     answer = Heddle.run do

@@ -3,9 +3,6 @@
 require "timeout"
 
 RSpec.describe "Cancelling" do
-  # What the books of the scheduler hold, when nothing is under way but the block itself.
-  def counts = Fiber.scheduler.__send__(:counts)
-
   Waits::KINDS.each do |kind, wait|
     # It ends by itself, perhaps at once.
     next if kind == "name resolution"
@@ -13,10 +10,10 @@ RSpec.describe "Cancelling" do
     context "with a fiber that waits in #{kind}" do
       it "moves on, and leaves nothing behind" do
         value = Heddle.run do
-          before = counts
+          before = state_counts
           value = Heddle.move_on_after(0.005, value: :moved_on) { wait.call }
           # The kernel's answer to the cancelling may take a moment.
-          pass_until { counts == before }
+          pass_until { state_counts == before }
           value
         end
 
@@ -277,9 +274,9 @@ RSpec.describe "Cancelling" do
 
     it "does so thousands of times, leaving no timer behind" do
       before, after = Heddle.run do
-        before = counts
+        before = state_counts
         1000.times { Heddle.move_on_after(60) { Heddle.cancel_after(30) { Heddle.snooze } } }
-        [before, counts]
+        [before, state_counts]
       end
 
       expect(after).to eq(before)

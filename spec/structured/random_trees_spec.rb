@@ -4,19 +4,17 @@ RSpec.describe "Random trees of fibers that spin, await, cancel, terminate, rais
   # HEDDLE_TREES asks for more.
   trees = Integer(ENV.fetch("HEDDLE_TREES", 150))
 
-  def counts = Fiber.scheduler.__send__(:counts)
-
   # Runs a tree, and returns it with whatever is left when it has ended.
   def run_tree(random, **)
     tree = RandomTree.new(random)
     Heddle.run(**) do
-      before = counts
+      before = state_counts
       begin
         Heddle.await(tree.grow)
       rescue RandomTree::Failure
         nil
       end
-      pass_until { tree.fibers.none?(&:alive?) && counts == before }
+      pass_until { tree.fibers.none?(&:alive?) && state_counts == before }
       expect(Fiber.scheduler.inspect).to match(/runnable=0 waiting=1 \(close: 1\)|runnable=1 waiting=0/)
     end
     tree

@@ -95,9 +95,9 @@ RSpec.describe "Fibers that are spun" do
 
     it "leaves nothing of ten thousand fibers" do
       before, after = Heddle.run do
-        before = Fiber.scheduler.__send__(:counts)
+        before = state_counts
         Heddle.await(*Array.new(10_000) { Heddle.spin { Heddle.snooze } })
-        [before, Fiber.scheduler.__send__(:counts)]
+        [before, state_counts]
       end
 
       expect(after).to eq(before)

@@ -40,5 +40,3 @@ module Outcomes
     [e.class, e.message.split(" @ ").first]
   end
 end
-
-RSpec.configure { |config| config.include Outcomes }

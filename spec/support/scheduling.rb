@@ -17,6 +17,11 @@ module Scheduling
     scheduled_thread(...).value
   end
 
+  # How many entries the current fiber's scheduler has, by kind: fibers, waits, timers and operations.
+  def state_counts
+    Fiber.scheduler.__send__(:counts)
+  end
+
   # Returns when the thread waits for something, or has ended.
   def until_asleep(thread)
     Thread.pass until thread.stop?
@@ -47,5 +52,3 @@ module Scheduling
     sleep(0) until yield
   end
 end
-
-RSpec.configure { |config| config.include Scheduling }

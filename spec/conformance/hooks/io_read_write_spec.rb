@@ -15,18 +15,6 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
     IO::Buffer.new(size)
   end
 
-  def fill(writer)
-    nil until writer.write_nonblock("x" * 4096, exception: false) == :wait_writable
-  end
-
-  around do |example|
-    before = Warning[:experimental]
-    Warning[:experimental] = false
-    example.run
-  ensure
-    Warning[:experimental] = before
-  end
-
   describe "#io_read" do
     def io_read(...) = Fiber.scheduler.io_read(...)
 

@@ -9,14 +9,6 @@ require "timeout"
 #   -----+-----------------------------------------------------------------------------------------------------------
 #     36 | Ruby's own bookkeeping; that the hook is there is in hooks/others_spec.rb
 RSpec.describe "Traps in interrupting I/O" do
-  around do |example|
-    before = Warning[:experimental]
-    Warning[:experimental] = false
-    example.run
-  ensure
-    Warning[:experimental] = before
-  end
-
   def outcome_of(outcomes)
     outcomes.push(yield)
   rescue IOError => e

@@ -50,7 +50,7 @@ RSpec.describe "A wake-up that comes while a fiber is preempted" do
       fiber = YieldingFiber.schedule { compute_until_preempted }
       scheduler.unblock(:blocker, fiber)
       sleep(0) while fiber.alive?
-      scheduler.__send__(:counts)
+      state_counts
     end
     expect(counts[:fibers]).to eq 2
   end

@@ -4,10 +4,6 @@ require "io/wait"
 require "socket"
 
 RSpec.describe "Waits" do
-  def fill(writer)
-    nil until writer.write_nonblock("x" * (1 << 16), exception: false) == :wait_writable
-  end
-
   describe "IO.select over hundreds of descriptors" do
     # The fibers' turns from the moment when one of the descriptors became ready until IO.select has returned.
     def turns_until_selected(descriptors, busy:)

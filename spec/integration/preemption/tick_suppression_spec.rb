@@ -14,11 +14,6 @@ RSpec.describe "A fiber that computes while nobody else is due" do
     YieldingFiber.schedule { nil until yield }
   end
 
-  def compute_for(seconds)
-    done = clock + seconds
-    nil until clock > done
-  end
-
   it "is left alone for most of the ticks", if: File.directory?("/proc/self/task") do
     woken, ticks = Heddle.run(ticker: :timerfd, tick:) do
       result = Queue.new

@@ -1,34 +1,22 @@
 # frozen_string_literal: true
 
-require "stringio"
-
 RSpec.describe "An error that nobody takes" do
-  # What the block makes Ruby write to $stderr.
-  def reported
-    before = $stderr
-    $stderr = StringIO.new
-    yield
-    $stderr.string
-  ensure
-    $stderr = before
-  end
-
   it "is reported as that of a thread is" do
-    text = reported { Heddle.run { Fiber.schedule { raise KeyError, "lost" } } }
+    text = captured_stderr { Heddle.run { Fiber.schedule { raise KeyError, "lost" } } }
 
     expect(text).to match(
-      /\A#<Fiber:0x\h+ \S+report_spec\.rb:\d+.*> terminated with exception \(report_on_exception is true\):\n/
+      /\A#<Fiber:0x\h+ \S+unhandled_errors_spec\.rb:\d+.*> terminated with exception \(report_on_exception is true\):\n/
     )
   end
 
   it "is reported with its message, its class and where it was raised" do
-    text = reported { Heddle.run { Fiber.schedule { raise KeyError, "lost" } } }
+    text = captured_stderr { Heddle.run { Fiber.schedule { raise KeyError, "lost" } } }
 
-    expect(text).to match(/report_spec\.rb:#{__LINE__ - 2}:in .*: lost \(KeyError\)/)
+    expect(text).to match(/unhandled_errors_spec\.rb:#{__LINE__ - 2}:in .*: lost \(KeyError\)/)
   end
 
   it "is reported with its cause" do
-    text = reported do
+    text = captured_stderr do
       Heddle.run do
         Fiber.schedule do
           raise KeyError, "lost"
@@ -54,7 +42,7 @@ RSpec.describe "An error that nobody takes" do
   end
 
   it "is reported when it comes after the fiber has waited" do
-    text = reported do
+    text = captured_stderr do
       Heddle.run do
         Fiber.schedule do
           sleep(0.001)
@@ -68,7 +56,7 @@ RSpec.describe "An error that nobody takes" do
 
   it "lets the other fibers go on" do
     finished = []
-    reported do
+    captured_stderr do
       Heddle.run do
         3.times do |i|
           Fiber.schedule do
@@ -86,7 +74,7 @@ RSpec.describe "An error that nobody takes" do
 
   it "lets the fiber that has scheduled it go on, also when it comes at once" do
     value = nil
-    reported do
+    captured_stderr do
       value = Heddle.run do
         Fiber.schedule { raise "at once" }
         :goes_on
@@ -98,7 +86,7 @@ RSpec.describe "An error that nobody takes" do
 
   it "runs the fiber's ensure" do
     ensured = false
-    reported do
+    captured_stderr do
       Heddle.run do
         Fiber.schedule do
           raise "lost"
@@ -113,25 +101,25 @@ RSpec.describe "An error that nobody takes" do
   end
 
   it "is reported once for each fiber" do
-    text = reported { Heddle.run { 5.times { |i| Fiber.schedule { raise "number #{i}" } } } }
+    text = captured_stderr { Heddle.run { 5.times { |i| Fiber.schedule { raise "number #{i}" } } } }
 
     expect(text.scan(/number \d \(RuntimeError\)/)).to eq(Array.new(5) { |i| "number #{i} (RuntimeError)" })
   end
 
   it "is reported when it isn't a StandardError" do
-    text = reported { Heddle.run { Fiber.schedule { raise NotImplementedError, "some day" } } }
+    text = captured_stderr { Heddle.run { Fiber.schedule { raise NotImplementedError, "some day" } } }
 
     expect(text).to include("some day (NotImplementedError)")
   end
 
   it "is reported when it is a throw that nobody catches" do
-    text = reported { Heddle.run { Fiber.schedule { throw :ball } } }
+    text = captured_stderr { Heddle.run { Fiber.schedule { throw :ball } } }
 
     expect(text).to match(/uncaught throw :ball \(UncaughtThrowError\)/)
   end
 
   it "isn't reported when somebody takes it" do
-    text = reported do
+    text = captured_stderr do
       Heddle.run do
         Fiber.schedule do
           raise "taken"
@@ -145,7 +133,7 @@ RSpec.describe "An error that nobody takes" do
   end
 
   it "isn't reported when it is Heddle.run's own, which raises it" do
-    text = reported do
+    text = captured_stderr do
       Heddle.run { raise "taken" }
     rescue RuntimeError
       nil
@@ -155,7 +143,7 @@ RSpec.describe "An error that nobody takes" do
   end
 
   it "isn't reported when the fiber was killed" do
-    text = reported do
+    text = captured_stderr do
       Heddle.run do
         fiber = Fiber.schedule { sleep }
         fiber.kill
@@ -166,7 +154,7 @@ RSpec.describe "An error that nobody takes" do
   end
 
   it "isn't reported in a thread that is told not to" do
-    text = reported do
+    text = captured_stderr do
       Thread.new do
         Thread.current.report_on_exception = false
         Heddle.run { Fiber.schedule { raise "unheard" } }
@@ -178,7 +166,7 @@ RSpec.describe "An error that nobody takes" do
 
   it "isn't reported in a thread that began when Thread.report_on_exception was false" do
     before = Thread.report_on_exception
-    text = reported do
+    text = captured_stderr do
       Thread.report_on_exception = false
       Thread.new { Heddle.run { Fiber.schedule { raise "unheard" } } }.join
     end
@@ -190,7 +178,7 @@ RSpec.describe "An error that nobody takes" do
 
   it "ends what waits for it as an ensure says, so that nobody waits for ever" do
     value = nil
-    reported do
+    captured_stderr do
       value = Heddle.run do
         queue = Queue.new
         Fiber.schedule do

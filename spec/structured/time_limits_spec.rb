@@ -5,19 +5,6 @@ RSpec.describe "A limit" do
   let(:short) { 0.01 }
   let(:custom) { Class.new(StandardError) }
 
-  # Swallows what is raised in it as often as that.
-  def swallow(times)
-    swallowed = 0
-    while swallowed < times
-      begin
-        sleep
-      rescue Exception # rubocop:disable Lint/RescueException
-        swallowed += 1
-      end
-    end
-    swallowed
-  end
-
   describe "of Heddle.cancel_after" do
     it "is not taken by a rescue in the block, whatever error is to leave it" do
       attempt = lambda do
@@ -49,16 +36,19 @@ RSpec.describe "A limit" do
 
     it "is a Heddle::Cancelled inside of the block" do
       inside = nil
-      Heddle.run do
-        Heddle.cancel_after(short, custom) do
-          sleep
-        rescue Heddle::Cancelled => e
-          inside = e
-          raise
+      attempt = lambda do
+        Heddle.run do
+          Heddle.cancel_after(short, custom) do
+            sleep
+          rescue Heddle::Cancelled => e
+            inside = e
+            raise
+          end
         end
-      rescue custom => e
-        expect(e.cause).to equal(inside)
       end
+
+      expect(&attempt).to(raise_error(custom) { |error| expect(error.cause).to equal(inside) })
+      expect(inside).to be_a(Heddle::Cancelled)
     end
 
     it "is the error itself inside of the block, if that is no StandardError" do
@@ -100,7 +90,7 @@ RSpec.describe "A limit" do
       attempt = lambda do
         Heddle.run do
           Heddle.cancel_after(short) do
-            swallowed = swallow(3)
+            swallowed = swallow_in_sleep(3)
             sleep
           end
         end
@@ -111,26 +101,18 @@ RSpec.describe "A limit" do
     end
 
     it "is raised again in a block that computes" do
-      swallowed = 0
+      raised = []
       attempt = lambda do
-        Heddle.run(preempt: :all) do
-          Heddle.cancel_after(short, custom) do
-            loop { Integer.sqrt(2) }
-          rescue Exception # rubocop:disable Lint/RescueException
-            swallowed += 1
-            retry if swallowed < 3
-            raise
-          end
-        end
+        Heddle.run(preempt: :all) { Heddle.cancel_after(short, custom) { compute_until_raised(raised, 3) } }
       end
 
       expect(&attempt).to raise_error(custom)
-      expect(swallowed).to eq(3)
+      expect(raised.size).to eq(3)
     end
 
     it "is not raised again after the block" do
       value = Heddle.run do
-        Heddle.cancel_after(short) { swallow(2) }
+        Heddle.cancel_after(short) { swallow_in_sleep(2) }
         sleep(short) && :undisturbed
       end
 
@@ -190,7 +172,7 @@ RSpec.describe "A limit" do
       swallowed = 0
       value = Heddle.run do
         Heddle.move_on_after(short, value: :moved_on) do
-          swallowed = swallow(3)
+          swallowed = swallow_in_sleep(3)
           sleep
         end
       end
@@ -199,7 +181,7 @@ RSpec.describe "A limit" do
     end
 
     it "gives the block's value if that swallows it and does not wait again" do
-      expect(Heddle.run { Heddle.move_on_after(short) { swallow(1) } }).to eq(1)
+      expect(Heddle.run { Heddle.move_on_after(short) { swallow_in_sleep(1) } }).to eq(1)
     end
   end
 end

@@ -4,11 +4,6 @@ require "timeout"
 
 # Thread.handle_interrupt in fibers that may be preempted: each has masks of its own.
 RSpec.describe "A fiber that masks exceptions" do
-  def compute_for(seconds)
-    over = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
-    Integer.sqrt(2) until Process.clock_gettime(Process::CLOCK_MONOTONIC) > over
-  end
-
   # What became of a fiber that computes for ever, with a time limit.
   def limited(error = Timeout::Error)
     Timeout.timeout(0.01, error) { loop { Integer.sqrt(2) } }

@@ -8,10 +8,6 @@ RSpec.describe "An IO that a fiber waits on" do
               "IO.select" => ->(io) { IO.select([io]) } }
   writing = { "IO#wait_writable" => :wait_writable.to_proc, "IO#write" => ->(io) { io.write("y" * (1 << 20)) } }
 
-  def fill(writer)
-    nil until writer.write_nonblock("x" * (1 << 16), exception: false) == :wait_writable
-  end
-
   # What comes of a fiber's wait when the block ends the IO.
   def outcome(io, wait)
     Heddle.run do

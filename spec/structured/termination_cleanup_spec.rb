@@ -1,0 +1,187 @@
+# frozen_string_literal: true
+
+RSpec.describe "A termination during the fiber's cleanup" do
+  let(:grace) { 0.1 }
+
+  it "leaves an ensure alone that waits" do
+    events = []
+    run_and_terminate do
+      sleep
+    ensure
+      sleep(0.001)
+      events << :first
+      sleep(0.001)
+      events << :second
+    end
+
+    expect(events).to eq(%i[first second])
+  end
+
+  it "leaves an ensure alone that rescues something else, and waits there" do
+    events = []
+    run_and_terminate do
+      sleep
+    ensure
+      begin
+        raise KeyError
+      rescue KeyError
+        sleep(0.001)
+        events << :inner
+      end
+      sleep(0.001)
+      events << :outer
+    end
+
+    expect(events).to eq(%i[inner outer])
+  end
+
+  it "leaves a rescue of Exception alone that waits, and raises it again" do
+    events = []
+    run_and_terminate do
+      sleep
+    rescue Exception # rubocop:disable Lint/RescueException
+      sleep(0.001)
+      events << :rescued
+      raise
+    end
+
+    expect(events).to eq([:rescued])
+  end
+
+  it "leaves the rescue of an error alone that was raised in its stead" do
+    events = []
+    run_and_terminate do
+      begin
+        sleep
+      rescue Exception # rubocop:disable Lint/RescueException
+        raise "instead"
+      end
+    rescue RuntimeError => e
+      sleep(0.001)
+      events << e.message
+    end
+
+    expect(events).to eq(["instead"])
+  end
+
+  it "lets ConditionVariable#wait lock its Mutex again, also within the rescue of something else" do
+    owned = nil
+    mutex = Mutex.new
+    Heddle.run do
+      waiter = Heddle.spin do
+        raise IOError
+      rescue IOError
+        mutex.synchronize do
+          ConditionVariable.new.wait(mutex)
+        ensure
+          owned = mutex.owned?
+        end
+      end
+      Heddle.snooze
+      mutex.synchronize do
+        Heddle.terminate(waiter)
+        3.times { sleep(0.001) }
+      end
+      Heddle.await(waiter)
+    end
+
+    expect(owned).to be(true)
+  end
+
+  it "is not raised a second time by a second Heddle.terminate" do
+    ended = false
+    Heddle.run do
+      fiber = Heddle.spin do
+        sleep
+      ensure
+        sleep(0.01)
+        ended = true
+      end
+      Heddle.snooze
+      3.times do
+        Heddle.terminate(fiber)
+        sleep(0.001)
+      end
+      Heddle.await(fiber)
+    end
+
+    expect(ended).to be(true)
+  end
+
+  it "leaves an ensure alone whose generator waits, when the thread is killed" do
+    value = nil
+    thread = Thread.new do
+      Heddle.run do
+        sleep
+      ensure
+        value = Enumerator.new { |yielder| yielder << sleep(0.001) }.next && :generated
+      end
+    end
+    until_asleep(thread)
+    thread.kill.join
+
+    expect(value).to eq(:generated)
+  end
+
+  it "may take longer than the grace in Heddle.shield" do
+    ended = false
+    text = captured_stderr do
+      run_and_terminate(grace: 0.01) do
+        sleep
+      ensure
+        Heddle.shield { sleep(0.1) }
+        ended = true
+      end
+    end
+
+    expect([ended, text]).to eq([true, ""])
+  end
+
+  it "may take as long as it wants without a grace" do
+    ended = false
+    text = captured_stderr do
+      run_and_terminate(grace: Float::INFINITY) do
+        sleep
+      ensure
+        sleep(0.1)
+        ended = true
+      end
+    end
+
+    expect([ended, text]).to eq([true, ""])
+  end
+
+  it "may take longer for a parent whose children have their own grace" do
+    text = captured_stderr do
+      Heddle.run(grace: 0.05) do
+        parent = Heddle.spin do
+          Heddle.spin { swallow { sleep } }
+          sleep
+        end
+        2.times { Heddle.snooze }
+        Heddle.terminate(parent)
+        Heddle.await(parent)
+      end
+    end
+
+    expect(text.lines.size).to eq(1)
+  end
+
+  it "leaves nothing behind" do
+    counts = nil
+    Heddle.run do
+      counts = [state_counts]
+      fiber = Heddle.spin do
+        sleep
+      rescue Exception # rubocop:disable Lint/RescueException
+        sleep(0.001)
+      end
+      Heddle.snooze
+      Heddle.terminate(fiber)
+      Heddle.await(fiber)
+      counts << state_counts
+    end
+
+    expect(counts[1]).to eq(counts[0])
+  end
+end

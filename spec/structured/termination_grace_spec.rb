@@ -1,0 +1,251 @@
+# frozen_string_literal: true
+
+RSpec.describe "A termination that the fiber ignores beyond its grace" do
+  let(:grace) { 0.1 }
+
+  it "does not keep Heddle.run from returning" do
+    value = nil
+    captured_stderr do
+      value = Heddle.run(grace:) do
+        Heddle.spin { swallow { sleep } }
+        Heddle.snooze
+        :returned
+      end
+    end
+
+    expect(value).to eq(:returned)
+  end
+
+  it "does not keep the scheduler from being closed" do
+    captured_stderr do
+      with_scheduler(grace:) do |scheduler|
+        Heddle.terminate(Fiber.schedule { swallow { sleep } })
+        scheduler.close
+        expect(Fiber.scheduler).to be_nil
+      end
+    end
+  end
+
+  it "does not keep a killed thread from ending" do
+    thread = Thread.new { Heddle.run(grace:) { swallow { sleep } } }
+    until_asleep(thread)
+    captured_stderr { thread.kill.join }
+
+    expect(thread).not_to be_alive
+  end
+
+  it "does not keep a killed thread from ending if the fiber begins then" do
+    thread = Thread.new do
+      Heddle.run(grace:) do
+        sleep
+      ensure
+        Fiber.schedule { swallow { sleep } }
+      end
+    end
+    until_asleep(thread)
+    captured_stderr { thread.kill.join }
+
+    expect(thread).not_to be_alive
+  end
+
+  it "is reported in one line, with the fiber's block and the place where it is" do
+    line = nil
+    text = captured_stderr do
+      run_and_terminate(grace:) do
+        line = __LINE__ + 1
+        swallow { sleep }
+      end
+    end
+    place = "#{__FILE__}:#{line}:in"
+
+    expect(text.lines).to match([a_string_including("#<Fiber:0x", "#{__FILE__}:#{line - 2} (suspended)>",
+                                                    "has not ended #{grace} s after it was told to", place)])
+  end
+
+  it "is awaited with the value nil" do
+    values = nil
+    captured_stderr do
+      values = Heddle.run(grace:) do
+        fiber = Heddle.spin { swallow { sleep } }
+        Heddle.snooze
+        Heddle.terminate(fiber)
+        [Heddle.await(fiber), Heddle.terminate(fiber).equal?(fiber)]
+      end
+    end
+
+    expect(values).to eq([[nil], true])
+  end
+
+  it "runs the fiber's ensure, and unlocks its Mutex" do
+    events = []
+    mutex = Mutex.new
+    captured_stderr do
+      run_and_terminate(grace:) do
+        mutex.synchronize { swallow { sleep } }
+      ensure
+        events << :ensured
+      end
+    end
+
+    expect([events, mutex.locked?]).to eq([[:ensured], false])
+  end
+
+  it "leaves a Queue to those that pop from it later" do
+    queue = Queue.new
+    captured_stderr { run_and_terminate(grace:) { swallow { queue.pop } } }
+    GC.start
+    queue << :first << :second
+
+    expect([queue.pop, queue.pop]).to eq(%i[first second])
+  end
+
+  it "leaves a pipe to those that read from it later" do
+    reader, writer = IO.pipe
+    captured_stderr { run_and_terminate(grace:) { swallow { reader.read(5) } } }
+    GC.start
+    writer << "hello"
+
+    expect(reader.read(5)).to eq("hello")
+  ensure
+    [reader, writer].each { |io| io&.close }
+  end
+
+  it "ends the fiber's children" do
+    ended = false
+    captured_stderr do
+      run_and_terminate(grace:) do
+        Heddle.spin do
+          sleep
+        ensure
+          ended = true
+        end
+        swallow { sleep }
+      end
+    end
+
+    expect(ended).to be(true)
+  end
+
+  {
+    "in an ensure" => lambda {
+      begin
+        sleep
+      ensure
+        sleep
+      end
+    },
+    "in a rescue of Exception" => lambda {
+      begin
+        sleep
+      rescue Exception # rubocop:disable Lint/RescueException
+        sleep
+      end
+    },
+    "with next in an ensure, again and again" => lambda {
+      loop do
+        sleep
+      ensure
+        next
+      end
+    },
+    "where it yields, again and again" => lambda {
+      loop do
+        sleep(0)
+      rescue Exception # rubocop:disable Lint/RescueException
+        nil
+      end
+    },
+    "in a generator" => lambda {
+      Enumerator.new do
+        loop do
+          sleep
+        rescue Exception # rubocop:disable Lint/RescueException
+          nil
+        end
+      end.next
+    }
+  }.each do |name, block|
+    it "does not keep Heddle.run from returning if the fiber stays #{name}" do
+      text = captured_stderr { run_and_terminate(grace:, &block) }
+
+      expect(text.lines.size).to eq(1)
+    end
+  end
+
+  it "does not come to a thousand fibers one after the other" do
+    took = nil
+    text = captured_stderr do
+      took = seconds do
+        Heddle.run(grace:) do
+          1000.times { Heddle.spin { swallow { sleep } } }
+          Heddle.snooze
+        end
+      end
+    end
+
+    expect([text.lines.size, took < grace + 10]).to eq([1000, true])
+  end
+
+  it "survives a $stderr that raises" do
+    before = $stderr
+    begin
+      $stderr = Class.new { def write(*) = raise(IOError, "no stderr") }.new
+      value = run_and_terminate(grace:) { swallow { sleep } }
+    ensure
+      $stderr = before
+    end
+
+    expect(value).to be_nil
+  end
+
+  it "does not wait for a $stderr that nobody reads" do
+    reader, writer = IO.pipe
+    before = $stderr
+    writer.write_nonblock("x" * (1 << 20))
+    ended = false
+    begin
+      $stderr = writer
+      Heddle.run(grace:) do
+        fiber = Heddle.spin { swallow { sleep } }
+        Heddle.snooze
+        Heddle.terminate(fiber)
+        Heddle.await(fiber)
+        ended = true
+        # The line is still to be written.
+        reader.read_nonblock(1 << 20)
+      end
+    ensure
+      $stderr = before
+    end
+
+    expect(ended).to be(true)
+  ensure
+    [reader, writer].each { |io| io&.close }
+  end
+
+  it "leaves the process to end as usual", timeout: 60 do
+    output, errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      queue = Queue.new
+      mutex = Mutex.new
+      reader, writer = IO.pipe
+      Heddle.run(grace: 0.05, preempt: :all) do
+        waits = [-> { sleep }, -> { queue.pop }, -> { reader.read(1) }, -> { loop { Integer.sqrt(2) } },
+                 -> { begin; sleep; ensure; mutex.lock; end }]
+        waits.each do |wait|
+          Heddle.spin do
+            loop { begin; wait.call; rescue Exception; end }
+          end
+        end
+        mutex.lock
+        sleep 0.01
+      end
+      10.times { GC.start }
+      GC.compact if GC.respond_to?(:compact)
+      queue << 1
+      at_exit { puts "ended" }
+    RUBY
+
+    expect([output, errors.lines.size, status.success?]).to eq(["ended\n", 5, true])
+  end
+end
