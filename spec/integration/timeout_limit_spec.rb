@@ -176,15 +176,16 @@ RSpec.describe "The limit of Timeout.timeout" do
   end
 
   it "names in its cause the place that waited" do
-    line = nil
-    Heddle.run do
+    place = nil
+    line = __LINE__ + 3
+    attempt = lambda do
       Timeout.timeout(short) do
-        line = __LINE__ + 1
         sleep
       end
-    rescue Timeout::Error => e
-      expect(e.cause.backtrace.first).to start_with("#{__FILE__}:#{line}:")
     end
+
+    expect { Heddle.run(&attempt) }.to(raise_error(Timeout::Error) { |error| place = error.cause.backtrace.first })
+    expect(place).to start_with("#{__FILE__}:#{line}:")
   end
 
   it "is kept by Net::HTTP, which retries" do
@@ -210,11 +211,7 @@ RSpec.describe "The limit of Timeout.timeout" do
     attempt = lambda do
       Heddle.run do
         Timeout.timeout(short) do
-          begin
-            sleep
-          rescue Exception # rubocop:disable Lint/RescueException
-            swallowed += 1
-          end
+          swallowed = swallow_in_sleep(1)
           sleep
         end
       end
@@ -281,15 +278,11 @@ RSpec.describe "The limit of Timeout.timeout" do
   it "leaves no timer behind" do
     counts = nil
     Heddle.run do
-      counts = -> { Fiber.scheduler.__send__(:counts) }
+      counts = -> { state_counts }
       before = counts.call
       begin
         Timeout.timeout(short) do
-          begin
-            sleep
-          rescue Exception # rubocop:disable Lint/RescueException
-            nil
-          end
+          swallow_in_sleep(1)
           sleep
         end
       rescue Timeout::Error
@@ -301,19 +294,11 @@ RSpec.describe "The limit of Timeout.timeout" do
   end
 
   it "is raised again in a block that computes, swallows it, and computes on" do
-    swallowed = 0
-    program = lambda do
-      Timeout.timeout(short) do
-        loop { Integer.sqrt(2) }
-      rescue Exception # rubocop:disable Lint/RescueException
-        swallowed += 1
-        retry if swallowed < 3
-        raise
-      end
-    end
+    raised = []
+    program = -> { Timeout.timeout(short) { compute_until_raised(raised, 3) } }
 
     expect(in_a_fiber(preempt: :all, &program).first).to eq(Timeout::Error)
-    expect(swallowed).to eq(3)
+    expect(raised.size).to eq(3)
   end
 
   it "leaves an ensure alone that computes" do
@@ -322,8 +307,7 @@ RSpec.describe "The limit of Timeout.timeout" do
       Timeout.timeout(short) do
         loop { Integer.sqrt(2) }
       ensure
-        ended = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.1
-        Integer.sqrt(2) while Process.clock_gettime(Process::CLOCK_MONOTONIC) < ended
+        compute_for(0.1)
         sleep(0.001)
         computed = true
       end
@@ -355,11 +339,7 @@ RSpec.describe "The limit of Timeout.timeout" do
     attempt = lambda do
       Heddle.run do
         Fiber.scheduler.timeout_after(short, limit, "over") do
-          begin
-            sleep
-          rescue Exception # rubocop:disable Lint/RescueException
-            swallowed += 1
-          end
+          swallowed = swallow_in_sleep(1)
           sleep
         end
       end

@@ -20,9 +20,12 @@ module Ticking
 
   # How often those were woken up to now.
   def wakings
-    threads.sum do |task, name|
-      name == TICKER ? read(task, "status")[/^voluntary_ctxt_switches:\s*(\d+)/, 1].to_i : 0
-    end
+    threads.sum { |task, name| name == TICKER ? wakings_of(task) : 0 }
+  end
+
+  # How often this native thread was woken up to now. A process's first one has the process's number.
+  def wakings_of(task)
+    read(task, "status")[/^voluntary_ctxt_switches:\s*(\d+)/, 1].to_i
   end
 
   def read(task, file)

@@ -1,8 +1,22 @@
 # frozen_string_literal: true
 
 RSpec.describe "Options of preemption" do
+  usual_tick = 0.001
+
   def scheduler(**)
     Heddle::Scheduler.new(**)
+  end
+
+  # How long it takes until CPU-bound fibers have been preempted so many times.
+  def time_of_preemptions(count, **options)
+    Heddle.run(**options) do
+      over = false
+      seconds do
+        2.times { YieldingFiber.schedule { nil until over } }
+        sleep(0) until Fiber.scheduler.preemptions >= count
+        over = true
+      end
+    end
   end
 
   %i[yielding all none].each do |preempt|
@@ -35,7 +49,9 @@ RSpec.describe "Options of preemption" do
   end
 
   it "shorten the usual tick for a quantum that is shorter" do
-    expect(scheduler(quantum: 0.0005)).to be_a(Heddle::Scheduler)
+    # One tick brings one preemption at most. The machine may be busy, but not each time.
+    took = Array.new(20).lazy.map { time_of_preemptions(50, quantum: 0.0001) }.find { |time| time < 50 * usual_tick }
+    expect(took).to be < 50 * usual_tick
   end
 
   it "refuse a tick longer than the quantum, and say how long it may be" do
@@ -87,10 +103,26 @@ RSpec.describe "Options of preemption" do
     expect([made.ticker, made.preemptions]).to eq [nil, 0]
   end
 
-  it "leave a signal alone until somebody is to be preempted" do
+  it "leave a signal's action to the system until a fiber is to be preempted", if: File.exist?("/proc/self/status") do
+    output, errors, = run_ruby(<<~RUBY)
+      require "heddle"
+      def caught? = File.read("/proc/self/status")[/^SigCgt:\\s*(\\h+)/, 1].hex[Signal.list["PROF"] - 1]
+
+      options = { ticker: :signal, signal: "PROF" }
+      Heddle::Scheduler.new(**options)
+      p caught?
+      Heddle.run(**options) do
+        Fiber.schedule { sleep(0.001) }
+        p caught?
+        YieldingFiber.schedule { p caught? }
+      end
+    RUBY
+    expect([output, errors]).to eq ["0\n0\n1\n", ""]
+  end
+
+  it "leave Ruby's own idea of a signal as it was" do
     name = "USR2"
     Heddle.run(ticker: :signal, preempt: :all, signal: name) { expect(Fiber.scheduler.ticker).to eq :signal }
-    scheduler(ticker: :signal, signal: name)
     previous = trap(name, "DEFAULT")
     expect(previous).to eq "DEFAULT"
   ensure

@@ -1,16 +1,13 @@
 # frozen_string_literal: true
 
 RSpec.describe "The signal of a ticker" do
-  # What every program below begins with.
+  computing = File.expand_path("../../support/computing", __dir__)
+  # Every program below begins with this.
   prelude = <<~RUBY
     require "heddle"
     $stdout.sync = true
-    def preempted_once
-      done = false
-      fiber = YieldingFiber.schedule { nil until done }
-      done = true
-      sleep(0) while fiber.alive?
-    end
+    require "#{computing}"
+    include Computing
   RUBY
 
   define_method(:program) do |source, &block|
@@ -65,7 +62,7 @@ RSpec.describe "The signal of a ticker" do
     expect(program(<<~RUBY)).to eq ["timerfd\nhandled\n", "", 0]
       trap("USR2") { puts "handled" }
       Heddle.run do
-        preempted_once
+        preempt_a_fiber
         puts Fiber.scheduler.ticker
         Process.kill(:USR2, Process.pid)
         sleep(0.001)
@@ -77,7 +74,7 @@ RSpec.describe "The signal of a ticker" do
     expect(program(<<~RUBY)).to eq ["timerfd\nalive\n", "", 0]
       trap("USR2", "IGNORE")
       Heddle.run do
-        preempted_once
+        preempt_a_fiber
         puts Fiber.scheduler.ticker
       end
       Process.kill(:USR2, Process.pid)
@@ -89,7 +86,7 @@ RSpec.describe "The signal of a ticker" do
     expect(program(<<~RUBY)).to eq ["signal\nhandled\n", "", 0]
       trap("USR2") { puts "handled" }
       Heddle.run(ticker: :signal, signal: "PROF") do
-        preempted_once
+        preempt_a_fiber
         puts Fiber.scheduler.ticker
         Process.kill(:USR2, Process.pid)
         sleep(0.001)
@@ -99,7 +96,7 @@ RSpec.describe "The signal of a ticker" do
 
   it "ends the process again once the scheduler is closed" do
     expect(program(<<~RUBY)).to eq ["ticked\n", "", usr2]
-      Heddle.run(ticker: :signal) { preempted_once }
+      Heddle.run(ticker: :signal) { preempt_a_fiber }
       puts "ticked"
       Process.kill(:USR2, Process.pid)
       sleep
@@ -108,7 +105,7 @@ RSpec.describe "The signal of a ticker" do
 
   it "is Ruby's default again once the scheduler is closed" do
     expect(program(<<~RUBY)).to eq ["\"DEFAULT\"\n", "", 0]
-      Heddle.run(ticker: :signal) { preempted_once }
+      Heddle.run(ticker: :signal) { preempt_a_fiber }
       p trap("USR2", "IGNORE")
     RUBY
   end
@@ -116,8 +113,8 @@ RSpec.describe "The signal of a ticker" do
   it "is taken until the last scheduler is closed" do
     expect(program(<<~RUBY)).to eq ["ticks\n", "", usr2]
       stop = Queue.new
-      thread = Thread.new { Heddle.run(ticker: :signal) { preempted_once; stop.pop; preempted_once; puts "ticks" } }
-      Heddle.run(ticker: :signal) { preempted_once }
+      thread = Thread.new { Heddle.run(ticker: :signal) { preempt_a_fiber; stop.pop; preempt_a_fiber; puts "ticks" } }
+      Heddle.run(ticker: :signal) { preempt_a_fiber }
       stop.push(true)
       thread.join
       Process.kill(:USR2, Process.pid)
@@ -128,7 +125,7 @@ RSpec.describe "The signal of a ticker" do
   it "ends the process when somebody else sends it while it ticks, as it did before" do
     expect(program(<<~RUBY)).to eq ["ticking\n", "", usr2]
       Heddle.run(ticker: :signal) do
-        preempted_once
+        preempt_a_fiber
         puts "ticking"
         YieldingFiber.schedule { loop { Integer.sqrt(2) } }
         Process.kill(:USR2, Process.pid)
@@ -139,14 +136,14 @@ RSpec.describe "The signal of a ticker" do
   it "may be trapped while it ticks: the handler gets what is sent, and ticks go on without it" do
     expect(program(<<~RUBY)).to eq ["signal\n\"DEFAULT\"\ntimerfd\nhandled\ngoes on\n", "", 0]
       Heddle.run(ticker: :signal) do
-        preempted_once
+        preempt_a_fiber
         puts Fiber.scheduler.ticker
         p trap("USR2") { puts "handled" }
-        preempted_once
+        preempt_a_fiber
         puts Fiber.scheduler.ticker
         Process.kill(:USR2, Process.pid)
         sleep(0.001)
-        preempted_once
+        preempt_a_fiber
         puts "goes on"
       end
     RUBY
@@ -180,10 +177,10 @@ RSpec.describe "The signal of a ticker" do
       threads = Array.new(2) do
         Thread.new do
           Heddle.run(ticker: :signal) do
-            preempted_once
+            preempt_a_fiber
             ready.push(true)
             go.pop
-            preempted_once
+            preempt_a_fiber
             Fiber.scheduler.ticker
           end
         end
@@ -200,7 +197,7 @@ RSpec.describe "The signal of a ticker" do
   it "stays with the handler that was set while it ticked, after the scheduler is closed" do
     expect(program(<<~RUBY)).to eq ["handled\n", "", 0]
       Heddle.run(ticker: :signal) do
-        preempted_once
+        preempt_a_fiber
         trap("USR2") { puts "handled" }
       end
       Process.kill(:USR2, Process.pid)
@@ -211,7 +208,7 @@ RSpec.describe "The signal of a ticker" do
   it "leaves traps of other signals as they are" do
     expect(program(<<~RUBY)).to eq ["handled\nsignal\n", "", 0]
       Heddle.run(ticker: :signal) do
-        preempted_once
+        preempt_a_fiber
         trap("USR1") { puts "handled" }
         Process.kill(:USR1, Process.pid)
         sleep(0.001)
@@ -223,7 +220,7 @@ RSpec.describe "The signal of a ticker" do
   it "leaves trap's own errors as they are" do
     expect(program(<<~RUBY)).to eq ["ArgumentError\nArgumentError\n\"DEFAULT\"\n", "", 0]
       Heddle.run(ticker: :signal) do
-        preempted_once
+        preempt_a_fiber
         [["NOPE"], ["SEGV"]].each { |arguments| trap(*arguments) { } rescue puts $!.class }
         p trap("SIGUSR1") { }
       end
@@ -233,7 +230,7 @@ RSpec.describe "The signal of a ticker" do
   it "is not blocked, and ignored by no program that is started" do
     output, errors, status = program(<<~RUBY)
       Heddle.run(ticker: :signal) do
-        preempted_once
+        preempt_a_fiber
         system(%q(grep -E "^Sig(Blk|Ign|Cgt)" /proc/self/status))
         exec(%q(kill -USR2 $$; echo survived))
       end
@@ -243,12 +240,18 @@ RSpec.describe "The signal of a ticker" do
     expect(sets).to eq("SigBlk:" => 0, "SigIgn:" => 0, "SigCgt:" => 0)
   end
 
-  it "runs no handler of Ruby's at a tick, so trap contexts stay rare" do
-    expect(program(<<~RUBY)).to eq ["nil\n", "", 0]
+  it "runs no Ruby code in the fiber that a tick interrupts, so locks work there" do
+    expect(program(<<~RUBY)).to eq ["-e:#{prelude.lines.size + 4}\n:locked\n", "", 0]
       Heddle.run(ticker: :signal) do
-        found = nil
-        YieldingFiber.schedule { 10.times { found ||= Mutex.new.synchronize { preempted_once } } }
-        p found
+        done = locked = nil
+        fiber = YieldingFiber.schedule do
+          nil until done
+          locked = Mutex.new.synchronize { :locked }
+        end
+        puts fiber.backtrace.first[/\\A-e:\\d+/]
+        done = true
+        sleep(0) while fiber.alive?
+        p locked
       end
     RUBY
   end
