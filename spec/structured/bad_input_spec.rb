@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-RSpec.describe "Structured concurrency told something that makes no sense" do
-  # In a fiber beside another one, which must not notice.
+RSpec.describe "Structured concurrency" do
+  # Runs the block in a fiber beside another fiber, which must not be affected.
   def within
     fine = nil
     Heddle.run do
@@ -14,7 +14,7 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
     expect(fine).to eq([:fine])
   end
 
-  describe "a time" do
+  describe "given a time" do
     methods = {
       "Heddle.every" => ->(time) { Heddle.every(time) { break } },
       "Heddle.after" => ->(time) { Heddle.after(time) { nil } },
@@ -28,14 +28,14 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
     }
     methods.each do |name, call|
       [-1, -0.5, Float::NAN, Float::INFINITY, -Float::INFINITY].each do |time|
-        it "of #{time} is refused by #{name}" do
+        it "of #{time} raises ArgumentError from #{name}" do
           expect { within { call.call(time) } }
             .to raise_error(ArgumentError, /\A#{name}: seconds must be finite and not negative, not #{time}/)
         end
       end
 
       ["1", :soon, Complex(1, 1)].each do |time|
-        it "of #{time.inspect} is refused by #{name}" do
+        it "of #{time.inspect} raises TypeError from #{name}" do
           expect do
             within do
               call.call(time)
@@ -46,7 +46,7 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
     end
   end
 
-  describe "a missing block" do
+  describe "called without a block" do
     threads = Heddle::ThreadPool.new
     {
       "Heddle.run" => -> { Thread.new { Heddle.run }.tap { |t| t.report_on_exception = false }.value },
@@ -60,12 +60,12 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
       "Heddle::ThreadPool#process" => -> { threads.process },
       "Heddle::ThreadPool#cast" => -> { threads.cast }
     }.each do |name, call|
-      it "is refused by #{name}" do
+      it "raises from #{name}" do
         expect { within(&call) }.to raise_error(ArgumentError, "#{name} needs a block")
       end
     end
 
-    it "is refused by Heddle::Pool#go" do
+    it "raises from Heddle::Pool#go" do
       pool = Heddle::Pool.new(threads: 1)
       expect { pool.go }.to raise_error(ArgumentError, "Heddle::Pool#go needs a block")
     ensure
@@ -73,13 +73,13 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
     end
   end
 
-  describe "a fiber" do
+  describe "given a fiber" do
     # The message names the fiber.
     def refuse(fiber, method)
       raise_error(FiberError) { |error| expect(error.message).to start_with("#{method}: #{fiber.inspect}") }
     end
 
-    it "that calls can't await, select or schedule itself" do
+    it "that is the caller refuses to await, select or schedule it" do
       within do
         current = Fiber.current
         %i[await select schedule].each do |method|
@@ -88,7 +88,7 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
       end
     end
 
-    it "that is dead can't be scheduled, with a value or an exception" do
+    it "that is dead refuses to schedule it, with a value or an exception" do
       within do
         dead = Heddle.spin { nil }
         Heddle.await(dead)
@@ -98,7 +98,7 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
       end
     end
 
-    it "that is dead and whose value nobody knows can't be awaited" do
+    it "that is dead and whose value was not kept refuses to await it" do
       within do
         dead = Fiber.new { nil }.tap(&:resume)
         expect { Heddle.await(dead) }.to refuse(dead, "Heddle.await")
@@ -106,7 +106,7 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
       end
     end
 
-    it "that nobody has scheduled can't be awaited, scheduled or terminated" do
+    it "that was never scheduled refuses to await, schedule or terminate it" do
       within do
         stranger = Fiber.new { nil }
         %i[await select schedule terminate].each do |method|
@@ -115,7 +115,7 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
       end
     end
 
-    it "of another thread can't be awaited, scheduled or terminated, and goes on" do
+    it "of another thread refuses to await, schedule or terminate it, and lets it continue" do
       fibers = Queue.new
       gate = Queue.new
       thread = Thread.new do
@@ -132,7 +132,7 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
       expect(thread.value).to eq([:went_on])
     end
 
-    it "that is a root can't be terminated" do
+    it "that is a root fiber refuses to terminate it" do
       Thread.new do
         root = Fiber.current
         child = Heddle.spin { expect { Heddle.terminate(root) }.to refuse(root, "Heddle.terminate") }
@@ -140,7 +140,7 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
       end.join
     end
 
-    it "must be one" do
+    it "that is another object raises TypeError" do
       within do
         %i[await select schedule terminate state].each do |method|
           expect do
@@ -150,18 +150,18 @@ RSpec.describe "Structured concurrency told something that makes no sense" do
       end
     end
 
-    it "is needed at least for Heddle.select" do
+    it "that is missing raises from Heddle.select" do
       expect { within { Heddle.select } }.to raise_error(ArgumentError, /at least one fiber/)
     end
   end
 
-  it "refuses an error that can't be raised" do
+  it "refuses an object that can't be raised as an error" do
     [42, String, nil, "too late"].each do |error|
       expect { within { Heddle.cancel_after(1, error) { nil } } }.to raise_error(TypeError, /#{error.inspect}/)
     end
   end
 
-  it "refuses sizes that are none" do
+  it "refuses objects that are no sizes" do
     makers = [
       ->(size) { Heddle::Semaphore.new(size) }, ->(size) { Heddle::Channel.new(size) },
       ->(size) { Heddle::ThreadPool.new(size) }, ->(size) { Heddle::Pool.new(threads: size) },

@@ -3,7 +3,7 @@
 RSpec.describe Heddle::Barrier do
   let(:barrier) { described_class.new }
 
-  it "gives the values of all, in the order in which they were added" do
+  it "returns the values of all its fibers, in the order in which they were added" do
     values = Heddle.run do
       [0.003, 0.001, 0.002].each { |time| barrier.spin { sleep(time) && time } }
       [barrier.size, barrier.await, barrier.size]
@@ -12,7 +12,7 @@ RSpec.describe Heddle::Barrier do
     expect(values).to eq([3, [0.003, 0.001, 0.002], 0])
   end
 
-  it "stops all as one, and waits for their ensure" do
+  it "stops all its fibers together, and waits for their ensure" do
     events = []
     Heddle.run do
       3.times do |i|
@@ -31,7 +31,7 @@ RSpec.describe Heddle::Barrier do
     expect(events).to eq([0, 1, 2, :stopped])
   end
 
-  it "raises the first error, when the others have ended, and its parent hears nothing of it" do
+  it "raises the first error after the other fibers have ended, and not in its parent as well" do
     events = []
     Heddle.run do
       barrier.spin do
@@ -59,7 +59,7 @@ RSpec.describe Heddle::Barrier do
     expect(values).to eq([[0], [1]])
   end
 
-  it "doesn't wait for nothing" do
+  it "doesn't wait when it is empty" do
     expect(Heddle.run { [barrier.await, barrier.stop.empty?] }).to eq([[], true])
   end
 
@@ -88,7 +88,7 @@ RSpec.describe Heddle::Barrier do
     expect(barrier.await).to contain_exactly(0, nil, 1, nil)
   end
 
-  it "is stopped by one of its own, who goes on" do
+  it "can be stopped by one of its own fibers, which continues" do
     events = []
     Heddle.run do
       barrier.spin { sleep }

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-RSpec.describe "Cancelling a fiber that computes" do
-  it "raises in it when the time of cancel_after is up" do
+RSpec.describe "Cancelling a CPU-bound fiber" do
+  it "raises in it when the time limit of cancel_after expires" do
     raised = Heddle.run do
       fiber = Heddle::YieldingFiber.schedule do
         Heddle.cancel_after(0.01) { loop { nil } }
@@ -14,12 +14,12 @@ RSpec.describe "Cancelling a fiber that computes" do
     expect(raised).to be_a Heddle::Cancelled
   end
 
-  it "goes on after the block when the time of move_on_after is up" do
+  it "continues after the block when the time limit of move_on_after expires" do
     value = Heddle.run(preempt: :all) { Heddle.move_on_after(0.01, value: :moved_on) { loop { nil } } }
     expect(value).to eq :moved_on
   end
 
-  it "ends it by terminate, and its ensure runs" do
+  it "by Heddle.terminate ends it, and its ensure runs" do
     events = []
     Heddle.run(preempt: :all) do
       fiber = Heddle.spin do
@@ -33,9 +33,9 @@ RSpec.describe "Cancelling a fiber that computes" do
     expect(events).to eq [:ensured]
   end
 
-  # It has so many to tell that it is preempted meanwhile. The first of them then tells it to end.
-  it "does not keep it from telling everybody of its end" do
-    told = 0
+  # The fiber has so many waiting fibers to notify that it is preempted meanwhile. The first of them then terminates it.
+  it "does not keep it from waking all the fibers that await it" do
+    woken = 0
     Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
       gate = Queue.new
       fiber = Heddle.spin { gate.pop }
@@ -46,17 +46,17 @@ RSpec.describe "Cancelling a fiber that computes" do
       waiting = Array.new(1000) do
         Heddle.spin do
           Heddle.await(fiber)
-          told += 1
+          woken += 1
         end
       end
       Heddle.spin { gate.push(:open) }
       Heddle.await(*waiting)
     end
-    expect(told).to eq 1000
+    expect(woken).to eq 1000
   end
 
   # Array#inspect and Kernel#inspect are written in C, and one calls the other.
-  it "does not strike in a C function that another one has called" do
+  it "does not raise in a C function that another C function has called" do
     array = Array.new(10) { Object.new }
     places = Array.new(30) do
       Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
@@ -68,7 +68,7 @@ RSpec.describe "Cancelling a fiber that computes" do
     expect(places).not_to include(%w[inspect inspect])
   end
 
-  it "does not have descriptors closed twice" do
+  it "does not make a descriptor close twice" do
     kept = []
     Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
       300.times do
@@ -82,8 +82,8 @@ RSpec.describe "Cancelling a fiber that computes" do
     kept.each(&:close)
   end
 
-  # The time is often up where nothing can strike, and the block over soon after.
-  it "never strikes after the end of the block that had the time" do
+  # The time limit often expires where nothing can be raised, and the block ends soon after.
+  it "never raises after the end of the block with the time limit" do
     array = Array.new(30) { Object.new }
     Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
       waker = Heddle.spin { loop { sleep(0.0001) } }

@@ -4,15 +4,15 @@ require "timeout"
 
 RSpec.describe "Cancelling" do
   Waits::KINDS.each do |kind, wait|
-    # It ends by itself, perhaps at once.
+    # A name resolution ends by itself, perhaps at once.
     next if kind == "name resolution"
 
-    context "with a fiber that waits in #{kind}" do
-      it "moves on, and leaves nothing behind" do
+    context "when a fiber waits in #{kind}" do
+      it "by move_on_after continues after the block, and leaves nothing behind" do
         value = Heddle.run do
           before = state_counts
           value = Heddle.move_on_after(0.005, value: :moved_on) { wait.call }
-          # The kernel's answer to the cancelling may take a moment.
+          # The kernel may take a moment to confirm that the operation is cancelled.
           pass_until { state_counts == before }
           value
         end
@@ -20,12 +20,12 @@ RSpec.describe "Cancelling" do
         expect(value).to eq(:moved_on)
       end
 
-      it "raises" do
+      it "by cancel_after raises the error" do
         expect { Heddle.run { Heddle.cancel_after(0.005, KeyError.new("too late")) { wait.call } } }
           .to raise_error(KeyError, "too late")
       end
 
-      it "terminates it" do
+      it "by terminate ends the fiber" do
         events = []
         Heddle.run do
           fiber = Heddle.spin do
@@ -48,7 +48,7 @@ RSpec.describe "Cancelling" do
     "a select" => -> { Heddle.select(Heddle.spin { sleep }) },
     "a suspend" => -> { Heddle.suspend },
     "a connect" => lambda {
-      # Its queue of connections that nobody has accepted is full.
+      # The server's queue of unaccepted connections is full.
       server = Socket.new(:INET, :STREAM)
       server.bind(Addrinfo.tcp("127.0.0.1", 0))
       server.listen(0)
@@ -84,7 +84,7 @@ RSpec.describe "Cancelling" do
     end
   end
 
-  it "ends a look-up of a name" do
+  it "ends a name resolution" do
     value = Heddle.run do
       Heddle.move_on_after(0, value: :moved_on) { Addrinfo.getaddrinfo("localhost", nil) && sleep }
     end
@@ -93,11 +93,11 @@ RSpec.describe "Cancelling" do
   end
 
   describe "Heddle.cancel_after" do
-    it "gives the block's value when the block is in time" do
+    it "returns the block's value when the block ends in time" do
       expect(Heddle.run { Heddle.cancel_after(60) { sleep(0.001) && :value } }).to eq(:value)
     end
 
-    it "raises Heddle::Cancelled, which no rescue in the block takes by mistake" do
+    it "raises Heddle::Cancelled, which a rescue of StandardError in the block doesn't handle" do
       attempt = lambda do
         Heddle.run do
           Heddle.cancel_after(0.001) do
@@ -138,7 +138,7 @@ RSpec.describe "Cancelling" do
       expect(events).to eq(%i[ensured raised])
     end
 
-    it "doesn't strike a block that has ended, even if its time was up before the next wait" do
+    it "doesn't raise after the block's end, even if the time limit expired before the next wait" do
       value = Heddle.run do
         Heddle.cancel_after(0.001) do
           finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.003
@@ -150,7 +150,7 @@ RSpec.describe "Cancelling" do
       expect(value).to eq(:unharmed)
     end
 
-    it "leaves data for the next read that come later" do
+    it "leaves data that come later to the next read" do
       read = IO.pipe do |reader, writer|
         Heddle.run do
           begin
@@ -165,11 +165,11 @@ RSpec.describe "Cancelling" do
       expect(read).to eq("late")
     end
 
-    it "cancels a block in a thread's root, while fibers go on" do
+    it "cancels a block in a thread's root fiber, while other fibers continue" do
       events = []
       error = Thread.new do
         Heddle.spin { sleep(0.001) && (events << :fiber) }
-        # The fiber's sleep begins before the root's time does, however slow the machine is.
+        # The fiber's sleep begins before the root's time limit starts, however slow the machine is.
         Heddle.snooze
         Heddle.cancel_after(0.01) { IO.pipe { |reader, _writer| reader.gets } }
       rescue Heddle::Cancelled => e
@@ -181,19 +181,19 @@ RSpec.describe "Cancelling" do
   end
 
   describe "Heddle.move_on_after" do
-    it "gives the block's value when the block is in time" do
+    it "returns the block's value when the block ends in time" do
       expect(Heddle.run { Heddle.move_on_after(60, value: :late) { :value } }).to eq(:value)
     end
 
-    it "gives nil unless told otherwise" do
+    it "returns nil by default" do
       expect(Heddle.run { Heddle.move_on_after(0.001) { sleep } }).to be_nil
     end
 
-    it "passes on the block's own error" do
+    it "propagates the block's own error" do
       expect { Heddle.run { Heddle.move_on_after(60) { raise KeyError } } }.to raise_error(KeyError)
     end
 
-    it "works in a thread's root" do
+    it "works in a thread's root fiber" do
       expect(Thread.new { Heddle.move_on_after(0.001, value: :late) { sleep } }.value).to eq(:late)
     end
 
@@ -220,7 +220,7 @@ RSpec.describe "Cancelling" do
   end
 
   describe "of nested blocks" do
-    it "acts on the inner one if its time is up first" do
+    it "ends the inner block if its time limit expires first" do
       values = Heddle.run do
         Heddle.move_on_after(60, value: :outer) do
           [Heddle.move_on_after(0.001, value: :inner) { sleep }, :outer_goes_on]
@@ -230,7 +230,7 @@ RSpec.describe "Cancelling" do
       expect(values).to eq(%i[inner outer_goes_on])
     end
 
-    it "acts on the outer one if its time is up first" do
+    it "ends the outer block if its time limit expires first" do
       value = Heddle.run do
         Heddle.move_on_after(0.001, value: :outer) do
           Heddle.move_on_after(60, value: :inner) { sleep }
@@ -241,7 +241,7 @@ RSpec.describe "Cancelling" do
       expect(value).to eq(:outer)
     end
 
-    it "acts on the innermost one when the time of several is up" do
+    it "ends the innermost block when several time limits have expired" do
       events = []
       Heddle.run do
         Heddle.move_on_after(0.001) do
@@ -258,7 +258,7 @@ RSpec.describe "Cancelling" do
       expect(events).to eq([:inner])
     end
 
-    it "acts on Timeout.timeout within them, and the other way round" do
+    it "works with Timeout.timeout inside and outside" do
       events = []
       Heddle.run do
         Heddle.move_on_after(60) do
@@ -272,7 +272,7 @@ RSpec.describe "Cancelling" do
       expect(events).to eq(%i[timeout moved_on])
     end
 
-    it "does so thousands of times, leaving no timer behind" do
+    it "leaves no timer behind after thousands of blocks" do
       before, after = Heddle.run do
         before = state_counts
         1000.times { Heddle.move_on_after(60) { Heddle.cancel_after(30) { Heddle.snooze } } }
@@ -283,7 +283,7 @@ RSpec.describe "Cancelling" do
     end
   end
 
-  it "makes no thread, for Timeout.timeout neither" do
+  it "creates no thread, nor does Timeout.timeout" do
     threads = Heddle.run do
       Heddle.move_on_after(60) { Timeout.timeout(60) { Heddle.snooze || Thread.list.size } }
     end
@@ -291,7 +291,7 @@ RSpec.describe "Cancelling" do
     expect(threads).to eq(Thread.list.size)
   end
 
-  it "survives collections at every allocation", gc: :stress do
+  it "survives garbage collection at every allocation", gc: :stress do
     value = Heddle.run do
       Heddle.move_on_after(0.001, value: "moved") do
         Heddle.cancel_after(60) { IO.pipe { |reader, _writer| reader.read(1) } }

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe Heddle::Channel do
-  it "hands over in order, and makes who pushes wait for room" do
+  it "passes values on in order, and makes the producer wait for room" do
     events = []
     channel = described_class.new(2)
     Heddle.run do
@@ -15,7 +15,7 @@ RSpec.describe Heddle::Channel do
     end
   end
 
-  it "is shared by several producers and consumers of several threads, and loses nothing" do
+  it "can be shared by producers and consumers of several threads, and loses nothing" do
     channel = described_class.new(3)
     taken = Queue.new
     consumers = Array.new(2) do
@@ -43,7 +43,7 @@ RSpec.describe Heddle::Channel do
     expect([taken.size, Array.new(taken.size) { taken.pop }.uniq.size]).to eq([350, 350])
   end
 
-  it "hands over nil and false as any other value" do
+  it "passes nil and false on as any other value" do
     values = Heddle.run do
       channel = described_class.new(3)
       [nil, false, 1].each { |value| channel << value }
@@ -55,7 +55,7 @@ RSpec.describe Heddle::Channel do
   end
 
   describe "#close" do
-    it "refuses what is pushed, and ends a push that waits" do
+    it "makes later pushes raise, and ends a push that waits" do
       errors = Heddle.run do
         channel = described_class.new
         channel << 1
@@ -76,7 +76,7 @@ RSpec.describe Heddle::Channel do
       expect(errors).to all(be_a(ClosedQueueError)).and have_attributes(size: 2)
     end
 
-    it "leaves what is in it, and then gives nil" do
+    it "leaves what is in the channel, after which pop returns nil" do
       values = Heddle.run do
         channel = described_class.new
         channel << 1
@@ -98,7 +98,7 @@ RSpec.describe Heddle::Channel do
     end
   end
 
-  it "gives nil when the time is up" do
+  it "returns nil from pop when the time limit expires" do
     values = Heddle.run do
       channel = described_class.new
       [channel.pop(timeout: 0.001), channel.push(1, timeout: 0.001).equal?(channel), channel.push(2, timeout: 0.001),
@@ -108,7 +108,7 @@ RSpec.describe Heddle::Channel do
     expect(values).to eq([nil, true, nil, 1, 0])
   end
 
-  it "passes on to the next a wake-up for somebody who is cancelled" do
+  it "passes the wake-up of a cancelled waiter on to the next waiter" do
     value = Heddle.run do
       channel = described_class.new
       doomed = Heddle.spin { channel.pop }
@@ -124,7 +124,7 @@ RSpec.describe Heddle::Channel do
   end
 
   describe ".select" do
-    it "takes from the first that has something" do
+    it "takes from the first channel that has a value" do
       found = Heddle.run do
         empty = described_class.new
         full = described_class.new
@@ -136,7 +136,7 @@ RSpec.describe Heddle::Channel do
       expect(found).to eq([true, :value, true])
     end
 
-    it "prefers the first in the list" do
+    it "prefers the first channel of its arguments" do
       value = Heddle.run do
         channels = Array.new(2) { |i| described_class.new.push(i) }
         described_class.select(*channels).last
@@ -145,7 +145,7 @@ RSpec.describe Heddle::Channel do
       expect(value).to eq(0)
     end
 
-    it "leaves out those that are closed, and gives nil when all are" do
+    it "leaves out closed channels, and returns nil when all are closed" do
       found = Heddle.run do
         closed = described_class.new.close
         open = described_class.new
@@ -156,7 +156,7 @@ RSpec.describe Heddle::Channel do
       expect(found).to eq([:value, nil])
     end
 
-    it "gives nil when the time is up, and takes nothing later" do
+    it "returns nil when the time limit expires, and takes nothing later" do
       found = Heddle.run do
         channel = described_class.new
         first = described_class.select(channel, timeout: 0.001)
@@ -184,7 +184,7 @@ RSpec.describe Heddle::Channel do
       expect(taken.size).to eq(200)
     end
 
-    it "refuses what is no channel, and none at all" do
+    it "refuses an object that is no channel, and an empty list" do
       expect { described_class.select(Queue.new) }.to raise_error(TypeError, /is not a Heddle::Channel/)
       expect { described_class.select }.to raise_error(ArgumentError, /at least/)
     end

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
 RSpec.describe "heddle/core_ext" do
-  # It changes core classes, so it is loaded in processes of its own.
+  # The file changes core classes, so each example loads it in a process of its own.
   def core_ext(source)
     output, errors, status = run_ruby("require \"heddle/core_ext\"\n$stdout.sync = true\n#{source}")
     expect([errors, status.success?]).to eq(["", true])
     output
   end
 
-  it "isn't loaded by heddle, which changes no class" do
+  it "isn't loaded by require \"heddle\", which adds no such method to a class" do
     output, = run_ruby(<<~RUBY)
       before = [Fiber, Object, Kernel].map { |m| m.instance_methods + m.private_instance_methods }
       before << Fiber.methods
@@ -21,7 +21,7 @@ RSpec.describe "heddle/core_ext" do
     expect(output).to eq("[[], [], [], []]\n")
   end
 
-  it "adds spin, snooze, suspend, every, after, cancel_after and move_on_after, privately" do
+  it "adds spin, snooze, suspend, every, after, cancel_after and move_on_after as private methods" do
     output = core_ext(<<~RUBY)
       names = %i[spin snooze suspend every after cancel_after move_on_after]
       p names.all? { |name| Object.new.respond_to?(name, true) }, names.none? { |name| Object.new.respond_to?(name) }
@@ -50,7 +50,7 @@ RSpec.describe "heddle/core_ext" do
     expect(output).to eq(":runnable\n:waiting\n:value\n:dead\n:running\nensured\nnil\n[1, 2]\ntrue\n")
   end
 
-  it "lets fibers go on while the root sleeps" do
+  it "lets fibers continue while the root sleeps" do
     output = core_ext(<<~RUBY)
       spin { sleep 0.01; puts "fiber" }
       # The fiber begins its sleep before the root does, however slow the machine is.
@@ -66,7 +66,7 @@ RSpec.describe "heddle/core_ext" do
     expect(output).to eq("fiber\ntrue\nroot\nanother\n")
   end
 
-  it "leaves sleep as it is elsewhere" do
+  it "leaves sleep unchanged elsewhere" do
     output = core_ext(<<~RUBY)
       # Ruby's own tells how many seconds of the clock have begun meanwhile, which may be one in any sleep.
       p [sleep(0), sleep(0.001), Thread.new { sleep(0.001) }.value].all? { |slept| [0, 1].include?(slept) }
@@ -81,10 +81,10 @@ RSpec.describe "heddle/core_ext" do
     expect(output).to eq("true\ntime interval must not be negative\ntrue\n")
   end
 
-  it "runs every and after in the root" do
+  it "runs every and after in the root fiber" do
     output = core_ext(<<~RUBY)
       after(0.001) { puts "after" }
-      # Its time begins before the root's, however slow the machine is.
+      # Its time limit starts before the root's, however slow the machine is.
       snooze
       count = 0
       every(0.01) { (count += 1) == 2 ? break : puts("every") }
@@ -103,7 +103,7 @@ RSpec.describe "heddle/core_ext" do
     expect(output).to eq("end\nensured\n")
   end
 
-  it "raises a fiber's error in the root" do
+  it "raises a fiber's error in the root fiber" do
     output = core_ext(<<~RUBY)
       spin { raise KeyError, "mine" }
       begin
@@ -116,14 +116,14 @@ RSpec.describe "heddle/core_ext" do
     expect(output).to eq("mine\n")
   end
 
-  it "knows Polyphony's name for what cancel_after raises, unless Polyphony is loaded" do
+  it "defines Polyphony's name for the error of cancel_after, unless Polyphony is loaded" do
     output = core_ext("p Polyphony::Cancel")
     other, = run_ruby("module Polyphony; end; require 'heddle/core_ext'; p defined?(Polyphony::Cancel)")
 
     expect([output, other]).to eq(["Heddle::Cancelled\n", "nil\n"])
   end
 
-  it "is used inside of Heddle.run, too" do
+  it "works inside of Heddle.run, too" do
     output = core_ext(<<~RUBY)
       p(Heddle.run { move_on_after(0.01, value: :late) { spin { sleep }.await } })
     RUBY

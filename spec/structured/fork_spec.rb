@@ -3,7 +3,7 @@
 require "tmpdir"
 
 RSpec.describe "fork from a fiber of a tree" do
-  it "leaves a child with that fiber alone, whose siblings and children never run" do
+  it "starts a child process with that fiber alone, in which its siblings and children never run" do
     ran = Heddle.run do
       events = Queue.new
       Heddle.spin { sleep(0.002) && events.push(:sibling) }
@@ -22,7 +22,7 @@ RSpec.describe "fork from a fiber of a tree" do
     expect(ran).to eq(0)
   end
 
-  it "leaves a child in which a tree can be grown" do
+  it "starts a child process in which fibers can be spun" do
     value = Heddle.run do
       Heddle.spin { sleep }
       in_child { Heddle.await(Heddle.spin { Heddle.move_on_after(0.001, value: :moved_on) { sleep } }) }
@@ -31,7 +31,7 @@ RSpec.describe "fork from a fiber of a tree" do
     expect(value).to eq([:moved_on])
   end
 
-  it "leaves a child that ends, running its ensure, although its parent's children aren't there" do
+  it "starts a child process that ends and runs its ensure, although its parent's children aren't there" do
     output, errors, status = run_ruby(<<~RUBY)
       require "heddle"
       $stdout.sync = true
@@ -51,12 +51,12 @@ RSpec.describe "fork from a fiber of a tree" do
     expect([output, errors, status.success?]).to eq(["forked\ntrue\nchild's ensure in parent\n", "", true])
   end
 
-  it "without a block goes on in the fiber in both processes" do
+  it "without a block continues the fiber in both processes" do
     output, errors, status = run_ruby(<<~RUBY)
       require "heddle"
       $stdout.sync = true
       Heddle.run do
-        # In one piece each: two processes write.
+        # One system call for each line: two processes write.
         Heddle.spin { sleep 0.005; $stdout.syswrite("sibling\n") }
         forker = Heddle.spin do
           pid = fork
@@ -73,7 +73,7 @@ RSpec.describe "fork from a fiber of a tree" do
       .to eq([{ "parent" => 1, "child" => 1, "sibling" => 1 }, "", true])
   end
 
-  it "lets Process.daemon go on in the fiber" do
+  it "lets the fiber continue after Process.daemon" do
     Dir.mktmpdir do |directory|
       path = File.join(directory, "written")
       File.mkfifo(path)

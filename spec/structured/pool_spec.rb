@@ -10,7 +10,7 @@ RSpec.describe Heddle::Pool do
 
   [1, 3].each do |threads|
     context "with #{threads} thread(s)" do
-      it "gives the values, in order" do
+      it "returns the values in the order of the jobs" do
         values = with_pool(threads) do |pool|
           10.times { |i| pool.go(i) { |n| sleep(0.0001 * (10 - n)) && n } }
           pool.await
@@ -44,7 +44,7 @@ RSpec.describe Heddle::Pool do
         end
       end
 
-      it "finishes waits a hundred deep" do
+      it "finishes jobs that wait for jobs, a hundred deep" do
         dive = lambda do |pool, depth|
           depth.zero? ? :bottom : pool.await(pool.go { dive.call(pool, depth - 1) }).first
         end
@@ -52,7 +52,7 @@ RSpec.describe Heddle::Pool do
         expect(with_pool(threads) { |pool| pool.await(pool.go { dive.call(pool, 100) }) }).to eq([:bottom])
       end
 
-      it "raises a job's error in who awaits it, when the others have ended" do
+      it "raises a job's error in the fiber that awaits it, after the other jobs have ended" do
         begun = Queue.new
         events = Queue.new
         attempt = lambda do
@@ -123,7 +123,7 @@ RSpec.describe Heddle::Pool do
         expect(events.pop(timeout: 0)).to eq(:ensured)
       end
 
-      it "stops all when it is told to" do
+      it "stops all jobs on Heddle::Pool#stop" do
         events = Queue.new
         with_pool(threads) do |pool|
           5.times do
@@ -142,7 +142,7 @@ RSpec.describe Heddle::Pool do
         expect(Array.new(events.size) { events.pop }).to eq([:ensured] * 5)
       end
 
-      it "is awaited by a fiber of another scheduler, which can be cancelled" do
+      it "can be awaited by a fiber of another scheduler, which can be cancelled" do
         gate = Queue.new
         values = with_pool(threads) do |pool|
           Heddle.run do
@@ -158,10 +158,10 @@ RSpec.describe Heddle::Pool do
     end
   end
 
-  it "gives work that hasn't begun to a thread that has time for it" do
+  it "moves jobs that haven't begun to an idle thread" do
     seen = with_pool(2) do |pool|
       gate = Queue.new
-      # Computes until another job has run, which only another thread can do.
+      # The job computes until another job has run. Only another thread can run that one.
       busy = pool.go { Thread.pass until gate.size.positive? || gate.closed? }
       quick = pool.go { gate.push(true) && :quick }
       pool.await(busy, quick).last
@@ -181,7 +181,7 @@ RSpec.describe Heddle::Pool do
     expect(threads.uniq.size).to eq(3)
   end
 
-  it "waits for all before it is closed, and raises what nobody has awaited" do
+  it "waits for all jobs before it closes, and raises the error of a job that was never awaited" do
     pool = described_class.new(threads: 1)
     done = false
     pool.go { pool.go { sleep(0.001) && (done = true) } && pool.await }
@@ -198,7 +198,7 @@ RSpec.describe Heddle::Pool do
     expect { with_pool(1) { |pool| pool.await(pool.go { pool.close }) } }.to raise_error(FiberError, /its own pool/)
   end
 
-  it "refuses to await what is no job of it, and a job that awaits itself" do
+  it "refuses to await an object that is none of its jobs, and a job that awaits itself" do
     with_pool(1) do |pool|
       expect { pool.await(:job) }.to raise_error(TypeError, /:job is not a job of this pool/)
       current = Queue.new
@@ -208,7 +208,7 @@ RSpec.describe Heddle::Pool do
     end
   end
 
-  it "hands its options to the schedulers, and refuses bad ones at once" do
+  it "passes its options on to the schedulers, and refuses invalid ones at once" do
     with_pool_of_poll = described_class.new(threads: 1, backend: :poll)
     value = with_pool_of_poll.await(with_pool_of_poll.go { Fiber.scheduler.backend })
     with_pool_of_poll.close

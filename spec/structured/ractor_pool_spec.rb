@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# In a process of its own: once there has been a Ractor, Ruby works in another way for the rest of its life.
+# Each example has a process of its own: Ruby behaves differently from the first Ractor until the process ends.
 RSpec.describe "Heddle::RactorPool" do
   if RUBY_VERSION < "4.0"
-    it "says that it needs another Ruby" do
+    it "raises an error that names the Ruby version it needs" do
       expect { Heddle::RactorPool.new }.to raise_error(NotImplementedError, /needs Ruby 4\.0/)
     end
 
@@ -21,7 +21,7 @@ RSpec.describe "Heddle::RactorPool" do
     output
   end
 
-  it "computes in Ractors, while fibers go on" do
+  it "runs blocks in Ractors, while fibers continue" do
     output = with_ractors(<<~RUBY)
       pool = Heddle::RactorPool.new(ractors: 2)
       Heddle.run do
@@ -37,7 +37,7 @@ RSpec.describe "Heddle::RactorPool" do
     expect(output).to eq("fiber\n[0, 1, 2, 3]\n[]\n")
   end
 
-  it "raises a block's error, and goes on" do
+  it "raises a block's error, and works on" do
     output = with_ractors(<<~RUBY)
       pool = Heddle::RactorPool.new(ractors: 1)
       begin
@@ -52,7 +52,7 @@ RSpec.describe "Heddle::RactorPool" do
     expect(output).to eq("there\n[4]\n")
   end
 
-  it "refuses a block that sees what is outside, as Ruby does" do
+  it "refuses a block that reads outer variables, as Ruby does" do
     output = with_ractors(<<~RUBY)
       pool = Heddle::RactorPool.new(ractors: 1)
       outside = [1]
@@ -67,7 +67,7 @@ RSpec.describe "Heddle::RactorPool" do
     expect(output).to eq("isolate\n")
   end
 
-  it "refuses a number that is none, and a missing block" do
+  it "refuses an object that is no number, and a missing block" do
     expect { Heddle::RactorPool.new(ractors: 0) }.to raise_error(ArgumentError, /at least 1, not 0/)
     pool = Heddle::RactorPool.new(ractors: 1)
     expect { pool.go }.to raise_error(ArgumentError, "Heddle::RactorPool#go needs a block")

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 RSpec.describe "Random trees of fibers that spin, await, cancel, terminate, raise and kill" do
-  # HEDDLE_TREES asks for more.
+  # HEDDLE_TREES sets another number.
   trees = Integer(ENV.fetch("HEDDLE_TREES", 150))
 
-  # Runs a tree, and returns it with whatever is left when it has ended.
+  # Runs a tree to its end, checks that its scheduler has nothing left, and returns the tree.
   def run_tree(random, **)
     tree = RandomTree.new(random)
     Heddle.run(**) do
@@ -29,11 +29,11 @@ RSpec.describe "Random trees of fibers that spin, await, cancel, terminate, rais
       expect(tree.begun.values).to all(eq(1)), "seed #{seed}: begun #{tree.begun}"
       expect(tree.orphans).to eq([]), "seed #{seed}: #{tree.orphans} outlived their parents"
     rescue Watchdog::TimeLimitExceeded
-      raise "seed #{seed} comes to no end"
+      raise "seed #{seed} doesn't come to an end"
     end
   end
 
-  # Struck between any two instructions, so an `ensure` may not have been reached.
+  # A fiber may be interrupted between any two instructions, before it has reached an `ensure`.
   it "come to an end, leaving nothing behind, if they are preempted anywhere", timeout: 120 do
     (trees / 3).times do |i|
       seed = RSpec.configuration.seed + i
@@ -41,11 +41,11 @@ RSpec.describe "Random trees of fibers that spin, await, cancel, terminate, rais
 
       expect(tree.fibers).to all(satisfy { |fiber| !fiber.alive? })
     rescue Watchdog::TimeLimitExceeded
-      raise "seed #{seed} comes to no end"
+      raise "seed #{seed} doesn't come to an end"
     end
   end
 
-  it "leave nothing in several threads at once", timeout: 120 do
+  it "leave nothing behind in several threads at once", timeout: 120 do
     seeds = Array.new(4) { |i| RSpec.configuration.seed + (1_000_000 * i) }
     threads = seeds.map do |seed|
       Thread.new { Array.new(20) { |i| run_tree(Random.new(seed + i)) } }

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe Heddle::Semaphore do
-  it "lets no more in than it has room for" do
+  it "admits no more fibers than it has permits" do
     inside = most = 0
     semaphore = described_class.new(3)
     Heddle.run do
@@ -19,7 +19,7 @@ RSpec.describe Heddle::Semaphore do
     expect([most, semaphore.available]).to eq([3, 3])
   end
 
-  it "lets in who asked first, and nobody overtakes" do
+  it "admits fibers in the order of their requests" do
     order = []
     semaphore = described_class.new
     Heddle.run do
@@ -34,7 +34,7 @@ RSpec.describe Heddle::Semaphore do
     expect(order).to eq([:waited, 0, 1, 2, 3, 4])
   end
 
-  it "gives the block's value, and is left when the block raises" do
+  it "returns the block's value, and is released when the block raises" do
     semaphore = described_class.new
     values = Heddle.run do
       begin
@@ -48,7 +48,7 @@ RSpec.describe Heddle::Semaphore do
     expect(values).to eq([:value, 1])
   end
 
-  it "tells when the time was up, and hasn't let in anybody then" do
+  it "returns false when the time limit expires, without taking a permit" do
     semaphore = described_class.new
     answers = Heddle.run do
       [semaphore.acquire, semaphore.acquire(timeout: 0.001), semaphore.acquire(timeout: 0.001) { :inside },
@@ -58,7 +58,7 @@ RSpec.describe Heddle::Semaphore do
     expect(answers).to eq([true, false, nil, 0])
   end
 
-  it "loses no place to a waiter that is cancelled as it is let in" do
+  it "loses no permit to a waiter that is cancelled as it is admitted" do
     semaphore = described_class.new
     Heddle.run do
       semaphore.acquire
@@ -73,7 +73,7 @@ RSpec.describe Heddle::Semaphore do
     expect(semaphore.available).to eq(1)
   end
 
-  it "is shared by fibers of several schedulers and plain threads" do
+  it "can be shared by fibers of several schedulers and plain threads" do
     inside = most = 0
     semaphore = described_class.new(2)
     work = lambda do

@@ -67,11 +67,11 @@ RSpec.describe "Heddle.shield" do
     expect(Array.new(events.size) { events.pop }).to eq([:finished])
   end
 
-  it "gives its block's value" do
+  it "returns its block's value" do
     expect(Heddle.run { Heddle.shield { sleep(0.001) && :value } }).to eq(:value)
   end
 
-  it "passes on its block's error, and what was held back comes later" do
+  it "propagates its block's error, and raises later what was held back" do
     events = []
     Heddle.run do
       Heddle.move_on_after(0.001) do
@@ -88,7 +88,7 @@ RSpec.describe "Heddle.shield" do
     expect(events).to eq([:rescued])
   end
 
-  it "lets time limits strike that are set in it" do
+  it "lets time limits that are set in its block expire" do
     value = Heddle.run do
       Heddle.shield { Heddle.move_on_after(0.001, value: :moved_on) { sleep } }
     end
@@ -96,7 +96,7 @@ RSpec.describe "Heddle.shield" do
     expect(value).to eq(:moved_on)
   end
 
-  it "holds back what is set between two of them from the inner one alone" do
+  it "holds back a time limit that is set between two shields during the inner one only" do
     events = []
     Heddle.run do
       Heddle.shield do
@@ -111,7 +111,7 @@ RSpec.describe "Heddle.shield" do
     expect(events).to eq(%i[inner outer])
   end
 
-  it "lets a closed IO end its wait" do
+  it "lets a closed IO end a wait" do
     reader, writer = IO.pipe
     error = Heddle.run do
       Heddle.spin { sleep(0.001) && reader.close }
@@ -128,7 +128,7 @@ RSpec.describe "Heddle.shield" do
     expect(Thread.new { Heddle.shield { :value } }.value).to eq(:value)
   end
 
-  it "ends with its block, however that is left" do
+  it "ends with its block, however the block is left" do
     value = Heddle.run do
       [1].each { Heddle.shield { break } }
       catch(:out) { Heddle.shield { throw :out } }

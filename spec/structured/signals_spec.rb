@@ -20,7 +20,7 @@ RSpec.describe "Signals and the tree of fibers" do
     describe "SIG#{name}" do
       number = Signal.list.fetch(name)
 
-      it "runs the ensure of the whole tree, and then the process dies by it" do
+      it "runs the ensure of the whole tree before it ends the process" do
         output, _errors, status = run_ruby(<<~RUBY)
           #{prelude}
           Heddle.run do
@@ -36,7 +36,7 @@ RSpec.describe "Signals and the tree of fibers" do
           .to eq([%w[child grandchild root scheduled], number])
       end
 
-      it "has the exit status that shells expect" do
+      it "gives the process the exit status that shells expect" do
         output, = run_ruby(<<~RUBY)
           program = 'require "heddle"; Heddle.run { Heddle.spin { sleep }; $stdout.syswrite("\n"); sleep }'
           reader, writer = IO.pipe
@@ -52,7 +52,7 @@ RSpec.describe "Signals and the tree of fibers" do
         expect(output).to eq("#{128 + number}\n")
       end
 
-      it "is final the second time, when an ensure doesn't end" do
+      it "ends the process at once the second time, when an ensure doesn't end" do
         output, _errors, status = run_ruby(<<~RUBY)
           #{prelude}
           Heddle.run do
@@ -65,7 +65,7 @@ RSpec.describe "Signals and the tree of fibers" do
         expect([output, status.termsig]).to eq(["first\n", number])
       end
 
-      it "ends a tree whose fibers compute" do
+      it "ends a tree of CPU-bound fibers" do
         output, _errors, status = run_ruby(<<~RUBY)
           #{prelude}
           Heddle.run do
@@ -78,7 +78,7 @@ RSpec.describe "Signals and the tree of fibers" do
         expect([output, status.termsig]).to eq(["brother\n", number])
       end
 
-      it "ends the tree of a root fiber without Heddle.run, and is final the second time" do
+      it "ends the tree of a root fiber without Heddle.run, and ends the process at once the second time" do
         output, _errors, status = run_ruby(<<~RUBY)
           #{prelude}
           fiber = endless("child")
@@ -100,7 +100,7 @@ RSpec.describe "Signals and the tree of fibers" do
       trap("USR1", previous)
     end
 
-    it "runs its block in a fiber, which may use a Mutex and wait" do
+    it "runs its block in a fiber, which may lock a Mutex and wait" do
       answer = Heddle.run do
         mutex = Mutex.new
         answers = Queue.new
@@ -126,7 +126,7 @@ RSpec.describe "Signals and the tree of fibers" do
       expect(&attempt).to raise_error(KeyError, "in the handler")
     end
 
-    it "lasts until the fiber ends that called it" do
+    it "lasts until the fiber that called it ends" do
       before = proc { :before }
       trap("USR1", before)
       Heddle.run { Heddle.await(Heddle.spin { Heddle.trap("USR1") { :inside } }) }
@@ -147,7 +147,7 @@ RSpec.describe "Signals and the tree of fibers" do
       expect(restored).to eq(before)
     end
 
-    it "stops the tree without a block, and the process dies by the signal" do
+    it "without a block stops the tree, after which the signal ends the process" do
       output, _errors, status = run_ruby(<<~RUBY)
         #{prelude}
         Heddle.run do
@@ -161,7 +161,7 @@ RSpec.describe "Signals and the tree of fibers" do
       expect([output, status.termsig]).to eq(["child\n", Signal.list.fetch("QUIT")])
     end
 
-    it "takes SIGINT and SIGTERM, too, so that a program can end in its own way" do
+    it "accepts SIGINT and SIGTERM, so that a program can end in its own way" do
       output, errors, status = run_ruby(<<~RUBY)
         #{prelude}
         Heddle.run do
@@ -176,7 +176,7 @@ RSpec.describe "Signals and the tree of fibers" do
       expect([output, errors, status.success?]).to eq(["closed\nbye\n", "", true])
     end
 
-    it "refuses signals that there are not, that can't be handled, and none, and leaves the others as they were" do
+    it "refuses unknown signals, signals that can't be handled and an empty list, and leaves all traps as they were" do
       before = proc { :before }
       trap("USR1", before)
       Heddle.run do

@@ -2,7 +2,7 @@
 
 RSpec.describe "Fibers that are spun" do
   describe "Heddle.spin" do
-    it "runs the block when its turn comes, not at once" do
+    it "queues the new fiber instead of starting it at once" do
       order = []
       Heddle.run do
         fiber = Heddle.spin { order << :child }
@@ -24,7 +24,7 @@ RSpec.describe "Fibers that are spun" do
       expect(Heddle.run { Heddle.await(Heddle.spin(1, 2) { |a, b| [b, a] }) }).to eq([[2, 1]])
     end
 
-    it "makes fibers that don't block, with a copy of their parent's storage" do
+    it "makes non-blocking fibers, with a copy of their parent's storage" do
       seen = Heddle.run do
         Fiber[:colour] = :blue
         Heddle.await(Heddle.spin { [Fiber.current.blocking?, Fiber[:colour]] }).first
@@ -33,7 +33,7 @@ RSpec.describe "Fibers that are spun" do
       expect(seen).to eq([false, :blue])
     end
 
-    it "sets a scheduler on a thread that has none, which runs until the thread ends" do
+    it "sets a scheduler on a thread without one, and the scheduler runs until the thread ends" do
       values = Thread.new do
         fiber = Heddle.spin { sleep(0.001) && :slept }
         [Fiber.scheduler.class, Heddle.await(fiber)]
@@ -55,7 +55,7 @@ RSpec.describe "Fibers that are spun" do
       expect { attempt.value }.to raise_error(RuntimeError, /its own/)
     end
 
-    it "works in a generator, whose fiber belongs to who asked it" do
+    it "works in a generator, and makes the fiber a child of the generator's caller" do
       events = []
       Heddle.run do
         spinner = Heddle.spin do
@@ -76,7 +76,7 @@ RSpec.describe "Fibers that are spun" do
       expect(events).to eq(%i[ended awaited])
     end
 
-    it "works in a fiber of Fiber.schedule, which then is the parent" do
+    it "works in a fiber of Fiber.schedule, which becomes the parent" do
       events = []
       Heddle.run do
         Fiber.schedule do
@@ -93,7 +93,7 @@ RSpec.describe "Fibers that are spun" do
       expect(events).to eq(%i[parent child])
     end
 
-    it "leaves nothing of ten thousand fibers" do
+    it "leaves nothing behind of ten thousand fibers" do
       before, after = Heddle.run do
         before = state_counts
         Heddle.await(*Array.new(10_000) { Heddle.spin { Heddle.snooze } })
@@ -103,7 +103,7 @@ RSpec.describe "Fibers that are spun" do
       expect(after).to eq(before)
     end
 
-    it "survives collections at every allocation", gc: :stress do
+    it "survives garbage collection at every allocation", gc: :stress do
       values = Heddle.run { Heddle.await(*Array.new(3) { |i| Heddle.spin { Heddle.snooze || i } }) }
 
       expect(values).to eq([0, 1, 2])
@@ -123,7 +123,7 @@ RSpec.describe "Fibers that are spun" do
   end
 
   describe "Heddle.await" do
-    it "gives the values in the order of its arguments" do
+    it "returns the values in the order of its arguments" do
       values = Heddle.run do
         Heddle.await(*[0.003, 0.001, 0.002].map { |time| Heddle.spin { sleep(time) && time } })
       end
@@ -131,7 +131,7 @@ RSpec.describe "Fibers that are spun" do
       expect(values).to eq([0.003, 0.001, 0.002])
     end
 
-    it "gives the value of a fiber that has ended" do
+    it "returns the value of a fiber that has ended" do
       values = Heddle.run do
         fiber = Heddle.spin { :done }
         Heddle.snooze while fiber.alive?
@@ -141,11 +141,11 @@ RSpec.describe "Fibers that are spun" do
       expect(values).to eq(%i[done done])
     end
 
-    it "gives no values for no fibers" do
+    it "returns no values for no fibers" do
       expect(Heddle.run { Heddle.await }).to eq([])
     end
 
-    it "gives nil for one that was told to end" do
+    it "returns nil for a fiber that was terminated" do
       value = Heddle.run do
         fiber = Heddle.spin { sleep }
         Heddle.terminate(fiber)
@@ -155,7 +155,7 @@ RSpec.describe "Fibers that are spun" do
       expect(value).to eq([nil])
     end
 
-    it "gives nil for one that was killed, begun or not" do
+    it "returns nil for a fiber that was killed, before or after it began" do
       values = Heddle.run do
         begun = Heddle.spin { sleep }
         Heddle.snooze
@@ -167,7 +167,7 @@ RSpec.describe "Fibers that are spun" do
       expect(values).to eq([nil, nil])
     end
 
-    it "raises the first error, when the others have ended" do
+    it "raises the first error after the other fibers have ended" do
       events = []
       attempt = lambda do
         Heddle.run do
@@ -189,7 +189,7 @@ RSpec.describe "Fibers that are spun" do
       expect(events).to eq(%i[ensured raised])
     end
 
-    it "raises the error of a fiber that had failed before, once" do
+    it "raises the error of a fiber that had failed before, and only once" do
       errors = []
       Heddle.run do
         fiber = Heddle.spin { raise KeyError }
@@ -213,7 +213,7 @@ RSpec.describe "Fibers that are spun" do
       expect(place).to match(/spin_spec\.rb:#{__LINE__ - 5}/)
     end
 
-    it "leaves alone whom it waits for when it is cancelled itself" do
+    it "doesn't stop the awaited fiber when it is cancelled itself" do
       value = Heddle.run do
         fiber = Heddle.spin { sleep(0.02) && :finished }
         Heddle.move_on_after(0.001) { Heddle.await(fiber) }
@@ -223,11 +223,11 @@ RSpec.describe "Fibers that are spun" do
       expect(value).to eq([:finished])
     end
 
-    it "gives the value of a fiber of Fiber.schedule that goes on" do
+    it "returns the value of a fiber of Fiber.schedule that is still running" do
       expect(Heddle.run { Heddle.await(Fiber.schedule { sleep(0.001) && :scheduled }) }).to eq([:scheduled])
     end
 
-    it "may be called by several for the same fiber" do
+    it "may be called by several fibers for the same fiber" do
       values = Heddle.run do
         shared = Heddle.spin { sleep(0.001) && :shared }
         Heddle.await(*Array.new(3) { Heddle.spin { Heddle.await(shared).first } })
@@ -240,7 +240,7 @@ RSpec.describe "Fibers that are spun" do
       expect(Thread.new { Heddle.await(Heddle.spin { sleep(0.001) && :value }) }.value).to eq([:value])
     end
 
-    it "isn't ended by what the fiber is scheduled with" do
+    it "isn't ended by a value that the awaiting fiber is scheduled with" do
       values = Heddle.run do
         parent = Fiber.current
         child = Heddle.spin do
@@ -256,7 +256,7 @@ RSpec.describe "Fibers that are spun" do
   end
 
   describe "Heddle.await, for a fiber of Fiber.schedule" do
-    it "raises its error, which is reported as well" do
+    it "raises the fiber's error, which is reported as well" do
       output, errors, = run_ruby(<<~RUBY)
         require "heddle"
         Heddle.run do
@@ -269,7 +269,7 @@ RSpec.describe "Fibers that are spun" do
       expect([output, errors[/scheduled \(KeyError\)/]]).to eq(["scheduled\n", "scheduled (KeyError)"])
     end
 
-    it "gives nil if it was told to end, or killed" do
+    it "returns nil if the fiber was terminated or killed" do
       values = Heddle.run do
         told = Fiber.schedule { sleep }
         killed = Fiber.schedule { sleep }
@@ -285,7 +285,7 @@ RSpec.describe "Fibers that are spun" do
   end
 
   describe "Heddle.select" do
-    it "loses no error of those that it doesn't return" do
+    it "loses no error of the fibers that it doesn't return" do
       errors = Heddle.run do
         fibers = %w[first second].map { |name| Heddle.spin { raise KeyError, name } }
         Array.new(2) do |i|
@@ -298,7 +298,7 @@ RSpec.describe "Fibers that are spun" do
       expect(errors).to eq(%w[first second])
     end
 
-    it "gives who ends first, and lets the others go on" do
+    it "returns the fiber that ends first, and lets the others continue" do
       first, value = Heddle.run do
         hare, tortoise = [0.001, 0.01].map { |time| Heddle.spin { sleep(time) && time } }
         [Heddle.select(tortoise, hare).equal?(hare), Heddle.await(tortoise)]
@@ -307,7 +307,7 @@ RSpec.describe "Fibers that are spun" do
       expect([first, value]).to eq([true, [0.01]])
     end
 
-    it "gives who had ended first of those that have ended" do
+    it "returns the fiber that ended first when several have ended" do
       answer = Heddle.run do
         first = Heddle.spin { 1 }
         second = Heddle.spin { 2 }
@@ -318,7 +318,7 @@ RSpec.describe "Fibers that are spun" do
       expect(answer).to be(true)
     end
 
-    it "raises the error of who ends first by one" do
+    it "raises the error of the fiber that ends first, if it ends by one" do
       expect { Heddle.run { Heddle.select(Heddle.spin { raise KeyError }, Heddle.spin { sleep }) } }
         .to raise_error(KeyError)
     end

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-RSpec.describe "Scheduling by hand" do
+RSpec.describe "Manual scheduling" do
   describe "Heddle.suspend and Heddle.schedule" do
-    it "hand over the resume value" do
+    it "pass the resume value on" do
       value = Heddle.run do
         fiber = Heddle.spin { Heddle.suspend }
         Heddle.snooze
@@ -13,7 +13,7 @@ RSpec.describe "Scheduling by hand" do
       expect(value).to eq([:value])
     end
 
-    it "hand over nil if nothing is said" do
+    it "pass nil on if there is no resume value" do
       value = Heddle.run do
         fiber = Heddle.spin { [Heddle.suspend] }
         Heddle.schedule(fiber)
@@ -23,7 +23,7 @@ RSpec.describe "Scheduling by hand" do
       expect(value).to eq([[nil]])
     end
 
-    it "lose no value that comes before it is waited for, and keep their order" do
+    it "keep values that come before the fiber suspends, in their order" do
       values = Heddle.run do
         fiber = Heddle.spin { Array.new(3) { Heddle.suspend } }
         3.times { |i| Heddle.schedule(fiber, i) }
@@ -33,7 +33,7 @@ RSpec.describe "Scheduling by hand" do
       expect(values).to eq([0, 1, 2])
     end
 
-    it "don't end another wait with a value, which is there for the next suspend" do
+    it "don't end another wait with a value, which the next suspend returns" do
       slept, value = Heddle.run do
         fiber = Heddle.spin { [seconds { sleep(0.01) }, Heddle.suspend] }
         Heddle.snooze
@@ -74,7 +74,7 @@ RSpec.describe "Scheduling by hand" do
       expect(message).to eq("sent")
     end
 
-    it "raise an exception in a fiber that hasn't begun, whose block never runs" do
+    it "raise an exception in a fiber that hasn't begun, so its block never runs" do
       began = false
       attempt = lambda do
         Heddle.run do
@@ -111,7 +111,7 @@ RSpec.describe "Scheduling by hand" do
       expect(value).to eq(:to_the_root)
     end
 
-    it "keep what a root fiber is sent while it waits for something else" do
+    it "keep a value that a root fiber is sent while it waits for something else" do
       values = Thread.new do
         root = Fiber.current
         child = Heddle.spin { 2.times { |i| Heddle.schedule(root, i) } }
@@ -122,7 +122,7 @@ RSpec.describe "Scheduling by hand" do
       expect(values).to eq([0, 1])
     end
 
-    it "work in a fiber that another one has resumed" do
+    it "work in a fiber that another fiber has resumed" do
       value = Heddle.run do
         inner = Fiber.new { Heddle.suspend }
         Heddle.spin { Heddle.schedule(inner, :inner) }
@@ -142,7 +142,7 @@ RSpec.describe "Scheduling by hand" do
       expect(value).to eq(:scheduled)
     end
 
-    it "let two fibers schedule each other while a third one reads" do
+    it "let two fibers schedule each other while a third fiber reads" do
       read = IO.pipe do |reader, writer|
         Heddle.run do
           other = nil
@@ -162,7 +162,7 @@ RSpec.describe "Scheduling by hand" do
   end
 
   describe "Heddle.snooze" do
-    it "gives the others a turn" do
+    it "lets the other fibers run" do
       order = []
       Heddle.run do
         fiber = Heddle.spin { 2.times { |i| (order << i) && Heddle.snooze } }
@@ -173,7 +173,7 @@ RSpec.describe "Scheduling by hand" do
       expect(order).to eq([0, :parent, 1, :parent])
     end
 
-    it "lets sleepers and readers go on while somebody snoozes for ever" do
+    it "lets sleepers and readers continue while another fiber snoozes for ever" do
       read = IO.pipe do |reader, writer|
         Heddle.run do
           Heddle.spin { loop { Heddle.snooze } }
@@ -187,7 +187,7 @@ RSpec.describe "Scheduling by hand" do
   end
 
   describe "Heddle.terminate" do
-    it "runs the ensure, which may wait" do
+    it "runs the fiber's ensure, which may wait" do
       events = []
       Heddle.run do
         fiber = Heddle.spin do
@@ -205,7 +205,7 @@ RSpec.describe "Scheduling by hand" do
       expect(events).to eq(%i[told ensured])
     end
 
-    it "isn't taken for an error by a rescue" do
+    it "isn't handled by a rescue of StandardError" do
       events = []
       Heddle.run do
         fiber = Heddle.spin do
@@ -222,7 +222,7 @@ RSpec.describe "Scheduling by hand" do
       expect(events).to eq([:ensured])
     end
 
-    it "doesn't break into the ensure when it is called again" do
+    it "doesn't interrupt the ensure when it is called again" do
       events = []
       Heddle.run do
         fiber = Heddle.spin do
@@ -247,7 +247,7 @@ RSpec.describe "Scheduling by hand" do
       expect(value).to eq([nil])
     end
 
-    it "leaves a fiber alone that has ended" do
+    it "does nothing to a fiber that has ended" do
       dead = Heddle.run do
         fiber = Heddle.spin { :done }
         Heddle.await(fiber)
@@ -277,7 +277,7 @@ RSpec.describe "Scheduling by hand" do
   end
 
   describe "Heddle.state" do
-    it "tells running, runnable, waiting and dead apart" do
+    it "returns :running, :runnable, :waiting or :dead" do
       states = Heddle.run do
         fiber = Heddle.spin { Heddle.suspend }
         seen = [Heddle.state(Fiber.current), Heddle.state(fiber)]
@@ -291,7 +291,7 @@ RSpec.describe "Scheduling by hand" do
       expect(states).to eq(%i[running runnable waiting dead])
     end
 
-    it "calls a fiber waiting that no scheduler knows, or that its parent's await waits in" do
+    it "returns :waiting for a fiber without a scheduler, and for a fiber in Heddle.await" do
       states = Heddle.run do
         parent = Fiber.current
         [Heddle.state(Fiber.new { nil }), *Heddle.await(Heddle.spin { Heddle.state(parent) })]
@@ -300,7 +300,7 @@ RSpec.describe "Scheduling by hand" do
       expect(states).to eq(%i[waiting waiting])
     end
 
-    it "knows fibers of other threads" do
+    it "works for fibers of other threads" do
       fibers = Queue.new
       gate = Queue.new
       thread = Thread.new { Heddle.run { fibers.push(Fiber.current) && gate.pop } }

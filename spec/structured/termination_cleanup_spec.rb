@@ -3,7 +3,7 @@
 RSpec.describe "A termination during the fiber's cleanup" do
   let(:grace) { 0.1 }
 
-  it "leaves an ensure alone that waits" do
+  it "doesn't interrupt an ensure that waits" do
     events = []
     run_and_terminate do
       sleep
@@ -17,7 +17,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
     expect(events).to eq(%i[first second])
   end
 
-  it "leaves an ensure alone that rescues something else, and waits there" do
+  it "doesn't interrupt an ensure that rescues another error, and waits in the rescue" do
     events = []
     run_and_terminate do
       sleep
@@ -35,7 +35,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
     expect(events).to eq(%i[inner outer])
   end
 
-  it "leaves a rescue of Exception alone that waits, and raises it again" do
+  it "doesn't interrupt a rescue of Exception that waits and then raises it again" do
     events = []
     run_and_terminate do
       sleep
@@ -48,7 +48,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
     expect(events).to eq([:rescued])
   end
 
-  it "leaves the rescue of an error alone that was raised in its stead" do
+  it "doesn't interrupt the rescue of an error that was raised in its place" do
     events = []
     run_and_terminate do
       begin
@@ -64,7 +64,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
     expect(events).to eq(["instead"])
   end
 
-  it "lets ConditionVariable#wait lock its Mutex again, also within the rescue of something else" do
+  it "lets ConditionVariable#wait lock its Mutex again, also within the rescue of another error" do
     owned = nil
     mutex = Mutex.new
     Heddle.run do
@@ -108,7 +108,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
     expect(ended).to be(true)
   end
 
-  it "leaves an ensure alone whose generator waits, when the thread is killed" do
+  it "doesn't interrupt an ensure whose generator waits, when the thread is killed" do
     value = nil
     thread = Thread.new do
       Heddle.run do
@@ -137,7 +137,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
     expect([ended, text]).to eq([true, ""])
   end
 
-  it "may take as long as it wants without a grace" do
+  it "may take any time with an infinite grace" do
     ended = false
     text = captured_stderr do
       run_and_terminate(grace: Float::INFINITY) do
@@ -167,7 +167,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
     expect(text.lines.size).to eq(1)
   end
 
-  it "leaves nothing behind" do
+  it "leaves nothing behind in the scheduler" do
     counts = nil
     Heddle.run do
       counts = [state_counts]

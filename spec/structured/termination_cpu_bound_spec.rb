@@ -3,7 +3,7 @@
 RSpec.describe "A termination of a CPU-bound fiber" do
   let(:grace) { 0.1 }
 
-  it "is raised again when it has been swallowed" do
+  it "is raised again when the fiber swallows it" do
     raised = []
     Heddle.run(preempt: :all) do
       fiber = Heddle.spin { compute_until_raised(raised, 3) }
@@ -15,7 +15,7 @@ RSpec.describe "A termination of a CPU-bound fiber" do
     expect(raised.size).to eq(3)
   end
 
-  it "leaves its ensure alone" do
+  it "doesn't interrupt its ensure" do
     computed = false
     Heddle.run(preempt: :all) do
       fiber = Heddle.spin do
@@ -36,7 +36,7 @@ RSpec.describe "A termination of a CPU-bound fiber" do
     "swallows it again and again" => -> { loop { Integer.sqrt(2) } },
     "masks it" => -> { Thread.handle_interrupt(Exception => :never) { loop { Integer.sqrt(2) } } }
   }.each do |name, compute|
-    it "comes when the grace is over if the fiber #{name}, and others are preempted as before" do
+    it "ends the fiber after the grace if the fiber #{name}, and other fibers are preempted as before" do
       turns = 0
       text = captured_stderr do
         Heddle.run(grace:, preempt: :all) do
@@ -64,7 +64,7 @@ RSpec.describe "A termination of a CPU-bound fiber" do
         sleep
       end
     end
-    # It never sleeps.
+    # The thread never sleeps, so there is no state to wait for.
     sleep(0.05)
     captured_stderr { thread.kill.join }
 

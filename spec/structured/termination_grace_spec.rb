@@ -34,7 +34,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
     expect(thread).not_to be_alive
   end
 
-  it "does not keep a killed thread from ending if the fiber begins then" do
+  it "does not keep a killed thread from ending if the fiber begins during the kill" do
     thread = Thread.new do
       Heddle.run(grace:) do
         sleep
@@ -48,7 +48,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
     expect(thread).not_to be_alive
   end
 
-  it "is reported in one line, with the fiber's block and the place where it is" do
+  it "is reported in one line, with the fiber's block and its current place" do
     line = nil
     text = captured_stderr do
       run_and_terminate(grace:) do
@@ -62,7 +62,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
                                                     "has not ended #{grace} s after it was told to", place)])
   end
 
-  it "is awaited with the value nil" do
+  it "makes Heddle.await return nil" do
     values = nil
     captured_stderr do
       values = Heddle.run(grace:) do
@@ -90,7 +90,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
     expect([events, mutex.locked?]).to eq([[:ensured], false])
   end
 
-  it "leaves a Queue to those that pop from it later" do
+  it "leaves a Queue usable for later pops" do
     queue = Queue.new
     captured_stderr { run_and_terminate(grace:) { swallow { queue.pop } } }
     GC.start
@@ -99,7 +99,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
     expect([queue.pop, queue.pop]).to eq(%i[first second])
   end
 
-  it "leaves a pipe to those that read from it later" do
+  it "leaves a pipe usable for later reads" do
     reader, writer = IO.pipe
     captured_stderr { run_and_terminate(grace:) { swallow { reader.read(5) } } }
     GC.start
@@ -172,7 +172,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
     end
   end
 
-  it "does not come to a thousand fibers one after the other" do
+  it "ends a thousand fibers at the same time" do
     took = nil
     text = captured_stderr do
       took = seconds do
@@ -198,7 +198,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
     expect(value).to be_nil
   end
 
-  it "does not wait for a $stderr that nobody reads" do
+  it "does not wait for a $stderr that is never read" do
     reader, writer = IO.pipe
     before = $stderr
     writer.write_nonblock("x" * (1 << 20))
@@ -211,7 +211,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
         Heddle.terminate(fiber)
         Heddle.await(fiber)
         ended = true
-        # The line is still to be written.
+        # There must be room for the line now.
         reader.read_nonblock(1 << 20)
       end
     ensure
@@ -223,7 +223,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
     [reader, writer].each { |io| io&.close }
   end
 
-  it "leaves the process to end as usual", timeout: 60 do
+  it "lets the process end as usual", timeout: 60 do
     output, errors, status = run_ruby(<<~RUBY)
       require "heddle"
       queue = Queue.new

@@ -3,7 +3,7 @@
 RSpec.describe "A termination that the fiber swallows" do
   let(:grace) { 0.1 }
 
-  it "is raised again at its next wait" do
+  it "is raised again at the fiber's next wait" do
     events = []
     run_and_terminate do
       begin
@@ -18,7 +18,7 @@ RSpec.describe "A termination that the fiber swallows" do
     expect(events).to eq([:swallowed])
   end
 
-  it "does not change its value if it does not wait again" do
+  it "does not change the fiber's value if the fiber does not wait again" do
     value = run_and_terminate do
       sleep
     rescue Exception # rubocop:disable Lint/RescueException
@@ -51,7 +51,7 @@ RSpec.describe "A termination that the fiber swallows" do
       end
     }
   }.each do |way, swallow_once|
-    it "with #{way} in an ensure is raised again at its next wait" do
+    it "with #{way} in an ensure is raised again at the fiber's next wait" do
       swallowed = 0
       run_and_terminate do
         swallow_once.call
@@ -64,7 +64,7 @@ RSpec.describe "A termination that the fiber swallows" do
     end
   end
 
-  it "is raised again in the body of a rescue of something else" do
+  it "is raised again in the body of a rescue of another error" do
     swallowed = 0
     run_and_terminate do
       raise IOError
@@ -81,31 +81,32 @@ RSpec.describe "A termination that the fiber swallows" do
     expect(swallowed).to eq(3)
   end
 
-  it "lets others have their turns" do
-    turns = 0
+  it "lets the other fibers run" do
+    runs = 0
     Heddle.run(grace:) do
       fiber = Heddle.spin { swallow { sleep } }
       Heddle.snooze
       Heddle.terminate(fiber)
       10.times do
         sleep(0.001)
-        turns += 1
+        runs += 1
       end
-      turns = :starved unless fiber.alive?
+      runs = :starved unless fiber.alive?
       captured_stderr { Heddle.await(fiber) }
     end
 
-    expect(turns).to eq(10)
+    expect(runs).to eq(10)
   end
 
   Waits::KINDS.each do |kind, wait|
-    # It ends by itself, perhaps at once.
+    # A name resolution ends by itself, perhaps at once.
     next if kind == "name resolution"
 
-    context "in a fiber that waits in #{kind}" do
-      # While a generator waits, nothing tells whether the fiber that has resumed it unwinds: there its grace counts.
+    context "when it waits in #{kind}" do
+      # While a generator waits, the scheduler can't tell whether the fiber that resumed it unwinds. Then the grace
+      # counts.
       in_a_generator = kind.include?("generator") || kind.include?("resumed")
-      it "is raised again when it has been swallowed there", unless: in_a_generator do
+      it "is raised again at the same wait", unless: in_a_generator do
         swallowed = 0
         run_and_terminate do
           begin
@@ -119,7 +120,7 @@ RSpec.describe "A termination that the fiber swallows" do
         expect(swallowed).to eq(1)
       end
 
-      it "comes when the grace is over, if it is swallowed again and again" do
+      it "ends the fiber after the grace, if the fiber swallows it again and again" do
         line = captured_stderr { run_and_terminate(grace:) { swallow(&wait) } }
 
         expect(line).to include("#{__FILE__}:#{__LINE__ - 2} (suspended)> has not ended")

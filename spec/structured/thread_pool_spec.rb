@@ -7,10 +7,10 @@ RSpec.describe Heddle::ThreadPool do
 
   after { pool.close }
 
-  # Lets nobody go on before it is opened.
+  # A job that pops from the gate waits until it is opened.
   let(:gate) { Queue.new }
 
-  it "does the work in another thread, whose scheduler is none, while fibers go on" do
+  it "runs the block in another thread, which has no scheduler, while fibers continue" do
     events = []
     answer = Heddle.run do
       Heddle.spin { sleep(0.001) && gate.push(:open) }
@@ -24,15 +24,15 @@ RSpec.describe Heddle::ThreadPool do
     expect([answer, events]).to eq([[false, nil], [:work]])
   end
 
-  it "raises the work's error" do
+  it "raises the block's error" do
     expect { Heddle.run { pool.process { raise KeyError, "in the pool" } } }.to raise_error(KeyError, "in the pool")
   end
 
-  it "raises an error if the work is left by a throw" do
+  it "raises an error if a throw leaves the block" do
     expect { Heddle.run { pool.process { throw :ball } } }.to raise_error(UncaughtThrowError)
   end
 
-  it "uses no more threads than it may, and keeps them" do
+  it "uses no more threads than its size, and keeps them" do
     threads = Heddle.run do
       Heddle.await(*Array.new(20) { Heddle.spin { pool.process { Thread.pass || Thread.current } } })
     end
@@ -40,20 +40,20 @@ RSpec.describe Heddle::ThreadPool do
     expect(threads.uniq.size).to be <= 2
   end
 
-  it "is used by threads without fibers, too" do
+  it "can be used by threads without a scheduler, too" do
     expect(Array.new(3) { |i| Thread.new { pool.process { i } } }.map(&:value)).to eq([0, 1, 2])
   end
 
   context "with one thread" do
     let(:size) { 1 }
 
-    it "comes to no standstill when jobs wait for jobs, to any depth" do
+    it "doesn't deadlock when jobs wait for jobs, to any depth" do
       dive = ->(depth) { depth.zero? ? :bottom : pool.process { dive.call(depth - 1) } }
 
       expect(Heddle.run { dive.call(50) }).to eq(:bottom)
     end
 
-    it "comes to no standstill when jobs wait for jobs that they handed in before" do
+    it "doesn't deadlock when jobs wait for jobs that they submitted before" do
       value = Heddle.run do
         pool.process do
           jobs = Array.new(5) { |i| pool.cast { pool.cast { i }.await } }
@@ -64,7 +64,7 @@ RSpec.describe Heddle::ThreadPool do
       expect(value).to eq([4, 3, 2, 1, 0])
     end
 
-    it "takes work back that nobody has begun when who waits for it is cancelled" do
+    it "withdraws a job that hasn't begun when the fiber that waits for it is cancelled" do
       ran = false
       Heddle.run do
         pool.cast { gate.pop }
@@ -90,7 +90,7 @@ RSpec.describe Heddle::ThreadPool do
     expect(states).to eq([true, true, false])
   end
 
-  it "does what has been handed in before it closes, and takes nothing more" do
+  it "runs the jobs that were submitted before it closes, and accepts no more" do
     job = pool.cast { :done }
     pool.close
 
@@ -104,7 +104,7 @@ RSpec.describe Heddle::ThreadPool do
     expect(Heddle.run { in_child { pool.process { :child } } }).to eq(:child)
   end
 
-  it "is there ready made" do
+  it "has a default instance" do
     output, errors, = run_ruby(<<~RUBY)
       require "heddle"
       puts Heddle.run { Heddle::ThreadPool.process { :shared } }

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# What a block with a time limit gets to see when it takes too long.
-RSpec.describe "A limit" do
+# What happens in a block with a time limit that takes too long.
+RSpec.describe "The time limit" do
   let(:short) { 0.01 }
   let(:custom) { Class.new(StandardError) }
 
   describe "of Heddle.cancel_after" do
-    it "is not taken by a rescue in the block, whatever error is to leave it" do
+    it "is not handled by a rescue of StandardError in the block, whatever error it raises outside" do
       attempt = lambda do
         Heddle.run do
           Heddle.cancel_after(short, custom) do
@@ -20,7 +20,7 @@ RSpec.describe "A limit" do
       expect(&attempt).to raise_error(custom)
     end
 
-    it "is not taken by a retry in the block" do
+    it "is not lost in a retry in the block" do
       attempt = lambda do
         Heddle.run do
           Heddle.cancel_after(short, custom.new("late")) do
@@ -34,7 +34,7 @@ RSpec.describe "A limit" do
       expect(&attempt).to raise_error(custom, "late")
     end
 
-    it "is a Heddle::Cancelled inside of the block" do
+    it "raises a Heddle::Cancelled inside of the block" do
       inside = nil
       attempt = lambda do
         Heddle.run do
@@ -51,7 +51,7 @@ RSpec.describe "A limit" do
       expect(inside).to be_a(Heddle::Cancelled)
     end
 
-    it "is the error itself inside of the block, if that is no StandardError" do
+    it "raises the error itself inside of the block, if it is no StandardError" do
       error = NotImplementedError.new("late")
       inside = nil
       Heddle.run do
@@ -65,7 +65,7 @@ RSpec.describe "A limit" do
       expect(inside).to equal(error)
     end
 
-    it "tells where the block waited" do
+    it "has the backtrace of the block's wait" do
       line = trace = nil
       Heddle.run do
         Heddle.cancel_after(short, custom) do
@@ -79,7 +79,7 @@ RSpec.describe "A limit" do
       expect(trace.first).to start_with("#{__FILE__}:#{line}:")
     end
 
-    it "takes an error that is frozen" do
+    it "accepts an error that is frozen" do
       attempt = -> { Heddle.run { Heddle.cancel_after(short, custom.new("late").freeze) { sleep } } }
 
       expect(&attempt).to raise_error(custom, "late")
@@ -100,7 +100,7 @@ RSpec.describe "A limit" do
       expect(swallowed).to eq(3)
     end
 
-    it "is raised again in a block that computes" do
+    it "is raised again in a CPU-bound block" do
       raised = []
       attempt = lambda do
         Heddle.run(preempt: :all) { Heddle.cancel_after(short, custom) { compute_until_raised(raised, 3) } }
@@ -119,7 +119,7 @@ RSpec.describe "A limit" do
       expect(value).to eq(:undisturbed)
     end
 
-    it "leaves an ensure alone that waits" do
+    it "doesn't interrupt an ensure that waits" do
       waited = false
       attempt = lambda do
         Heddle.run do
@@ -136,7 +136,7 @@ RSpec.describe "A limit" do
       expect(waited).to be(true)
     end
 
-    it "does not become another call's error" do
+    it "does not raise the error of another call" do
       events = []
       outer = custom
       Heddle.run do
@@ -152,7 +152,7 @@ RSpec.describe "A limit" do
       expect(events).to eq([:outer])
     end
 
-    it "is kept in a thread's root fiber, too" do
+    it "works in a thread's root fiber, too" do
       attempt = lambda do
         with_scheduler do
           Heddle.cancel_after(short, custom) do
@@ -180,7 +180,7 @@ RSpec.describe "A limit" do
       expect([value, swallowed]).to eq([:moved_on, 3])
     end
 
-    it "gives the block's value if that swallows it and does not wait again" do
+    it "returns the block's value if the block swallows it and does not wait again" do
       expect(Heddle.run { Heddle.move_on_after(short) { swallow_in_sleep(1) } }).to eq(1)
     end
   end

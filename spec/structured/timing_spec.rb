@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-RSpec.describe "Timing" do
-  describe "Heddle.every" do
-    it "runs the block after each interval, until it breaks" do
+RSpec.describe Heddle do
+  describe ".every" do
+    it "runs the block after each interval until a break" do
       count = 0
       took = seconds do
         Heddle.run { Heddle.every(0.005) { (count += 1) == 4 && break } }
@@ -11,18 +11,18 @@ RSpec.describe "Timing" do
       expect([count, took >= 0.02]).to eq([4, true])
     end
 
-    it "gives what break gives" do
+    it "returns the value of the break" do
       expect(Heddle.run { Heddle.every(0.001) { break :broken } }).to eq(:broken)
     end
 
-    it "doesn't drift by what the block takes" do
+    it "doesn't drift by the duration of the block" do
       fifth = lambda do
         seconds do
           count = 0
           Heddle.run { Heddle.every(0.02) { (count += 1) == 5 ? break : sleep(0.015) } }
         end
       end
-      # With drift the fifth time could not come before five intervals and four blocks are over. The machine may be
+      # With drift the fifth run could not come before five intervals and four blocks are over. The machine may be
       # busy, but not each time.
       took = Array.new(20).lazy.map { fifth.call }.find { |time| time < (5 * 0.02) + (4 * 0.015) }
 
@@ -45,11 +45,11 @@ RSpec.describe "Timing" do
       expect(times[4] - times[2]).to be >= 0.01
     end
 
-    it "doesn't take a StopIteration for the end" do
+    it "doesn't treat a StopIteration as its end" do
       expect { Heddle.run { Heddle.every(0) { raise StopIteration } } }.to raise_error(StopIteration)
     end
 
-    it "lets the others have their turns with an interval of nothing" do
+    it "lets the other fibers run with an interval of 0" do
       value = Heddle.run do
         Heddle.spin { Heddle.every(0) { :again } }
         sleep(0.005) && :slept
@@ -58,7 +58,7 @@ RSpec.describe "Timing" do
       expect(value).to eq(:slept)
     end
 
-    it "works in a thread's root, and the fibers go on meanwhile" do
+    it "works in a thread's root fiber, while the other fibers continue" do
       events = []
       Thread.new do
         Heddle.spin { sleep(0.001) && (events << :fiber) }
@@ -71,7 +71,7 @@ RSpec.describe "Timing" do
     end
   end
 
-  describe "Heddle.after" do
+  describe ".after" do
     it "runs the block later, in a child" do
       events = []
       value = Heddle.run do
@@ -83,14 +83,14 @@ RSpec.describe "Timing" do
       expect([events, value]).to eq([%i[first later], [:value]])
     end
 
-    it "doesn't run the block when its parent ends before" do
+    it "doesn't run the block when its parent ends first" do
       events = []
       Heddle.run { Heddle.after(0.001) { events << :ran } && :done }
 
       expect(events).to eq([])
     end
 
-    it "can be called off" do
+    it "can be cancelled by Heddle.terminate" do
       events = []
       Heddle.run do
         later = Heddle.after(0.001) { events << :ran }

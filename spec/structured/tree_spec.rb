@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe "The tree of fibers" do
-  # A fiber that tells of its end.
+  # Spins a fiber that waits for ever, and records its end.
   def endless(events, name)
     Heddle.spin do
       sleep
@@ -32,7 +32,7 @@ RSpec.describe "The tree of fibers" do
     expect(events).to eq([0, 1, 2].map { |i| [:begun, i] } + [0, 1, 2].map { |i| [:done, i] } + [:ended])
   end
 
-  it "stops children's children first" do
+  it "stops grandchildren before children" do
     events = []
     Heddle.run do
       Heddle.spin do
@@ -42,7 +42,7 @@ RSpec.describe "The tree of fibers" do
       ensure
         events << :child
       end
-      # One for each generation to begin.
+      # Each snooze lets one generation begin.
       3.times { Heddle.snooze }
       events << :root
     end
@@ -68,7 +68,7 @@ RSpec.describe "The tree of fibers" do
     expect(events).to eq([:finished])
   end
 
-  it "raises an error that a child doesn't handle in its parent, wherever that waits" do
+  it "raises a child's unhandled error in its parent, wherever the parent waits" do
     waits = {
       sleep: -> { sleep },
       queue: -> { Queue.new.pop },
@@ -88,7 +88,7 @@ RSpec.describe "The tree of fibers" do
     expect(raised.values).to all(eq("mine"))
   end
 
-  it "takes an error up to the root, stopping all on the way" do
+  it "propagates an error up to the root, and stops all fibers on the way" do
     events = []
     attempt = lambda do
       Heddle.run do
@@ -106,11 +106,11 @@ RSpec.describe "The tree of fibers" do
     end
 
     expect(&attempt).to raise_error(KeyError, "deep")
-    # The brother is stopped when its parent has run its own ensure.
+    # The sibling is stopped after its parent has run its own ensure.
     expect(events).to eq(%i[parent brother root])
   end
 
-  it "takes an error of a child to a parent that computes, at its end at the latest" do
+  it "raises a child's error in a parent that doesn't wait, at the parent's end at the latest" do
     attempt = lambda do
       Heddle.run do
         child = Heddle.spin { raise KeyError, "unseen" }
@@ -123,7 +123,7 @@ RSpec.describe "The tree of fibers" do
     expect(&attempt).to raise_error(IOError)
   end
 
-  it "raises in the parent's stead what a child's ensure raises while it is being stopped" do
+  it "ends the parent by the error of a child's ensure that runs while the child is stopped" do
     attempt = lambda do
       Heddle.run do
         Heddle.spin do
@@ -138,7 +138,7 @@ RSpec.describe "The tree of fibers" do
     expect(&attempt).to raise_error(KeyError, "in ensure")
   end
 
-  it "keeps the parent's own error if there are both" do
+  it "keeps the parent's own error if a child's error comes, too" do
     attempt = lambda do
       Heddle.run do
         Heddle.spin do
@@ -154,7 +154,7 @@ RSpec.describe "The tree of fibers" do
     expect(&attempt).to raise_error(IOError, "parent's")
   end
 
-  it "isn't broken by a child whose error its parent takes" do
+  it "stays intact when a parent rescues a child's error" do
     value = Heddle.run do
       begin
         Heddle.spin { raise KeyError }
@@ -168,7 +168,7 @@ RSpec.describe "The tree of fibers" do
     expect(value).to eq([:goes_on])
   end
 
-  it "takes exit to the root, which stops the rest" do
+  it "propagates exit to the root, which stops the other fibers" do
     events = []
     attempt = lambda do
       Heddle.run do
@@ -182,7 +182,7 @@ RSpec.describe "The tree of fibers" do
     expect(events).to eq([:brother])
   end
 
-  it "is stopped when the thread ends whose root has spun it" do
+  it "is stopped when the thread of its root fiber ends" do
     events = Queue.new
     Thread.new do
       endless(events, :ended)
@@ -219,7 +219,7 @@ RSpec.describe "The tree of fibers" do
     expect { thread.join }.to raise_error(KeyError, "late")
   end
 
-  it "raises a child's error at the end of a thread whose root had no reason to wait any more" do
+  it "raises a child's error at the end of a thread whose root has stopped waiting" do
     thread = Thread.new do
       Thread.current.report_on_exception = false
       quick = Heddle.spin { Heddle.spin { :grandchild } && :done }
@@ -230,7 +230,7 @@ RSpec.describe "The tree of fibers" do
     expect { thread.join }.to raise_error(KeyError, "unseen")
   end
 
-  it "lets a child's ensure await others" do
+  it "lets a child's ensure await other fibers" do
     events = []
     Heddle.run do
       Heddle.spin do
@@ -244,7 +244,7 @@ RSpec.describe "The tree of fibers" do
     expect(events).to eq([:tidied])
   end
 
-  it "runs each ensure once when parent and child are told to end at the same time" do
+  it "runs each ensure once when parent and child are terminated at the same time" do
     events = []
     Heddle.run do
       child = nil

@@ -3,7 +3,7 @@
 RSpec.describe Heddle::WaitGroup do
   let(:group) { described_class.new }
 
-  it "waits until all is done" do
+  it "waits until its count is zero" do
     events = []
     Heddle.run do
       3.times do |i|
@@ -21,11 +21,11 @@ RSpec.describe Heddle::WaitGroup do
     expect(events).to eq([0, 1, 2, :waited])
   end
 
-  it "doesn't wait for nothing" do
+  it "doesn't wait when its count is zero" do
     expect(Heddle.run { group.wait }).to be(true)
   end
 
-  it "tells when the time was up, and can be waited for again" do
+  it "returns false when the time limit expires, and can be waited for again" do
     answers = Heddle.run do
       group.add
       first = group.wait(timeout: 0.001)
@@ -36,7 +36,7 @@ RSpec.describe Heddle::WaitGroup do
     expect(answers).to eq([false, true, 0])
   end
 
-  it "counts what fibers of several threads and plain threads do" do
+  it "counts across fibers of several threads and plain threads" do
     done = Queue.new
     group.add(20)
     threads = Array.new(2) do
@@ -57,7 +57,7 @@ RSpec.describe Heddle::WaitGroup do
     threads.each(&:join)
   end
 
-  it "refuses to be done more often than begun" do
+  it "refuses more calls of done than were added" do
     expect { group.done }.to raise_error(ThreadError, /nothing is under way/)
   end
 

@@ -3,12 +3,12 @@
 require "socket"
 require "tmpdir"
 
-RSpec.describe "Fairness" do
-  # More than a fiber may do in one turn: tokio, whose budget is the model, allows 128.
+RSpec.describe "The scheduler's fairness" do
+  # More than a fiber may do in one time slice: tokio, whose budget is the model, allows 128.
   let(:operations) { 200 }
 
-  # Runs that many fibers, each of which calls the block again and again without ever having to wait, and gives how many
-  # of them had had a turn when the first one was finished.
+  # Runs that many fibers. Each calls the block again and again without ever having to wait. Returns how many fibers had
+  # run when the first one finished.
   def begun_before_first_is_finished(fibers)
     start = Queue.new
     begun = 0
@@ -27,7 +27,7 @@ RSpec.describe "Fairness" do
     at_first_end
   end
 
-  it "gives 500 fibers that write to files their turns before one is finished" do
+  it "runs each of 500 fibers that write to files before one of them finishes" do
     Dir.mktmpdir("heddle") do |directory|
       files = Array.new(500) { |i| File.new(File.join(directory, i.to_s), "w").tap { |file| file.sync = true } }
 
@@ -37,7 +37,7 @@ RSpec.describe "Fairness" do
     end
   end
 
-  it "gives 100 fibers that read from a device their turns before one is finished" do
+  it "runs each of 100 fibers that read from a device before one of them finishes" do
     devices = Array.new(100) { File.new("/dev/zero") }
 
     expect(begun_before_first_is_finished(100) { |i| devices[i].readpartial(10) }).to eq(100)
@@ -45,7 +45,7 @@ RSpec.describe "Fairness" do
     devices&.each(&:close)
   end
 
-  it "gives the others their turns between a question and its answer, even if that is there already" do
+  it "runs the other fibers between a request and its response, even if the response is there already" do
     pair = UNIXSocket.pair
     asking, answering = pair
     events = []
@@ -62,7 +62,7 @@ RSpec.describe "Fairness" do
     pair&.each(&:close)
   end
 
-  it "gives 200 fibers that echo on ready sockets their turns before one is finished" do
+  it "runs each of 200 fibers that echo on ready sockets before one of them finishes" do
     pairs = Array.new(200) { UNIXSocket.pair }
     echo = lambda do |i|
       left, right = pairs[i]
@@ -75,7 +75,7 @@ RSpec.describe "Fairness" do
     pairs&.flatten&.each(&:close)
   end
 
-  it "gives fibers that ask for readiness that is there their turns" do
+  it "runs each of the fibers that wait for IOs that are ready" do
     pairs = Array.new(20) { UNIXSocket.pair.tap { |_, right| right.write("x") } }
 
     expect(begun_before_first_is_finished(20) { |i| pairs[i].first.wait_readable(10) }).to eq(20)
@@ -83,7 +83,7 @@ RSpec.describe "Fairness" do
     pairs&.flatten&.each(&:close)
   end
 
-  it "gives fibers that select what is ready their turns" do
+  it "runs each of the fibers that call IO.select on ready IOs" do
     pairs = Array.new(20) { UNIXSocket.pair.tap { |_, right| right.write("x") } }
 
     expect(begun_before_first_is_finished(20) { |i| IO.select([pairs[i].first], [], [], 10) }).to eq(20)
@@ -91,7 +91,7 @@ RSpec.describe "Fairness" do
     pairs&.flatten&.each(&:close)
   end
 
-  it "gives all fibers about the same number of turns" do
+  it "runs all fibers about equally often" do
     counts = Array.new(50, 0)
     Heddle.run do
       done = false
@@ -106,14 +106,14 @@ RSpec.describe "Fairness" do
       end
     end
 
-    # Who was scheduled first has had its turn while the others were scheduled.
+    # The first fiber has run already while the others were scheduled.
     expect(counts.minmax).to match([a_value >= 900, 1000])
   end
 
-  describe "next to fibers that are always runnable" do
-    # Runs two fibers that do nothing but hand on their turns, until the block's work in a third one is done. If that
-    # never gets its event the example hangs.
-    def next_to_busy_fibers
+  describe "beside fibers that are always runnable" do
+    # Runs two fibers that do nothing but yield, until the block has finished in a third fiber. If that fiber never
+    # gets its event, the example hangs.
+    def beside_busy_fibers
       result = nil
       Heddle.run do
         2.times { Fiber.schedule { sleep(0) until result } }
@@ -123,25 +123,25 @@ RSpec.describe "Fairness" do
     end
 
     it "lets a timer expire" do
-      expect(next_to_busy_fibers { sleep(0.01) && :woken }).to eq(:woken)
+      expect(beside_busy_fibers { sleep(0.01) && :woken }).to eq(:woken)
     end
 
     it "lets timers expire in their order" do
-      expect(next_to_busy_fibers { order_of_sleeps([0.03, 0.01, 0.02]) }).to eq([0.01, 0.02, 0.03])
+      expect(beside_busy_fibers { order_of_sleeps([0.03, 0.01, 0.02]) }).to eq([0.01, 0.02, 0.03])
     end
 
-    it "lets a reader have what a thread writes" do
+    it "lets a fiber read what a thread writes" do
       IO.pipe do |reader, writer|
         thread = Thread.new { writer.write("x") }
 
-        expect(next_to_busy_fibers { reader.readpartial(10) }).to eq("x")
+        expect(beside_busy_fibers { reader.readpartial(10) }).to eq("x")
       ensure
         thread.join
       end
     end
 
-    it "lets a server and its client talk" do
-      answer = next_to_busy_fibers do
+    it "lets a server and its client exchange data" do
+      answer = beside_busy_fibers do
         TCPServer.open("127.0.0.1", 0) do |server|
           Fiber.schedule { server.accept.tap { |socket| socket.write(socket.gets) }.close }
           TCPSocket.open("127.0.0.1", server.local_address.ip_port) do |client|
@@ -154,25 +154,25 @@ RSpec.describe "Fairness" do
       expect(answer).to eq("hello\n")
     end
 
-    it "lets a process be waited for" do
-      expect(next_to_busy_fibers { Process.wait2(Process.spawn("exit 5")).last.exitstatus }).to eq(5)
+    it "lets a fiber wait for a process" do
+      expect(beside_busy_fibers { Process.wait2(Process.spawn("exit 5")).last.exitstatus }).to eq(5)
     end
 
-    it "lets a name be resolved" do
-      expect(next_to_busy_fibers { Addrinfo.ip("localhost").ip? }).to be(true)
+    it "lets a fiber resolve a host name" do
+      expect(beside_busy_fibers { Addrinfo.ip("localhost").ip? }).to be(true)
     end
 
     it "lets another thread wake a fiber" do
       queue = Queue.new
       thread = Thread.new { queue << :woken }
 
-      expect(next_to_busy_fibers { queue.pop }).to eq(:woken)
+      expect(beside_busy_fibers { queue.pop }).to eq(:woken)
     ensure
       thread.join
     end
 
-    it "lets a time limit strike" do
-      result = next_to_busy_fibers do
+    it "lets a time limit expire" do
+      result = beside_busy_fibers do
         Timeout.timeout(0.01) { sleep }
       rescue Timeout::Error
         :struck
@@ -182,7 +182,7 @@ RSpec.describe "Fairness" do
     end
   end
 
-  it "lets a timer expire next to a fiber whose reads always succeed" do
+  it "lets a timer expire beside a fiber whose reads always succeed" do
     woken = false
     Heddle.run do
       Fiber.schedule { File.open("/dev/zero") { |zero| zero.readpartial(1) until woken } }
@@ -192,7 +192,7 @@ RSpec.describe "Fairness" do
     expect(woken).to be(true)
   end
 
-  it "lets a reader go on next to a fiber whose writes always succeed" do
+  it "lets a reader continue beside a fiber whose writes always succeed" do
     text = nil
     IO.pipe do |reader, writer|
       thread = nil
@@ -212,7 +212,7 @@ RSpec.describe "Fairness" do
     expect(text).to eq("from a thread\n")
   end
 
-  it "lets a timer expire next to two fibers that wake each other" do
+  it "lets a timer expire beside two fibers that wake each other" do
     done = false
     Heddle.run do
       ping = Queue.new
@@ -231,7 +231,7 @@ RSpec.describe "Fairness" do
     expect(done).to be(true)
   end
 
-  it "lets a timer expire next to fibers that go on scheduling fibers" do
+  it "lets a timer expire beside fibers that schedule fibers without end" do
     done = false
     Heddle.run do
       breed = -> { Fiber.schedule { sleep(0) && breed.call } unless done }
@@ -242,7 +242,7 @@ RSpec.describe "Fairness" do
     expect(done).to be(true)
   end
 
-  it "lets a server accept next to a connection that never pauses" do
+  it "lets a server accept beside a connection that never pauses" do
     served = nil
     Heddle.run do
       server = TCPServer.new("127.0.0.1", 0)

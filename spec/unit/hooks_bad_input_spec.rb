@@ -4,12 +4,12 @@ require "fcntl"
 require "socket"
 
 RSpec.describe Heddle::Scheduler do
-  # Calls the block with the scheduler, in a fiber of it.
+  # Calls the block with the scheduler, in one of the scheduler's fibers.
   def hook
     Heddle.run { yield Fiber.scheduler }
   end
 
-  # What the block raises.
+  # Returns what the block raises.
   def error_of
     yield
     nil
@@ -17,40 +17,40 @@ RSpec.describe Heddle::Scheduler do
     e
   end
 
-  describe "a closed IO" do
+  describe "given a closed IO" do
     let(:closed) { IO.pipe.each(&:close).first }
 
-    it "makes io_wait raise IOError" do
+    it "raises IOError from io_wait" do
       expect { hook { |scheduler| scheduler.io_wait(closed, IO::READABLE, nil) } }
         .to raise_error(IOError, /closed stream/)
     end
 
-    it "makes io_read raise IOError" do
+    it "raises IOError from io_read" do
       expect { hook { |scheduler| scheduler.io_read(closed, IO::Buffer.new(8), 0, 0) } }
         .to raise_error(IOError, /closed stream/)
     end
 
-    it "makes io_write raise IOError" do
+    it "raises IOError from io_write" do
       expect { hook { |scheduler| scheduler.io_write(closed, IO::Buffer.new(8), 8, 0) } }
         .to raise_error(IOError, /closed stream/)
     end
 
-    it "makes io_pread raise IOError" do
+    it "raises IOError from io_pread" do
       expect { hook { |scheduler| scheduler.io_pread(closed, IO::Buffer.new(8), 0, 8, 0) } }
         .to raise_error(IOError, /closed stream/)
     end
 
-    it "makes io_pwrite raise IOError" do
+    it "raises IOError from io_pwrite" do
       expect { hook { |scheduler| scheduler.io_pwrite(closed, IO::Buffer.new(8), 0, 8, 0) } }
         .to raise_error(IOError, /closed stream/)
     end
 
-    it "makes io_select raise IOError" do
+    it "raises IOError from io_select" do
       expect { hook { |scheduler| scheduler.io_select([closed]) } }.to raise_error(IOError, /closed stream/)
     end
   end
 
-  describe "what isn't an IO" do
+  describe "given an object that isn't an IO" do
     {
       "io_wait" => ["not an IO", IO::READABLE, nil],
       "io_read" => ["not an IO", IO::Buffer.new(8), 0, 0],
@@ -59,14 +59,14 @@ RSpec.describe Heddle::Scheduler do
       "io_pwrite" => ["not an IO", IO::Buffer.new(8), 0, 0, 0],
       "io_select" => [["not an IO"]]
     }.each do |name, arguments|
-      it "makes #{name} raise TypeError" do
+      it "raises TypeError from #{name}" do
         expect { hook { |scheduler| scheduler.public_send(name, *arguments) } }.to raise_error(TypeError)
       end
     end
   end
 
-  # Descriptors that were closed behind Ruby's back.
-  describe "a bad descriptor" do
+  # Descriptors that were closed without Ruby's knowledge.
+  describe "given a bad descriptor" do
     # So high that nothing that is opened meanwhile gets it.
     let(:high) { 900 }
 
@@ -77,32 +77,32 @@ RSpec.describe Heddle::Scheduler do
       yield io
     end
 
-    it "makes a read raise EBADF" do
+    it "raises EBADF from a read" do
       expect { with_bad_descriptor { |io| Heddle.run { io.read(1) } } }.to raise_error(Errno::EBADF)
     end
 
-    it "makes a write raise EBADF" do
+    it "raises EBADF from a write" do
       expect { with_bad_descriptor { |io| Heddle.run { io.write("x") && io.flush } } }.to raise_error(Errno::EBADF)
     end
 
-    it "makes a wait raise EBADF" do
+    it "raises EBADF from a wait" do
       expect { with_bad_descriptor { |io| Heddle.run { io.wait_readable } } }.to raise_error(Errno::EBADF)
     end
 
-    it "makes IO.select raise EBADF" do
+    it "raises EBADF from IO.select" do
       expect { with_bad_descriptor { |io| Heddle.run { IO.select([io], [], [], 5) } } }.to raise_error(Errno::EBADF)
     end
   end
 
-  describe "a duration" do
+  describe "given a duration" do
     {
       "kernel_sleep" => ->(scheduler, duration) { scheduler.kernel_sleep(duration) },
       "io_wait" => ->(scheduler, duration) { IO.pipe { |io,| scheduler.io_wait(io, IO::READABLE, duration) } },
       "io_select" => ->(scheduler, duration) { IO.pipe { |io,| scheduler.io_select([io], nil, nil, duration) } }
     }.each do |name, call|
-      # As sleep does without a scheduler.
+      # The expected error is the one that sleep raises without a scheduler.
       [-1, -0.001, Float::NAN, "1", :soon].each do |duration|
-        it "of #{duration.inspect} makes #{name} raise what Ruby raises" do
+        it "of #{duration.inspect} raises from #{name} what Ruby raises" do
           expected = error_of { sleep(duration) }
 
           expect { hook { |scheduler| call[scheduler, duration] } }.to raise_error(expected.class)
@@ -110,11 +110,11 @@ RSpec.describe Heddle::Scheduler do
       end
     end
 
-    it "that is negative makes a Queue's pop give nil, as without a scheduler" do
+    it "that is negative returns nil from Queue#pop, as without a scheduler" do
       expect(Heddle.run { Queue.new.pop(timeout: -1) }).to be_nil
     end
 
-    it "that is negative makes Thread#join give nil, as without a scheduler" do
+    it "that is negative returns nil from Thread#join, as without a scheduler" do
       gate = Queue.new
       thread = Thread.new { gate.pop }
 
@@ -124,7 +124,7 @@ RSpec.describe Heddle::Scheduler do
       thread.join
     end
 
-    it "that is infinite makes a Queue's pop wait as long as it takes, as without a scheduler" do
+    it "that is infinite lets Queue#pop wait without a limit, as without a scheduler" do
       value = Heddle.run do
         queue = Queue.new
         Fiber.schedule { queue << :pushed if sleep(0.001) }
@@ -134,7 +134,7 @@ RSpec.describe Heddle::Scheduler do
       expect(value).to eq(:pushed)
     end
 
-    it "that is infinite makes Thread#join wait as long as it takes, as without a scheduler" do
+    it "that is infinite lets Thread#join wait without a limit, as without a scheduler" do
       joined = Heddle.run do
         gate = Queue.new
         thread = Thread.new { gate.pop }
@@ -145,23 +145,23 @@ RSpec.describe Heddle::Scheduler do
       expect(joined).to be(true)
     end
 
-    it "that is a String makes a Queue's pop raise what it raises without a scheduler" do
+    it "that is a String raises from Queue#pop what it raises without a scheduler" do
       expected = error_of { Queue.new.pop(timeout: "1") }
 
       expect { Heddle.run { Queue.new.pop(timeout: "1") } }.to raise_error(expected.class)
     end
 
-    it "that is negative makes a wait raise what it raises without a scheduler" do
+    it "that is negative raises from a wait what it raises without a scheduler" do
       expect { Heddle.run { IO.pipe { |reader,| reader.wait_readable(-1) } } }.to raise_error(ArgumentError, /negative/)
     end
 
-    it "that is negative makes a Mutex's sleep raise what it raises without a scheduler" do
+    it "that is negative raises from Mutex#sleep what it raises without a scheduler" do
       expect { Heddle.run { Mutex.new.then { |mutex| mutex.synchronize { mutex.sleep(-1) } } } }
         .to raise_error(ArgumentError, /negative/)
     end
   end
 
-  describe "another thread" do
+  describe "called from another thread" do
     {
       "kernel_sleep" => ->(scheduler) { scheduler.kernel_sleep(0) },
       "block" => ->(scheduler) { scheduler.block(:test, 0) },
@@ -177,14 +177,14 @@ RSpec.describe Heddle::Scheduler do
       "run" => lambda(&:run),
       "close" => lambda(&:close)
     }.each do |name, call|
-      it "that calls #{name} gets a FiberError" do
+      it "raises FiberError from #{name}" do
         error = hook { |scheduler| Thread.new { error_of { call[scheduler] } }.value }
 
         expect(error).to be_a(FiberError).and have_attributes(message: /across threads/)
       end
     end
 
-    it "may call unblock" do
+    it "accepts unblock" do
       woken = false
       hook do |scheduler|
         sleeper = Fiber.schedule { woken = true if sleep }
@@ -194,7 +194,7 @@ RSpec.describe Heddle::Scheduler do
       expect(woken).to be(true)
     end
 
-    it "may call fiber_interrupt" do
+    it "accepts fiber_interrupt" do
       error = nil
       hook do |scheduler|
         sleeper = Fiber.schedule { error = error_of { sleep } }
@@ -205,16 +205,16 @@ RSpec.describe Heddle::Scheduler do
     end
   end
 
-  describe "a fiber to wake" do
-    it "that isn't a Fiber makes unblock raise TypeError" do
+  describe "told to wake a fiber" do
+    it "that isn't a Fiber raises TypeError from unblock" do
       expect { hook { |scheduler| scheduler.unblock(:test, "not a fiber") } }.to raise_error(TypeError)
     end
 
-    it "that isn't a Fiber makes fiber_interrupt raise TypeError" do
+    it "that isn't a Fiber raises TypeError from fiber_interrupt" do
       expect { hook { |scheduler| scheduler.fiber_interrupt("not a fiber", IOError.new) } }.to raise_error(TypeError)
     end
 
-    it "that has ended is left in peace" do
+    it "that has ended does nothing" do
       result = hook do |scheduler|
         scheduler.unblock(:test, Fiber.schedule { nil })
         sleep(0.001)
@@ -224,7 +224,7 @@ RSpec.describe Heddle::Scheduler do
       expect(result).to eq(:goes_on)
     end
 
-    it "that isn't ours is left in peace" do
+    it "that no scheduler has scheduled does nothing" do
       result = hook do |scheduler|
         scheduler.unblock(:test, Fiber.new { nil })
         sleep(0.001)
@@ -235,7 +235,7 @@ RSpec.describe Heddle::Scheduler do
     end
   end
 
-  describe "a buffer" do
+  describe "given a buffer" do
     let(:ends) { IO.pipe }
 
     after { ends.each(&:close) }
@@ -249,38 +249,38 @@ RSpec.describe Heddle::Scheduler do
       "that is to be read into at a negative offset" => [IO::Buffer.new(8), 0, -1, RangeError],
       "that is read-only" => [IO::Buffer.for("constant"), 1, 0, IO::Buffer::AccessError]
     }.each do |what, (buffer, length, offset, error)|
-      it "#{what} makes io_read raise #{error}" do
+      it "#{what} raises #{error} from io_read" do
         ends.last.write("some data, so that there is nothing to wait for")
 
         expect { hook { |scheduler| scheduler.io_read(ends.first, buffer, length, offset) } }.to raise_error(error)
       end
     end
 
-    it "that was freed makes io_read raise, and not crash" do
+    it "that was freed raises from io_read, and doesn't crash" do
       freed = IO::Buffer.new(8).tap(&:free)
 
       expect { hook { |scheduler| scheduler.io_read(ends.first, freed, 1, 0) } }.to raise_error(StandardError)
     end
   end
 
-  describe "the wrong number of arguments" do
+  describe "given the wrong number of arguments" do
     {
       "io_wait" => 2, "io_read" => 2, "io_write" => 1, "io_pread" => 3, "io_pwrite" => 6, "io_select" => 0,
       "kernel_sleep" => 2, "block" => 0, "unblock" => 1, "timeout_after" => 0, "process_wait" => 1,
       "address_resolve" => 2, "fiber_interrupt" => 1, "yield" => 1, "run" => 1
     }.each do |name, count|
-      it "makes #{name} raise ArgumentError" do
+      it "raises ArgumentError from #{name}" do
         expect { hook { |scheduler| scheduler.public_send(name, *Array.new(count) { 0 }) } }
           .to raise_error(ArgumentError, /wrong number of arguments/)
       end
     end
   end
 
-  it "raises for a process that is none of ours what Ruby raises" do
+  it "raises for a process that is no child what Ruby raises" do
     expect { Heddle.run { Process.wait((2**22) + 7) } }.to raise_error(Errno::ECHILD)
   end
 
-  it "raises TypeError for a process that is no number" do
+  it "raises TypeError for a process id that is no number" do
     expect { hook { |scheduler| scheduler.process_wait("1", 0) } }.to raise_error(TypeError)
   end
 
@@ -294,7 +294,7 @@ RSpec.describe Heddle::Scheduler do
     expect { hook(&:fiber) }.to raise_error(ArgumentError, /block/)
   end
 
-  it "raises rather than crashes when it was allocated and never initialised" do
+  it "raises instead of crashing when it was allocated and never initialized" do
     output, _, status = run_ruby(<<~RUBY)
       require "heddle"
       scheduler = Heddle::Scheduler.allocate rescue (print "raised"; exit)
@@ -311,7 +311,7 @@ RSpec.describe Heddle::Scheduler do
     expect([output, status.exited?]).to eq(["raised", true]).or eq(["worked", true])
   end
 
-  it "is usable after each of these" do
+  it "is usable after each of these errors" do
     text = hook do |scheduler|
       error_of { scheduler.io_wait("not an IO", 1, nil) }
       error_of { scheduler.kernel_sleep(-1) }

@@ -2,17 +2,17 @@
 
 RSpec.describe Heddle::Scheduler do
   describe "#inspect" do
-    it "tells its class and its backend" do
+    it "names the class and the backend" do
       scheduler = described_class.new
 
       expect(scheduler.inspect).to match(/\A#<Heddle::Scheduler:0x\h+ .*backend=#{scheduler.backend}\b.*>\z/)
     end
 
-    it "tells that nothing waits when nothing does" do
+    it "says that nothing waits when nothing does" do
       expect(described_class.new.inspect).to include("waiting=0")
     end
 
-    it "tells how many fibers sleep" do
+    it "counts the fibers that sleep" do
       text = Heddle.run do
         sleepers = Array.new(3) { Fiber.schedule { sleep } }
         Fiber.scheduler.inspect.tap { sleepers.each { |fiber| Fiber.scheduler.unblock(nil, fiber) } }
@@ -21,7 +21,7 @@ RSpec.describe Heddle::Scheduler do
       expect(text).to match(/waiting=\d+ .*sleep: 3/)
     end
 
-    it "tells how many fibers are blocked" do
+    it "counts the fibers that are blocked" do
       queue = Queue.new
       text = Heddle.run do
         2.times { Fiber.schedule { queue.pop } }
@@ -31,7 +31,7 @@ RSpec.describe Heddle::Scheduler do
       expect(text).to match(/waiting=\d+ .*block: 2/)
     end
 
-    it "tells apart what different fibers wait for" do
+    it "counts fibers by what they wait for" do
       text = IO.pipe do |reader, writer|
         Heddle.run do
           Fiber.schedule { reader.wait_readable }
@@ -46,7 +46,7 @@ RSpec.describe Heddle::Scheduler do
       expect(text).to match(/io_wait: 1/).and match(/sleep: 1/)
     end
 
-    it "tells how many fibers wait for their turn" do
+    it "counts the fibers that are runnable" do
       text = Heddle.run do
         done = false
         4.times { Fiber.schedule { sleep(0) until done } }
@@ -56,7 +56,7 @@ RSpec.describe Heddle::Scheduler do
       expect(text).to include("runnable=4")
     end
 
-    it "tells no longer of fibers that have ended" do
+    it "leaves out fibers that have ended" do
       text = Heddle.run do
         3.times { Fiber.schedule { sleep(0.001) } }
         sleep(0.02)

@@ -7,7 +7,7 @@ RSpec.describe Heddle::Scheduler do
     end
   end
 
-  it "leaves Heddle without a public trapping" do
+  it "leaves Heddle without a public method trapping" do
     expect(Heddle).not_to respond_to(:trapping)
   end
 
@@ -30,15 +30,15 @@ RSpec.describe Heddle::Scheduler do
   end
 
   # Ruby's own functions raise for such a fiber, and must not do so across Rust's frames.
-  describe "a fiber that was allocated and not initialized" do
+  describe "given a fiber that was allocated and not initialized" do
     let(:fiber) { Fiber.allocate }
 
-    # Calls the block with the scheduler, in a fiber of it.
+    # Calls the block with the scheduler, in one of the scheduler's fibers.
     def inside
       Heddle.run { yield Fiber.scheduler }
     end
 
-    it "makes Heddle.state raise FiberError" do
+    it "raises FiberError from Heddle.state" do
       expect { Heddle.state(fiber) }.to raise_error(FiberError, "uninitialized fiber")
     end
 
@@ -51,23 +51,23 @@ RSpec.describe Heddle::Scheduler do
       "Fiber#raise" => ->(_, fiber) { fiber.raise("x") },
       "Fiber#kill" => ->(_, fiber) { fiber.kill }
     }.each do |name, call|
-      it "makes #{name} raise FiberError" do
+      it "raises FiberError from #{name}" do
         expect { inside { |scheduler| call[scheduler, fiber] } }.to raise_error(FiberError)
       end
     end
 
-    it "makes YieldingFiber#resume raise FiberError" do
+    it "raises FiberError from YieldingFiber#resume" do
       expect { inside { Heddle::YieldingFiber.allocate.resume } }.to raise_error(FiberError, "uninitialized fiber")
     end
 
-    it "makes Fiber.schedule raise FiberError if a program's Fiber.new gives one" do
+    it "raises FiberError from Fiber.schedule if a program's Fiber.new returns one" do
       allow(Fiber).to receive(:new) { Fiber.allocate }
 
       expect { inside { Fiber.schedule { nil } } }.to raise_error(FiberError, "uninitialized fiber")
     end
   end
 
-  it "raises FiberError in a fiber that calls what starts scheduled ones" do
+  it "raises FiberError in a fiber that calls the starter of scheduled fibers" do
     expect { Heddle.run { described_class.__send__(:run_scheduled, Fiber.scheduler, nil) } }.to raise_error(FiberError)
   end
 end

@@ -3,18 +3,18 @@
 RSpec.describe Heddle::Scheduler do
   describe ".new" do
     %i[auto poll].each do |backend|
-      it "takes backend: #{backend.inspect}" do
+      it "accepts backend: #{backend.inspect}" do
         expect(%i[io_uring poll]).to include(described_class.new(backend:).backend)
       end
     end
 
     [1, 4, 64].each do |workers|
-      it "takes workers: #{workers}" do
+      it "accepts workers: #{workers}" do
         expect(described_class.new(workers:)).to be_a(described_class)
       end
     end
 
-    it "does with one worker what it does with more" do
+    it "behaves the same with one worker as with several" do
       found = Heddle.run(workers: 1) do
         results = Queue.new
         5.times { Fiber.schedule { results << Addrinfo.ip("localhost").ip? } }
@@ -25,27 +25,27 @@ RSpec.describe Heddle::Scheduler do
     end
 
     [:epoll, :POLL, 1, [], Object].each do |backend|
-      it "refuses backend: #{backend.inspect}, and says what would be right" do
+      it "refuses backend: #{backend.inspect}, and names the accepted values" do
         expect { described_class.new(backend:) }
           .to raise_error(ArgumentError, /backend.*:auto.*:io_uring.*:poll.*#{Regexp.escape(backend.inspect)}/)
       end
     end
 
     [0, -1, 1.5, "4", :many, 10**20, Float::NAN].each do |workers|
-      it "refuses workers: #{workers.inspect}, and says what would be right" do
+      it "refuses workers: #{workers.inspect}, and names the accepted values" do
         expect { described_class.new(workers:) }
           .to raise_error(ArgumentError, /workers.*Integer.*1.*#{Regexp.escape(workers.inspect)}/)
       end
     end
 
     [0.001, 1, 5.5, 1/2r, 86_400, Float::INFINITY, nil].each do |grace|
-      it "takes grace: #{grace.inspect}" do
+      it "accepts grace: #{grace.inspect}" do
         expect(described_class.new(grace:)).to be_a(described_class)
       end
     end
 
     [0, 0.0001, -1, 86_401, Float::NAN, -Float::INFINITY, "5", :never, Object].each do |grace|
-      it "refuses grace: #{grace.inspect}, and says what would be right" do
+      it "refuses grace: #{grace.inspect}, and names the accepted values" do
         expect { described_class.new(grace:) }.to raise_error(
           ArgumentError,
           "grace: must be seconds from 0.001 to 86400, or Float::INFINITY, not #{grace.inspect}"
@@ -61,7 +61,7 @@ RSpec.describe Heddle::Scheduler do
       expect { described_class.new(:poll) }.to raise_error(ArgumentError, /wrong number of arguments/)
     end
 
-    it "leaves nothing open when it refuses", if: File.directory?("/proc/self/fd") do
+    it "leaves no descriptor open when it refuses an option", if: File.directory?("/proc/self/fd") do
       opened = lambda do
         GC.start
         Dir.children("/proc/self/fd").size
@@ -74,7 +74,7 @@ RSpec.describe Heddle::Scheduler do
   end
 
   describe "options of Heddle.run" do
-    it "are the scheduler's" do
+    it "are passed on to the scheduler" do
       expect { Heddle.run(workers: 0) { nil } }.to raise_error(ArgumentError, /workers/)
     end
 

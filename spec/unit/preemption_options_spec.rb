@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe "Options of preemption" do
-  usual_tick = 0.001
+  default_tick = 0.001
 
   def scheduler(**)
     Heddle::Scheduler.new(**)
@@ -20,38 +20,38 @@ RSpec.describe "Options of preemption" do
   end
 
   %i[yielding all none].each do |preempt|
-    it "take preempt: #{preempt.inspect}" do
+    it "accept preempt: #{preempt.inspect}" do
       expect(scheduler(preempt:)).to be_a(Heddle::Scheduler)
     end
   end
 
   [:some, "all", true, false, 1, []].each do |preempt|
-    it "refuse preempt: #{preempt.inspect}, and say what would be right" do
+    it "refuse preempt: #{preempt.inspect}, and name the accepted values" do
       expect { scheduler(preempt:) }
         .to raise_error(ArgumentError, /preempt.*:yielding.*:all.*:none.*#{Regexp.escape(preempt.inspect)}/)
     end
   end
 
   [0.01, 0.0001, 1, 1r / 100, 60].each do |quantum|
-    it "take quantum: #{quantum.inspect}" do
+    it "accept quantum: #{quantum.inspect}" do
       expect(scheduler(quantum:)).to be_a(Heddle::Scheduler)
     end
   end
 
   [0, -1, -0.01, 0.0, Float::NAN, Float::INFINITY, "x", "0.01", :fast, [], 1e-9, 61, 10**400, 1i].each do |quantum|
-    it "refuse quantum: #{quantum.inspect[0, 20]}, and say what would be right" do
+    it "refuse quantum: #{quantum.inspect[0, 20]}, and name the accepted values" do
       expect { scheduler(quantum:) }.to raise_error(ArgumentError, /quantum.*seconds.*60/)
     end
   end
 
-  it "take a tick as long as the quantum" do
+  it "accept a tick as long as the quantum" do
     expect(scheduler(quantum: 0.02, tick: 0.02)).to be_a(Heddle::Scheduler)
   end
 
-  it "shorten the usual tick for a quantum that is shorter" do
+  it "shorten the default tick for a quantum that is shorter" do
     # One tick brings one preemption at most. The machine may be busy, but not each time.
-    took = Array.new(20).lazy.map { time_of_preemptions(50, quantum: 0.0001) }.find { |time| time < 50 * usual_tick }
-    expect(took).to be < 50 * usual_tick
+    took = Array.new(20).lazy.map { time_of_preemptions(50, quantum: 0.0001) }.find { |time| time < 50 * default_tick }
+    expect(took).to be < 50 * default_tick
   end
 
   it "refuse a tick longer than the quantum, and say how long it may be" do
@@ -59,32 +59,32 @@ RSpec.describe "Options of preemption" do
   end
 
   [0, -1, Float::NAN, "x", 1].each do |tick|
-    it "refuse tick: #{tick.inspect}, and say what would be right" do
+    it "refuse tick: #{tick.inspect}, and name the accepted values" do
       expect { scheduler(tick:) }.to raise_error(ArgumentError, /tick.*seconds.*#{Regexp.escape(tick.inspect)}/)
     end
   end
 
   %i[auto signal timerfd].each do |ticker|
-    it "take ticker: #{ticker.inspect}" do
+    it "accept ticker: #{ticker.inspect}" do
       expect(scheduler(ticker:)).to be_a(Heddle::Scheduler)
     end
   end
 
   [:x, "signal", 1, true].each do |ticker|
-    it "refuse ticker: #{ticker.inspect}, and say what would be right" do
+    it "refuse ticker: #{ticker.inspect}, and name the accepted values" do
       expect { scheduler(ticker:) }
         .to raise_error(ArgumentError, /ticker.*:auto.*:signal.*:timerfd.*#{Regexp.escape(ticker.inspect)}/)
     end
   end
 
   ["USR2", "SIGUSR2", :USR2, :SIGUSR1, "PROF", Signal.list.fetch("ALRM")].each do |signal|
-    it "take signal: #{signal.inspect}" do
+    it "accept signal: #{signal.inspect}" do
       expect(scheduler(signal:)).to be_a(Heddle::Scheduler)
     end
   end
 
   ["NOPE", "", "usr2", 99, -1, 1.5, [], Object, 10**20].each do |signal|
-    it "refuse signal: #{signal.inspect}, which does not exist, and say what would be right" do
+    it "refuse signal: #{signal.inspect}, which does not exist, and name the accepted values" do
       expect { scheduler(signal:) }
         .to raise_error(ArgumentError, /signal.*#{Regexp.escape(signal.inspect)}.*no signal.*USR2/)
     end
@@ -92,7 +92,7 @@ RSpec.describe "Options of preemption" do
 
   reserved = %w[KILL STOP SEGV BUS ILL FPE VTALRM INT TERM HUP QUIT CHLD ABRT SIGINT SIGKILL EXIT] + [0, 9]
   reserved.each do |signal|
-    it "refuse signal: #{signal.inspect}, which is reserved, and say what would be right" do
+    it "refuse signal: #{signal.inspect}, which is reserved, and name the accepted values" do
       expect { scheduler(signal:) }
         .to raise_error(ArgumentError, /signal.*#{Regexp.escape(signal.inspect)}.*reserved.*USR2/)
     end
@@ -120,7 +120,7 @@ RSpec.describe "Options of preemption" do
     expect([output, errors]).to eq ["0\n0\n1\n", ""]
   end
 
-  it "leave Ruby's own idea of a signal as it was" do
+  it "leave Ruby's own table of traps as it was" do
     name = "USR2"
     Heddle.run(ticker: :signal, preempt: :all, signal: name) { expect(Fiber.scheduler.ticker).to eq :signal }
     previous = trap(name, "DEFAULT")

@@ -2,14 +2,14 @@
 
 require "timeout"
 
-# What Heddle knows of Ruby that Ruby promises nobody. Where one of these fails, docs/internals/ruby-insides.md tells
-# what depends on it, and what happens as long as it is wrong.
-RSpec.describe "Ruby's insides" do
+# What Heddle knows of Ruby's internals, which Ruby doesn't document. docs/internals/ruby-insides.md says what depends
+# on each of these facts, and what happens as long as one of them is wrong.
+RSpec.describe "Ruby's internals" do
   def known
     Heddle::Scheduler.__send__(:insides)
   end
 
-  # The message of the error that the block raises.
+  # Returns the message of the error that the block raises.
   def message_of(error)
     yield
     nil
@@ -23,29 +23,29 @@ RSpec.describe "Ruby's insides" do
     expect(File.read(header)[/RUBY_FIBER_SCHEDULER_VERSION (\d+)/, 1].to_i).to be_between(2, 5)
   end
 
-  describe "the words of FiberError" do
-    it "are those that Heddle knows for a switch to a fiber that has resumed another" do
+  describe "the message of FiberError" do
+    it "is the one that Heddle expects for a switch to a fiber that has resumed another" do
       outer = Fiber.new { Fiber.new { outer.transfer }.resume }
 
       expect(message_of(FiberError) { outer.resume }).to include(*known[:refused_transfer])
     end
 
-    it "are those that Heddle knows for a switch to a fiber that has yielded" do
+    it "is the one that Heddle expects for a switch to a fiber that has yielded" do
       fiber = Fiber.new { Fiber.yield }
       fiber.resume
 
       expect(message_of(FiberError) { fiber.transfer }).to include(*known[:refused_transfer])
     end
 
-    it "are those that Heddle knows for a fiber that can't yield" do
+    it "is the one that Heddle expects for a fiber that can't yield" do
       expect(Thread.new { message_of(FiberError) { Fiber.yield } }.value).to include(*known[:refused_yield])
     end
 
-    it "are those that Heddle knows for a fiber that was not initialized" do
+    it "is the one that Heddle expects for a fiber that was not initialized" do
       expect([message_of(FiberError) { Fiber.allocate.alive? }]).to eq known[:uninitialized]
     end
 
-    it "are those that Heddle knows for a fiber that gets no stack" do
+    it "is the one that Heddle expects for a fiber that gets no stack" do
       output, = run_ruby(<<~RUBY)
         Process.setrlimit(Process::RLIMIT_AS, 1 << 30)
         fibers = []
@@ -61,7 +61,7 @@ RSpec.describe "Ruby's insides" do
     end
   end
 
-  it "say to a thread whose IO is closed what Heddle says to a fiber" do
+  it "raise in a thread whose IO is closed what Heddle raises in a fiber" do
     IO.pipe do |reader, _|
       thread = Thread.new { message_of(IOError) { reader.read } }
       until_asleep(thread)
@@ -71,7 +71,7 @@ RSpec.describe "Ruby's insides" do
     end
   end
 
-  it "say to a thread whose IO takes too long what Heddle says to a fiber" do
+  it "raise in a thread whose IO takes too long what Heddle raises in a fiber" do
     IO.pipe do |reader, _|
       reader.timeout = 0.001
 
@@ -87,7 +87,7 @@ RSpec.describe "Ruby's insides" do
     expect(Thread.new { known }.value).to include(pending_list: true, mask_stack: true)
   end
 
-  it "pass a buffer to io_read and io_write that Heddle takes for one that stays in place" do
+  it "pass a buffer to io_read and io_write that Heddle recognizes as one that stays in place" do
     seen = []
     scheduler = Class.new(Heddle::Scheduler) do
       define_method(:io_read) do |io, buffer, *rest|
@@ -107,11 +107,11 @@ RSpec.describe "Ruby's insides" do
     expect(seen.uniq).to eq [true]
   end
 
-  it "do not show a buffer of a program's own as one of those" do
+  it "do not make a program's own buffer look like such a buffer" do
     expect(Heddle::Scheduler.__send__(:pinned?, IO::Buffer.new(8))).to be false
   end
 
-  it "call a thread that was killed aborting" do
+  it "report a thread that was killed as aborting" do
     status = nil
     thread = Thread.new do
       sleep
@@ -124,17 +124,17 @@ RSpec.describe "Ruby's insides" do
     expect(status).to eq "aborting"
   end
 
-  it "show a fiber's address as Heddle prints it" do
+  it "print a fiber's address as Heddle prints it" do
     expect(Fiber.current.inspect).to match(/\A#<Fiber:0x\h+ /)
   end
 
-  it "say of a signal that nobody has a handler for what Heddle expects" do
+  it "return for a signal without a handler what Heddle expects" do
     output, = run_ruby('puts trap("USR2", "DEFAULT")')
 
     expect(output).to eq("DEFAULT\n").or eq("SYSTEM_DEFAULT\n")
   end
 
-  it "have the methods that Heddle knows by name" do
+  it "have the methods that Heddle refers to by name" do
     known_methods = [[Kernel, :sleep], [IO, :sysread], [IO, :syswrite], [IO, :fsync], [IO, :fdatasync], [File, :flock],
                      [Integer, :/], [Integer, :%], [Integer, :div], [Integer, :divmod], [Integer, :modulo],
                      [Integer, :remainder], [IO::Buffer, :copy]]

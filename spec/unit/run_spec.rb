@@ -2,11 +2,11 @@
 
 RSpec.describe Heddle do
   describe ".run" do
-    it "gives the block's value" do
+    it "returns the block's value" do
       expect(described_class.run { :value }).to eq(:value)
     end
 
-    it "gives the block's value when the block has waited" do
+    it "returns the block's value when the block has waited" do
       value = described_class.run do
         sleep(0.001)
         :value
@@ -45,7 +45,7 @@ RSpec.describe Heddle do
       expect { described_class.run { exit(3) } }.to raise_error(SystemExit) { |error| expect(error.status).to eq(3) }
     end
 
-    it "says where the error was raised" do
+    it "keeps the backtrace of the block's error" do
       place = begin
         described_class.run { raise "here" }
       rescue RuntimeError => e
@@ -63,7 +63,7 @@ RSpec.describe Heddle do
       expect(described_class.run { Thread.current }).to be(Thread.current)
     end
 
-    it "gives the block a scheduler" do
+    it "runs the block with a scheduler on its thread" do
       expect(described_class.run { Fiber.current_scheduler }).to be_a(Heddle::Scheduler)
     end
 
@@ -119,7 +119,7 @@ RSpec.describe Heddle do
       expect(done).to eq(%i[fiber raised])
     end
 
-    it "starts a scheduled fiber at once, and goes on when that waits" do
+    it "starts a scheduled fiber at once, and continues when that fiber waits" do
       order = []
       described_class.run do
         Fiber.schedule do
@@ -133,19 +133,19 @@ RSpec.describe Heddle do
       expect(order).to eq(%i[begun block goes_on])
     end
 
-    it "gives who schedules a fiber that fiber" do
+    it "returns the fiber from Fiber.schedule" do
       fibers = described_class.run { [Fiber.schedule { sleep(0) }, Fiber.schedule { :at_once }] }
 
       expect(fibers).to all(be_a(Fiber))
     end
 
-    it "has fibers that are dead when they have ended" do
+    it "leaves fibers dead when they have ended" do
       fiber = described_class.run { Fiber.schedule { sleep(0) } }
 
       expect(fiber).not_to be_alive
     end
 
-    it "has no scheduler for a thread that the block starts" do
+    it "sets no scheduler on a thread that the block starts" do
       scheduler = described_class.run { Thread.new { Fiber.scheduler }.value }
 
       expect(scheduler).to be_nil
@@ -160,7 +160,7 @@ RSpec.describe Heddle do
       before = Dir.children("/proc/self/fd").size
       20.times { described_class.run { sleep(0.0001) } }
 
-      # Fewer, if the garbage collector has meanwhile found what earlier examples left.
+      # There are fewer if the garbage collector has meanwhile closed what earlier examples left.
       expect(Dir.children("/proc/self/fd").size).to be <= before
     end
 
@@ -170,17 +170,17 @@ RSpec.describe Heddle do
       expect(threads.map(&:value).uniq.size).to eq(4)
     end
 
-    it "waits for a thread in which it is called once more" do
+    it "waits for a thread in which the block calls Heddle.run again" do
       value = described_class.run { Thread.new { described_class.run { :inner if sleep(0.001) } }.value }
 
       expect(value).to eq(:inner)
     end
 
-    it "refuses to run within itself, and says what to do instead" do
+    it "refuses a nested call, and says what to do instead" do
       expect { described_class.run { described_class.run { nil } } }.to raise_error(RuntimeError, /Fiber\.schedule/)
     end
 
-    it "leaves the outer scheduler in its place when it refuses to run within itself" do
+    it "leaves the outer scheduler in its place when it refuses a nested call" do
       kept = described_class.run do
         before = Fiber.scheduler
         begin
@@ -195,11 +195,11 @@ RSpec.describe Heddle do
       expect(kept).to be(true)
     end
 
-    it "refuses to run without a block" do
+    it "refuses a call without a block" do
       expect { described_class.run }.to raise_error(ArgumentError, /block/)
     end
 
-    it "hands its options to the scheduler" do
+    it "passes its options on to the scheduler" do
       backend = described_class.run(backend: :poll, workers: 2) { Fiber.scheduler.backend }
 
       expect(backend).to eq(described_class::Scheduler.new(backend: :poll).backend)
@@ -207,7 +207,7 @@ RSpec.describe Heddle do
   end
 
   describe "Fiber.set_scheduler" do
-    it "is all that a program needs" do
+    it "is the only call of Heddle that a program needs" do
       done = []
       Thread.new do
         Fiber.set_scheduler(Heddle::Scheduler.new)

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 RSpec.describe "Fibers that write to the same IO" do
-  # Ruby locks an IO while one fiber writes to it, and asks the scheduler in the middle of that.
-  it "have their turns, although none of them ever has to wait" do
+  # Ruby locks an IO while one fiber writes to it, and calls the scheduler while it holds the lock.
+  it "all run, although none of them ever has to wait" do
     order = []
     File.open(File::NULL, "w") do |file|
       file.sync = true
@@ -22,7 +22,7 @@ RSpec.describe "Fibers that write to the same IO" do
     expect(order.slice_when { |one, other| one != other }.count).to be > 10
   end
 
-  it "all have their turns, not two of them alone" do
+  it "all run, instead of two of them alternating" do
     order = []
     IO.pipe do |reader, writer|
       drain = Thread.new { reader.read }

@@ -5,7 +5,7 @@ RSpec.describe "Kernel#sleep in a fiber" do
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  # What the block raises, as class and message.
+  # Returns what the block raises, as class and message.
   def error_of
     yield
     nil
@@ -13,7 +13,7 @@ RSpec.describe "Kernel#sleep in a fiber" do
     [e.class, e.message]
   end
 
-  it "lets the others have their turn when it is for 0" do
+  it "lets the other fibers run when its duration is 0" do
     order = []
     Heddle.run do
       start = Queue.new
@@ -32,11 +32,11 @@ RSpec.describe "Kernel#sleep in a fiber" do
     expect(order).to eq([[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]])
   end
 
-  it "comes back from 0 when there is nobody else" do
+  it "returns from a duration of 0 when there is no other fiber" do
     expect(Heddle.run { 3.times.count { sleep(0) } }).to eq(3)
   end
 
-  it "lasts without a time until the fiber is woken" do
+  it "lasts until the fiber is woken when it has no duration" do
     order = []
     Heddle.run do
       sleeper = Fiber.schedule do
@@ -50,7 +50,7 @@ RSpec.describe "Kernel#sleep in a fiber" do
     expect(order).to eq(%i[waking woken])
   end
 
-  it "lasts for nil until the fiber is woken" do
+  it "lasts until the fiber is woken when its duration is nil" do
     order = []
     Heddle.run do
       sleeper = Fiber.schedule do
@@ -64,7 +64,7 @@ RSpec.describe "Kernel#sleep in a fiber" do
     expect(order).to eq(%i[waking woken])
   end
 
-  it "is ended before its time by who wakes the fiber" do
+  it "ends early when another fiber wakes the sleeper" do
     woken = false
     Heddle.run do
       sleeper = Fiber.schedule do
@@ -77,12 +77,12 @@ RSpec.describe "Kernel#sleep in a fiber" do
     expect(woken).to be(true)
   end
 
-  it "gives how many seconds of the clock have gone by" do
+  it "returns the number of whole seconds of the clock that have passed" do
     expect(Heddle.run { sleep(1.01) }).to eq(1).or eq(2)
   end
 
   [0.02, Rational(1, 50), 1e-9].each do |duration|
-    it "doesn't end before its time is over when that is #{duration.inspect}" do
+    it "lasts at least its duration of #{duration.inspect}" do
       elapsed = Heddle.run do
         started = now
         sleep(duration)
@@ -93,7 +93,7 @@ RSpec.describe "Kernel#sleep in a fiber" do
     end
   end
 
-  it "takes what tells by divmod how long it is, as Ruby does" do
+  it "accepts a duration that responds to divmod, as Ruby does" do
     duration = Class.new { def divmod(divisor) = 0.02.divmod(divisor) }.new
     elapsed = Heddle.run do
       started = now
@@ -104,11 +104,11 @@ RSpec.describe "Kernel#sleep in a fiber" do
     expect(elapsed).to be >= 0.02
   end
 
-  it "ends in the order of the times, not of the beginnings" do
+  it "ends in the order of the deadlines, not of the calls" do
     expect(Heddle.run { order_of_sleeps([0.06, 0.02, 0.04, 0]) }).to eq([0, 0.02, 0.04, 0.06])
   end
 
-  it "ends in the order of the beginnings where the times are the same" do
+  it "ends in the order of the calls where the durations are the same" do
     order = []
     Heddle.run do
       100.times do |i|
@@ -122,8 +122,8 @@ RSpec.describe "Kernel#sleep in a fiber" do
     expect(order).to eq((0...100).to_a)
   end
 
-  # The order of 10,000 sleepers: what can be known of each one's end is that it lies between its duration after the
-  # moment before it fell asleep, and its duration after the moment when the next one began.
+  # The order of 10,000 sleepers: what can be known of each fiber's end is that it lies between its duration after the
+  # moment before it fell asleep, and its duration after the moment when the next fiber began.
   describe "for 10,000 fibers at once" do
     let(:durations) { Random.new(11).then { |random| Array.new(10_000) { random.rand(0.3) } } }
 
@@ -143,14 +143,14 @@ RSpec.describe "Kernel#sleep in a fiber" do
       [begun, woken]
     end
 
-    it "ends for every one, and for none before its time" do
+    it "ends for each fiber, and for none before its deadline" do
       begun, woken = sleep_all(durations)
       early = woken.count { |i, time| time < begun[i] + durations[i] }
 
       expect([woken.size, early]).to eq([10_000, 0])
     end
 
-    it "ends in the order of the times" do
+    it "ends in the order of the deadlines" do
       begun, woken = sleep_all(durations)
       latest = 0
       overtaken = woken.count do |i, _time|
@@ -178,7 +178,7 @@ RSpec.describe "Kernel#sleep in a fiber" do
     expect(Heddle.run { error_of { sleep(1, 2) } }.first).to eq(expected.first)
   end
 
-  it "lets the fiber go on after it raised" do
+  it "lets the fiber continue after it raised" do
     result = Heddle.run do
       error_of { sleep(-1) }
       sleep(0.001)
@@ -188,7 +188,7 @@ RSpec.describe "Kernel#sleep in a fiber" do
     expect(result).to eq(:goes_on)
   end
 
-  it "is done in a thread without a scheduler while a fiber waits for it" do
+  it "runs in a thread without a scheduler while a fiber waits for that thread" do
     order = []
     Heddle.run do
       Fiber.schedule do

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-RSpec.describe "An error that nobody takes" do
-  it "is reported as that of a thread is" do
+RSpec.describe "An error that no rescue handles" do
+  it "is reported in the format of a thread's error" do
     text = captured_stderr { Heddle.run { Fiber.schedule { raise KeyError, "lost" } } }
 
     expect(text).to match(
@@ -29,7 +29,7 @@ RSpec.describe "An error that nobody takes" do
     expect(text).to match(/consequence \(IOError\).*lost \(KeyError\)/m)
   end
 
-  it "is reported to what stderr is in a fresh Ruby" do
+  it "is reported to the stderr of a fresh Ruby" do
     output, errors, status = run_ruby(<<~RUBY)
       require "heddle"
       Heddle.run do
@@ -54,7 +54,7 @@ RSpec.describe "An error that nobody takes" do
     expect(text).to include("late (RuntimeError)")
   end
 
-  it "lets the other fibers go on" do
+  it "lets the other fibers continue" do
     finished = []
     captured_stderr do
       Heddle.run do
@@ -72,7 +72,7 @@ RSpec.describe "An error that nobody takes" do
     expect(finished).to eq([0, 2])
   end
 
-  it "lets the fiber that has scheduled it go on, also when it comes at once" do
+  it "lets the fiber that scheduled the failing one continue, even if the error comes at once" do
     value = nil
     captured_stderr do
       value = Heddle.run do
@@ -112,13 +112,13 @@ RSpec.describe "An error that nobody takes" do
     expect(text).to include("some day (NotImplementedError)")
   end
 
-  it "is reported when it is a throw that nobody catches" do
+  it "is reported when it is an uncaught throw" do
     text = captured_stderr { Heddle.run { Fiber.schedule { throw :ball } } }
 
     expect(text).to match(/uncaught throw :ball \(UncaughtThrowError\)/)
   end
 
-  it "isn't reported when somebody takes it" do
+  it "isn't reported when the fiber rescues it" do
     text = captured_stderr do
       Heddle.run do
         Fiber.schedule do
@@ -132,7 +132,7 @@ RSpec.describe "An error that nobody takes" do
     expect(text).to eq("")
   end
 
-  it "isn't reported when it is Heddle.run's own, which raises it" do
+  it "isn't reported when it is raised by the block of Heddle.run, which raises it again" do
     text = captured_stderr do
       Heddle.run { raise "taken" }
     rescue RuntimeError
@@ -153,7 +153,7 @@ RSpec.describe "An error that nobody takes" do
     expect(text).to eq("")
   end
 
-  it "isn't reported in a thread that is told not to" do
+  it "isn't reported in a thread whose report_on_exception is false" do
     text = captured_stderr do
       Thread.new do
         Thread.current.report_on_exception = false
@@ -176,7 +176,7 @@ RSpec.describe "An error that nobody takes" do
     Thread.report_on_exception = before
   end
 
-  it "ends what waits for it as an ensure says, so that nobody waits for ever" do
+  it "runs an ensure that closes a Queue, so that no fiber waits for ever" do
     value = nil
     captured_stderr do
       value = Heddle.run do

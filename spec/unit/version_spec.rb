@@ -7,7 +7,7 @@ RSpec.describe "Heddle::VERSION" do
     expect(workspace[/^version = "(.+)"$/, 1]).to eq(Heddle::VERSION)
   end
 
-  it "is there in a fresh Ruby" do
+  it "is defined in a fresh Ruby" do
     stdout, stderr, status = run_ruby('require "heddle"; print Heddle::VERSION')
 
     expect([stdout, stderr, status.success?]).to eq([Heddle::VERSION, "", true])
