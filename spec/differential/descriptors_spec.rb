@@ -5,7 +5,7 @@ require "pty"
 require "socket"
 require "tmpdir"
 
-RSpec.describe "Reading and writing, compared with a plain thread:" do
+RSpec.describe "Reading and writing in a fiber has the same outcome as on a plain thread:" do
   around { |example| Dir.mktmpdir { |directory| (@directory = directory) && example.run } }
 
   # Each call gets IOs of its own.

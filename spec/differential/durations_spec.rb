@@ -13,7 +13,7 @@ RSpec.describe "Durations" do
     Complex(0, 0), Complex(0, 1)
   ]
 
-  # Each is given an open pipe that is empty, too.
+  # Each call also gets an empty pipe that is open.
   {
     "Kernel#sleep" => ->(time, _) { sleep(time) && :slept },
     "Queue#pop" => ->(time, _) { Queue.new.pop(timeout: time) },
@@ -25,7 +25,7 @@ RSpec.describe "Durations" do
     "IO#wait_writable" => ->(time, pipe) { pipe.last.wait_writable(time).class },
     "IO#wait" => ->(time, pipe) { pipe.first.wait(IO::READABLE, time) },
     "IO#timeout=" => ->(time, pipe) { (pipe.first.timeout = time) && pipe.first.read(1) },
-    # What these answer when the time is up is not the scheduler's to say.
+    # The scheduler doesn't determine what these calls return after their timeout.
     "Mutex#sleep" => ->(time, _) { Mutex.new.tap(&:lock).sleep(time).then { :slept } },
     "ConditionVariable#wait" => lambda { |time, _|
       mutex = Mutex.new
@@ -33,14 +33,14 @@ RSpec.describe "Durations" do
     }
   }.each do |name, call|
     values.each do |value|
-      it "are to #{name} what they are without a scheduler: #{value.is_a?(Numeric) ? value.to_s : value.class}" do
+      it "have the same effect in #{name} as without Heddle: #{value.is_a?(Numeric) ? value.to_s : value.class}" do
         expect_same_outcome { IO.pipe { |*pipe| call[value, pipe] } }
       end
     end
   end
 
   values.each do |value|
-    it "are to Thread#join what they are without a scheduler: #{value.is_a?(Numeric) ? value.to_s : value.class}" do
+    it "have the same effect in Thread#join as without Heddle: #{value.is_a?(Numeric) ? value.to_s : value.class}" do
       waiting = Thread.new { sleep }
       expect_same_outcome { waiting.join(value) }
     ensure

@@ -2,7 +2,7 @@
 
 require "socket"
 
-RSpec.describe "Looking up, compared with a plain thread:" do
+RSpec.describe "Name resolution in a fiber has the same outcome as on a plain thread:" do
   loopback = Socket.getifaddrs.find { |interface| interface.addr&.ip? && interface.addr.ipv4_loopback? }.name
   scoped = "fe80::1%#{loopback}"
 
@@ -53,7 +53,7 @@ RSpec.describe "Looking up, compared with a plain thread:" do
     "TCPSocket.new with a time that is negative" => -> { TCPSocket.new("localhost", 80, resolv_timeout: -1) }
   }.each do |name, call|
     it name do
-      # Which of two look-ups fails first is for the machine to say, on a plain thread, too.
+      # Which of two resolutions fails first is chance, on a plain thread, too.
       attempts = 0
       begin
         expect_same_outcome(&call)

@@ -2,13 +2,13 @@
 
 require "json"
 
-# Small programs, each run on plain threads, and as fibers of Heddle: these must have the same outcome.
+# Runs small programs on plain threads and as fibers of Heddle. The outcomes must be the same.
 module Differential
   DIRECTORY = __dir__
   PROGRAMS = Dir["#{DIRECTORY}/programs/*/*.rb"]
   REFERENCE = "plain"
   AT_ONCE = 6
-  # How often plain Ruby may show that it has another outcome, too: which task comes first may be chance.
+  # How often plain Ruby is run again to find another outcome, since the order of tasks may be chance.
   REPETITIONS = 4
 
   Outcome = Struct.new(:status, :output, :errors) do
@@ -17,7 +17,7 @@ module Differential
 
   module_function
 
-  # Lets each contestant run the programs that are asked for, as many at a time as there is room for.
+  # Lets each contestant run its programs, several at a time.
   def run(wanted)
     waiting = Thread::Queue.new
     wanted.each { |contestant, programs| programs.each_slice(20) { |slice| waiting << [contestant, slice] } }
@@ -43,7 +43,7 @@ module Differential
     end
   end
 
-  # What the program does on plain threads. It is asked again until the block is content, or it has been asked enough.
+  # Returns the outcomes on plain threads. Repeats the program until the block returns true, or the limit is reached.
   def references(path, outcomes)
     found = [outcomes.dig(REFERENCE, path)]
     REPETITIONS.times do
@@ -54,13 +54,13 @@ module Differential
     found
   end
 
-  # The contestants of this run of the specs. `loaded` has no backend, so that once is enough.
+  # The contestants of this run of the specs. `loaded` has no backend, so it is run with one backend only.
   def contestants
     backend = ENV.fetch("HEDDLE_BACKEND", "auto")
     [*("loaded" unless backend == "io_uring"), backend, "#{backend}-preempted"]
   end
 
-  # What a program is about, which its first comment says.
+  # Returns the subject of a program, which is its first comment.
   def subject(path) = File.readlines(path, chomp: true).grep(/\A# (?!frozen)/).first.delete_prefix("# ")
 end
 

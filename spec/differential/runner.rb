@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Runs programs one after the other, each in a child process, as one contestant, and prints what came of each, as JSON.
+# Runs programs one after the other, each in a child process, as one contestant, and prints the outcomes as JSON.
 #
 #   ruby -Ilib spec/differential/runner.rb io_uring-preempted spec/differential/programs/closing/read.rb
 #
@@ -25,7 +25,7 @@ class Runner
     Program.options.merge!(preempt: :all, tick: 0.0001) if preempted
   end
 
-  # What came of the program: what it printed and how it ended.
+  # Returns the outcome of the program: what it printed and how it ended.
   def run(path)
     Dir.mktmpdir("heddle-differential") do |directory|
       input, feed = IO.pipe
@@ -55,7 +55,7 @@ class Runner
     Program.run(path)
   end
 
-  # How the program ended; what it has started ends with it.
+  # Returns how the program ended, and ends all processes that it started.
   def wait(pid)
     process = Process.detach(pid)
     return end_of(process.value) if process.join(LIMIT)

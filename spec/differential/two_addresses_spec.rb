@@ -4,8 +4,8 @@ require "json"
 require "open3"
 require "tempfile"
 
-# Needs a network of its own, in which names have two addresses for Ruby itself, too.
-RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address, compared with a plain thread" do
+# Needs a network namespace of its own, in which names have two addresses for Ruby itself, too.
+RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address" do
   hosts = <<~HOSTS
     127.0.0.1 localhost
     127.0.0.1 two.test
@@ -19,7 +19,7 @@ RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address, compar
     fd98::1 unreachable.test
   HOSTS
 
-  # Whom nobody answers: the other end of a cable that leads nowhere.
+  # Addresses without a host: the other end of a virtual cable with nothing behind it.
   network = <<~SHELL
     set -e
     ip link set lo up
@@ -57,7 +57,7 @@ RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address, compar
     "Net::HTTP connects" => 'Net::HTTP.start("silent.test", 1, open_timeout: 0.4)'
   }
 
-  # Ruby 3.3 tries one address after the other, each for as long as the kernel does: two minutes.
+  # Ruby 3.3 tries one address after the other, each until the kernel's time limit of two minutes.
   connections.delete("IPv6 is silent, and IPv4 accepts") if RUBY_VERSION < "3.4"
 
   program = <<~RUBY
@@ -73,14 +73,14 @@ RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address, compar
     end
 
     def compare(call)
-      turns = 0
+      runs = 0
       fiber = nil
       Heddle.run do
-        other = Fiber.schedule { loop { sleep(0.005) && (turns += 1) } }
+        other = Fiber.schedule { loop { sleep(0.005) && (runs += 1) } }
         fiber = outcome(&call)
         other.kill
       end
-      [Thread.new { outcome(&call) }.value, fiber, turns]
+      [Thread.new { outcome(&call) }.value, fiber, runs]
     end
 
     servers = { V4: ["127.0.0.1", 0], V6: ["::1", 0], BOTH: ["127.0.0.1", 4711] }.map do |name, (host, port)|
@@ -93,7 +93,7 @@ RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address, compar
 
     found = JSON.parse(ARGV.fetch(0)).transform_values do |source|
       call = eval("-> { \#{source} }")
-      # Which look-up answers first is for the machine to say, without a scheduler, too.
+      # Which resolution ends first is chance, without a scheduler, too.
       5.times.lazy.map { compare(call) }.find { |thread, fiber,| thread == fiber } || compare(call)
     end
     puts JSON.generate(found)
@@ -114,7 +114,7 @@ RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address, compar
   end
 
   connections.each_key do |name|
-    it "when #{name}" do
+    it "has the same outcome in a fiber as on a plain thread when #{name}" do
       skip "no network of its own: #{@refusal}" unless @found
       thread, fiber, = @found.fetch(name)
 
@@ -124,8 +124,8 @@ RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address, compar
 
   it "lets other fibers run while it waits" do
     skip "no network of its own: #{@refusal}" unless @found
-    turns = @found.slice("both are silent", "the only one is silent", "Net::HTTP connects").transform_values(&:last)
+    runs = @found.slice("both are silent", "the only one is silent", "Net::HTTP connects").transform_values(&:last)
 
-    expect(turns.values).to all(be > 3)
+    expect(runs.values).to all(be > 3)
   end
 end

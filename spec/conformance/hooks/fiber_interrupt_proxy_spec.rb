@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# From version 5 of the interface on, Ruby passes an object that stands for the fiber as long as an operation lasts.
-RSpec.describe Heddle::Scheduler, "#fiber_interrupt with a stand-in for the fiber" do
-  # What Ruby's does, as far as it is documented.
+# From version 5 of the interface on, Ruby passes a proxy object for the fiber, which is valid during an operation.
+RSpec.describe Heddle::Scheduler, "#fiber_interrupt with a proxy for the fiber" do
+  # Behaves as Ruby's proxy does, as far as that is documented.
   let(:proxy_class) do
     Struct.new(:fiber, :over) do
       def alive? = !over && fiber.alive?
@@ -15,7 +15,7 @@ RSpec.describe Heddle::Scheduler, "#fiber_interrupt with a stand-in for the fibe
     proxy_class.new(fiber, false)
   end
 
-  # Reads until it is interrupted; then says how.
+  # Reads until it is interrupted, and records the error.
   def reading_fiber(reader, seen, proxies = [])
     Fiber.schedule do
       proxies << proxy_of(Fiber.current)
@@ -33,7 +33,7 @@ RSpec.describe Heddle::Scheduler, "#fiber_interrupt with a stand-in for the fibe
 
   around { |example| IO.pipe { |reader, writer| @ends = [reader, writer] and example.run } }
 
-  it "raises in a fiber that waits, and comes back at once" do
+  it "raises in a waiting fiber, and returns at once" do
     seen = []
     Heddle.run do
       fiber = reading_fiber(@ends.first, seen)
@@ -45,7 +45,7 @@ RSpec.describe Heddle::Scheduler, "#fiber_interrupt with a stand-in for the fibe
     expect(seen).to eq [:back, "interrupted"]
   end
 
-  it "raises in it when another thread calls" do
+  it "raises in the fiber when another thread calls it" do
     seen = []
     Heddle.run do
       fiber = reading_fiber(@ends.first, seen)
@@ -57,7 +57,7 @@ RSpec.describe Heddle::Scheduler, "#fiber_interrupt with a stand-in for the fibe
     expect(seen).to eq ["interrupted"]
   end
 
-  it "raises in it when the root calls, before that returns" do
+  it "raises in the fiber before it returns when the root fiber calls it" do
     seen = []
     with_scheduler do |scheduler|
       proxies = []
@@ -70,7 +70,7 @@ RSpec.describe Heddle::Scheduler, "#fiber_interrupt with a stand-in for the fibe
     expect(seen).to eq ["interrupted", :back]
   end
 
-  it "leaves a fiber alone whose operation is over" do
+  it "doesn't raise in a fiber whose operation has ended" do
     seen = []
     Heddle.run do
       proxies = []
@@ -82,7 +82,7 @@ RSpec.describe Heddle::Scheduler, "#fiber_interrupt with a stand-in for the fibe
     expect(seen).to eq [:slept]
   end
 
-  it "refuses what neither is a fiber nor stands for one" do
+  it "refuses an object that is neither a fiber nor a proxy for one" do
     expect { Heddle.run { Fiber.scheduler.fiber_interrupt(Object.new, error) } }.to raise_error(TypeError)
   end
 end

@@ -4,7 +4,7 @@ require "io/nonblock"
 require "socket"
 require "tempfile"
 
-# HOOKS.md, 1.2, where `length` is the least that is waited for.
+# Before version 4 of the interface, `length` is the least number of bytes to wait for.
 RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
   header = File.join(RbConfig::CONFIG["rubyhdrdir"], "ruby", "fiber", "scheduler.h")
   version = File.read(header)[/RUBY_FIBER_SCHEDULER_VERSION (\d+)/, 1].to_i
@@ -18,12 +18,12 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
   describe "#io_read" do
     def io_read(...) = Fiber.scheduler.io_read(...)
 
-    it "answers -EAGAIN with a length of 0 when there is nothing" do
+    it "returns -EAGAIN with a length of 0 when there is no data" do
       answer = IO.pipe { |reader, _writer| Heddle.run { io_read(reader, buffer_of(8), 0, 0) } }
       expect(answer).to eq(-Errno::EAGAIN::Errno)
     end
 
-    it "answers what there is with a length of 0" do
+    it "returns the number of available bytes with a length of 0" do
       answer = IO.pipe do |reader, writer|
         writer.write("abc")
         Heddle.run do
@@ -34,7 +34,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(answer).to eq [3, "abc"]
     end
 
-    it "waits for as many bytes as length says" do
+    it "waits for as many bytes as length requests" do
       answer = IO.pipe do |reader, writer|
         Heddle.run do
           buffer = buffer_of(8)
@@ -50,7 +50,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(answer).to eq [6, "abcabc"]
     end
 
-    it "takes no more than there is room for" do
+    it "reads no more than the buffer holds" do
       answer = IO.pipe do |reader, writer|
         writer.write("abcdef")
         Heddle.run { [io_read(reader, buffer_of(4), 1, 0), reader.readpartial(10)] }
@@ -58,7 +58,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(answer).to eq [4, "ef"]
     end
 
-    it "puts the bytes where offset says" do
+    it "writes the bytes to the buffer from offset on" do
       string = IO.pipe do |reader, writer|
         writer.write("cd")
         Heddle.run do
@@ -71,7 +71,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(string).to eq "abcd"
     end
 
-    it "answers 0 at the end" do
+    it "returns 0 at the end" do
       answer = IO.pipe do |reader, writer|
         writer.close
         Heddle.run { [io_read(reader, buffer_of(8), 0, 0), io_read(reader, buffer_of(8), 8, 0)] }
@@ -79,7 +79,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(answer).to eq [0, 0]
     end
 
-    it "answers what it has got when the end comes before length" do
+    it "returns the number of bytes it has read when the end comes before length" do
       answer = IO.pipe do |reader, writer|
         Heddle.run do
           Fiber.schedule do
@@ -93,12 +93,12 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(answer).to eq 3
     end
 
-    it "answers the negative errno of an error" do
+    it "returns the negative errno of an error" do
       answer = File.open("/") { |directory| Heddle.run { io_read(directory, buffer_of(8), 0, 0) } }
       expect(answer).to eq(-Errno::EISDIR::Errno)
     end
 
-    it "lets others run while it waits for a descriptor in blocking mode" do
+    it "lets other fibers run while it waits for a descriptor in blocking mode" do
       answer = IO.pipe do |reader, writer|
         reader.nonblock = false
         Heddle.run do
@@ -121,12 +121,12 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(locked).to be false
     end
 
-    it "isn't waited for by IO#read_nonblock" do
+    it "doesn't wait when IO#read_nonblock calls it" do
       answer = IO.pipe { |reader, _writer| Heddle.run { reader.read_nonblock(1, exception: false) } }
       expect(answer).to eq :wait_readable
     end
 
-    it "fills an IO::Buffer by IO::Buffer#read" do
+    it "fills an IO::Buffer for IO::Buffer#read" do
       string = IO.pipe do |reader, writer|
         Heddle.run do
           buffer = buffer_of(6)
@@ -158,7 +158,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
   describe "#io_write" do
     def io_write(...) = Fiber.scheduler.io_write(...)
 
-    it "answers -EAGAIN with a length of 0 when there is no room" do
+    it "returns -EAGAIN with a length of 0 when there is no room" do
       answer = IO.pipe do |_reader, writer|
         fill(writer)
         Heddle.run { io_write(writer, buffer_of(8), 0, 0) }
@@ -166,7 +166,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(answer).to eq(-Errno::EAGAIN::Errno)
     end
 
-    it "writes what there is from offset on" do
+    it "writes the buffer's bytes from offset on" do
       answer = IO.pipe do |reader, writer|
         written = Heddle.run { io_write(writer, IO::Buffer.for("abcdef"), 0, 2) }
         [written, reader.readpartial(10)]
@@ -174,7 +174,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(answer).to eq [4, "cdef"]
     end
 
-    it "waits until as many bytes are written as length says" do
+    it "waits until as many bytes are written as length requests" do
       answer = IO.pipe do |reader, writer|
         Heddle.run do
           bytes = "x" * (1 << 18)
@@ -188,7 +188,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(answer).to eq [1 << 18, 1 << 18]
     end
 
-    it "answers -EPIPE when there is no reader" do
+    it "returns -EPIPE when there is no reader" do
       answer = IO.pipe do |reader, writer|
         reader.close
         Heddle.run { io_write(writer, IO::Buffer.for("x"), 1, 0) }
@@ -196,7 +196,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(answer).to eq(-Errno::EPIPE::Errno)
     end
 
-    it "lets others run while it waits for a descriptor in blocking mode" do
+    it "lets other fibers run while it waits for a descriptor in blocking mode" do
       answer = IO.pipe do |reader, writer|
         writer.nonblock = false
         Heddle.run do
@@ -211,7 +211,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(answer).to eq 1 << 18
     end
 
-    it "doesn't change the mode of a descriptor that it found in blocking mode" do
+    it "keeps the mode of a descriptor in blocking mode" do
       nonblock = IO.pipe do |reader, writer|
         writer.nonblock = false
         Heddle.run do
@@ -225,7 +225,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
   end
 
   describe "#io_pread" do
-    it "reads from the place that its third argument names" do
+    it "reads from the file offset in its third argument" do
       read = Tempfile.create("heddle") do |file|
         file.write("0123456789")
         file.flush
@@ -238,21 +238,21 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(read).to eq [2, "ab56"]
     end
 
-    it "answers 0 behind the end" do
+    it "returns 0 beyond the end" do
       answer = Tempfile.create("heddle") do |file|
         Heddle.run { Fiber.scheduler.io_pread(file, buffer_of(4), 100, 0, 0) }
       end
       expect(answer).to eq 0
     end
 
-    it "answers -ESPIPE for a pipe" do
+    it "returns -ESPIPE for a pipe" do
       answer = IO.pipe { |reader, _writer| Heddle.run { Fiber.scheduler.io_pread(reader, buffer_of(4), 0, 0, 0) } }
       expect(answer).to eq(-Errno::ESPIPE::Errno)
     end
   end
 
   describe "#io_pwrite" do
-    it "writes to the place that its third argument names" do
+    it "writes to the file offset in its third argument" do
       content = Tempfile.create("heddle") do |file|
         file.write("0123456789")
         file.flush
@@ -262,7 +262,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface" do
       expect(content).to eq [2, "01234cd789"]
     end
 
-    it "answers -EBADF for a file that is open for reading" do
+    it "returns -EBADF for a file that is open for reading" do
       answer = File.open(__FILE__) do |file|
         Heddle.run { Fiber.scheduler.io_pwrite(file, IO::Buffer.for("x"), 0, 1, 0) }
       end

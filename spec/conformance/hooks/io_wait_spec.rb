@@ -3,13 +3,12 @@
 require "socket"
 require "tempfile"
 
-# HOOKS.md, 1.1
 RSpec.describe Heddle::Scheduler, "#io_wait" do
   def io_wait(io, events, timeout)
     Fiber.scheduler.io_wait(io, events, timeout)
   end
 
-  it "answers the event that came" do
+  it "returns the event that occurred" do
     events = IO.pipe do |reader, writer|
       Heddle.run do
         Fiber.schedule { writer.write("x") }
@@ -19,19 +18,19 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     expect(events).to eq IO::READABLE
   end
 
-  it "answers an Integer for what is ready already" do
+  it "returns an Integer for an IO that is ready already" do
     events = IO.pipe { |_reader, writer| Heddle.run { io_wait(writer, IO::WRITABLE, nil) } }
     expect(events).to eq IO::WRITABLE
   end
 
-  it "answers what is ready of two events" do
+  it "returns the one of two events that is ready" do
     events = UNIXSocket.pair.then do |one, other|
       Heddle.run { io_wait(one, IO::READABLE | IO::WRITABLE, 10) }.tap { [one, other].each(&:close) }
     end
     expect(events & IO::WRITABLE).to eq IO::WRITABLE
   end
 
-  it "answers false when the timeout is over, and not before" do
+  it "returns false when the timeout expires, and not before" do
     answer = :nothing_yet
     took = seconds do
       answer = IO.pipe { |reader, _writer| Heddle.run { io_wait(reader, IO::READABLE, 0.02) } }
@@ -39,11 +38,11 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     expect([answer, took]).to match [false, be >= 0.02]
   end
 
-  it "answers false at once with a timeout of 0" do
+  it "returns false at once with a timeout of 0" do
     expect(IO.pipe { |reader, _writer| Heddle.run { io_wait(reader, IO::READABLE, 0) } }).to be false
   end
 
-  it "answers what is ready with a timeout of 0" do
+  it "returns the events that are ready with a timeout of 0" do
     events = IO.pipe do |reader, writer|
       writer.write("x")
       Heddle.run { io_wait(reader, IO::READABLE, 0) }
@@ -51,7 +50,7 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     expect(events).to eq IO::READABLE
   end
 
-  it "follows the IO's own timeout when it is given none" do
+  it "uses the IO's own timeout when it is given none" do
     answer = IO.pipe do |reader, _writer|
       reader.timeout = 0.005
       Heddle.run { io_wait(reader, IO::READABLE, nil) }
@@ -61,7 +60,7 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     expect(answer).to be false
   end
 
-  it "makes a read raise IO::TimeoutError when the IO's own timeout is over" do
+  it "makes a read raise IO::TimeoutError when the IO's own timeout expires" do
     expect do
       IO.pipe do |reader, _writer|
         reader.timeout = 0.005
@@ -70,7 +69,7 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     end.to raise_error(IO::TimeoutError)
   end
 
-  it "makes a write raise IO::TimeoutError when the IO's own timeout is over" do
+  it "makes a write raise IO::TimeoutError when the IO's own timeout expires" do
     expect do
       IO.pipe do |_reader, writer|
         writer.timeout = 0.005
@@ -79,7 +78,7 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     end.to raise_error(IO::TimeoutError)
   end
 
-  it "goes on waiting after a wake-up that was meant for something else" do
+  it "continues to wait after an unrelated wake-up" do
     answer = IO.pipe do |reader, writer|
       Heddle.run do
         answers = Queue.new
@@ -96,7 +95,7 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     expect(answer).to eq IO::READABLE
   end
 
-  it "takes a temporary IO that is made from a descriptor and that nobody else holds" do
+  it "accepts a temporary IO that was made from a descriptor and has no other reference" do
     answer = IO.pipe do |reader, writer|
       Heddle.run do
         answers = Queue.new
@@ -155,7 +154,7 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     expect(order).to eq %i[writable readable]
   end
 
-  it "leaves the wait of one fiber alone when that of another one on the same IO times out" do
+  it "continues one fiber's wait when another fiber's wait for the same IO times out" do
     answers = IO.pipe do |reader, writer|
       Heddle.run do
         long = Queue.new
@@ -170,18 +169,18 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     expect(answers).to eq [false, IO::READABLE]
   end
 
-  it "finds a regular file ready, for either event" do
+  it "reports a regular file as ready, for either event" do
     answers = Tempfile.create("heddle") do |file|
       Heddle.run { [IO::READABLE, IO::WRITABLE].map { |event| io_wait(file, event, nil) } }
     end
     expect(answers).to eq [IO::READABLE, IO::WRITABLE]
   end
 
-  it "finds the null device ready" do
+  it "reports the null device as ready" do
     expect(File.open(File::NULL) { |null| Heddle.run { io_wait(null, IO::READABLE, nil) } }).to eq IO::READABLE
   end
 
-  it "finds the end of a pipe readable" do
+  it "reports the end of a pipe as readable" do
     answer = IO.pipe do |reader, writer|
       Heddle.run do
         Fiber.schedule { writer.close }
@@ -191,7 +190,7 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     expect(answer).to eq IO::READABLE
   end
 
-  it "ends when the reader of a full pipe goes away" do
+  it "ends when the reader of a full pipe closes it" do
     answer = IO.pipe do |reader, writer|
       Heddle.run do
         nil until writer.write_nonblock("x" * 4096, exception: false) == :wait_writable

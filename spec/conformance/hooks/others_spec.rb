@@ -5,7 +5,6 @@ require "socket"
 require "timeout"
 require "zlib"
 
-# HOOKS.md, 1 (the table), 1.3 and 1.4
 RSpec.describe Heddle::Scheduler do
   hooks = %i[
     address_resolve block blocking_operation_wait close fiber fiber_interrupt io_close io_pread io_pwrite io_read
@@ -16,7 +15,7 @@ RSpec.describe Heddle::Scheduler do
     Fiber.scheduler
   end
 
-  # Ruby 3.4 hands it a Proc that must be called and, called in a fiber, asks again: each `stat` would pay for that.
+  # Ruby 3.4 passes blocking_operation_wait a Proc, which in a fiber calls the hook again. Each `stat` would be slower.
   left_out = RUBY_VERSION.start_with?("3.4") ? [:blocking_operation_wait] : []
 
   hooks.each do |hook|
@@ -25,7 +24,7 @@ RSpec.describe Heddle::Scheduler do
     end
   end
 
-  it "is taken by Fiber.set_scheduler without a warning" do
+  it "is accepted by Fiber.set_scheduler without a warning" do
     expect { with_scheduler { nil } }.not_to output.to_stderr
   end
 
@@ -44,13 +43,13 @@ RSpec.describe Heddle::Scheduler do
       expect(order).to eq %i[before unblocked]
     end
 
-    it "wait no longer than the timeout, and not shorter" do
+    it "wait for the timeout, and not less" do
       expect(seconds { Heddle.run { scheduler.block(:blocker, 0.02) } }).to be_between(0.02, 10)
     end
   end
 
   describe "#kernel_sleep" do
-    it "takes no argument, nil, or a time" do
+    it "accepts no argument, nil, or a time" do
       ended = []
       Heddle.run do
         fibers = [[], [nil], [60]].map do |arguments|
@@ -66,7 +65,7 @@ RSpec.describe Heddle::Scheduler do
   end
 
   describe "#fiber" do
-    it "starts the block, and answers its fiber" do
+    it "starts the block, and returns its fiber" do
       started = false
       answer = Heddle.run do
         scheduler.fiber { started = true }
@@ -76,7 +75,7 @@ RSpec.describe Heddle::Scheduler do
   end
 
   describe "#io_select" do
-    it "takes from one to four arguments" do
+    it "accepts one to four arguments" do
       answers = IO.pipe do |reader, writer|
         writer.write("x")
         Heddle.run do
@@ -88,19 +87,19 @@ RSpec.describe Heddle::Scheduler do
       expect(answers).to eq [[true, [], []]] * 4
     end
 
-    it "answers nil when the timeout is over" do
+    it "returns nil when the timeout expires" do
       answer = IO.pipe { |reader, _writer| Heddle.run { scheduler.io_select([reader], nil, nil, 0.005) } }
       expect(answer).to be_nil
     end
   end
 
   describe "#process_wait" do
-    it "answers a Process::Status" do
+    it "returns a Process::Status" do
       status = Heddle.run { scheduler.process_wait(spawn("exit 3"), 0) }
       expect(status).to be_a(Process::Status).and have_attributes(exitstatus: 3)
     end
 
-    it "sets $? for who waits" do
+    it "sets $? for the fiber that waits" do
       status = Heddle.run do
         Process.wait(spawn("exit 4"))
         $?.exitstatus # rubocop:disable Style/SpecialGlobalVars -- this is what it is about
@@ -108,23 +107,23 @@ RSpec.describe Heddle::Scheduler do
       expect(status).to eq 4
     end
 
-    it "waits for any child with -1, and lets others run meanwhile" do
-      # In a process of its own, which has no other children.
-      statuses, turns = in_child do
-        turns = 0
+    it "waits for any child with -1, and lets other fibers run meanwhile" do
+      # In a process of its own, without other children.
+      statuses, runs = in_child do
+        runs = 0
         waited = Heddle.run do
           2.times { |number| spawn("sleep 0.01; exit #{number + 1}") }
           Fiber.schedule do
             3.times do
-              turns += 1
+              runs += 1
               sleep(0)
             end
           end
           Process.waitall.map { |_, status| status.exitstatus }
         end
-        [waited, turns]
+        [waited, runs]
       end
-      expect([statuses.sort, turns]).to eq [[1, 2], 3]
+      expect([statuses.sort, runs]).to eq [[1, 2], 3]
     end
 
     it "waits for a process group" do
@@ -141,23 +140,23 @@ RSpec.describe Heddle::Scheduler do
   end
 
   describe "#address_resolve" do
-    it "answers an Array of addresses" do
+    it "returns an Array of addresses" do
       expect(Heddle.run { scheduler.address_resolve("localhost") }).to include("127.0.0.1").or include("::1")
     end
 
-    it "answers a numeric address by itself" do
+    it "returns a numeric address unchanged" do
       expect(Heddle.run { scheduler.address_resolve("127.0.0.1") }).to eq ["127.0.0.1"]
     end
 
-    it "makes the lookup of a name that doesn't exist raise SocketError" do
+    it "makes the resolution of a name that doesn't exist raise SocketError" do
       expect { Heddle.run { Addrinfo.getaddrinfo("no-such-host.invalid", nil) } }.to raise_error(SocketError)
     end
 
-    it "answers an address with a scope" do
+    it "returns an address with a scope" do
       expect(Heddle.run { scheduler.address_resolve("fe80::1%lo") }).to match [/\Afe80::1(%|\z)/]
     end
 
-    it "takes a name with a zero byte in it for one that can't be resolved, or raises" do
+    it "raises for a name with a null byte, or doesn't resolve it" do
       answer = Heddle.run do
         scheduler.address_resolve("local\0host")
       rescue ArgumentError, SocketError
@@ -168,16 +167,16 @@ RSpec.describe Heddle::Scheduler do
   end
 
   describe "#timeout_after" do
-    it "answers what the block gives" do
+    it "returns the block's value" do
       expect(Heddle.run { scheduler.timeout_after(10, RuntimeError, "late") { :given } }).to eq :given
     end
 
-    it "raises the class that it is given, with the message" do
+    it "raises the given class with the given message" do
       error = Class.new(StandardError)
       expect { Heddle.run { scheduler.timeout_after(0.005, error, "late") { sleep } } }.to raise_error(error, "late")
     end
 
-    it "raises the very instance that it is given" do
+    it "raises the given instance itself" do
       error = Class.new(Exception).new("its own") # rubocop:disable Lint/InheritException -- as Ruby 4.1 does
       raised = Heddle.run do
         scheduler.timeout_after(0.005, error, nil) { sleep }
@@ -187,8 +186,8 @@ RSpec.describe Heddle::Scheduler do
       expect(raised).to be_an_instance_of(error.class)
     end
 
-    it "raises in the fiber that asked, and in no other" do
-      struck = []
+    it "raises in the calling fiber, and in no other" do
+      interrupted = []
       Heddle.run do
         3.times do |number|
           Fiber.schedule do
@@ -198,23 +197,23 @@ RSpec.describe Heddle::Scheduler do
               sleep(0.02)
             end
           rescue Timeout::Error
-            struck << number
+            interrupted << number
           end
         end
       end
-      expect(struck).to eq [1]
+      expect(interrupted).to eq [1]
     end
 
-    it "doesn't strike after the block has ended" do
+    it "doesn't raise after the block has ended" do
       slept = Heddle.run do
         Timeout.timeout(0.005) { :in_time }
         sleep(0.02)
-        :not_struck
+        :not_interrupted
       end
-      expect(slept).to eq :not_struck
+      expect(slept).to eq :not_interrupted
     end
 
-    it "lets the outer one strike when the inner one is longer" do
+    it "lets the outer time limit expire when the inner one is longer" do
       outcome = Heddle.run do
         outer = Class.new(StandardError)
         Timeout.timeout(0.005, outer) { Timeout.timeout(10) { sleep } }
@@ -226,7 +225,7 @@ RSpec.describe Heddle::Scheduler do
   end
 
   describe "#io_close" do
-    it "has closed the descriptor when it answers true, and left it open when not" do
+    it "closes the descriptor when it returns true, and leaves it open otherwise" do
       answer, open = IO.pipe do |reader, writer|
         Heddle.run do
           descriptor = IO.for_fd(writer.fcntl(Fcntl::F_DUPFD, 0), autoclose: false).fileno
@@ -240,8 +239,8 @@ RSpec.describe Heddle::Scheduler do
       expect(answer).to be !open
     end
 
-    # Left alone by the collector, which could close what other examples have left, and so free a lower number.
-    it "gives a descriptor's number free before IO#close returns", gc: :plain do
+    # Without garbage collection, which could close IOs of other examples and free a lower number.
+    it "releases a descriptor's number before IO#close returns", gc: :plain do
       GC.start
       GC.disable
       numbers = Heddle.run do
@@ -254,7 +253,7 @@ RSpec.describe Heddle::Scheduler do
   end
 
   describe "#yield" do
-    it "gives the others their turn, and comes back" do
+    it "lets the other fibers run, and returns" do
       order = []
       Heddle.run do
         gate = Queue.new
@@ -268,18 +267,18 @@ RSpec.describe Heddle::Scheduler do
   end
 
   describe "#blocking_operation_wait" do
-    it "lets others run while a megabyte is compressed" do
+    it "lets other fibers run while a megabyte is compressed" do
       skip "Ruby 3.3 never asks, and on 3.4 the hook is left out" if RUBY_VERSION < "4.0"
-      turns = 0
+      runs = 0
       Heddle.run do
-        other = Fiber.schedule { loop { sleep(0.001) && turns += 1 } }
+        other = Fiber.schedule { loop { sleep(0.001) && runs += 1 } }
         Zlib::Deflate.deflate(Random.bytes(4_000_000))
         other.kill
       end
-      expect(turns).to be_positive
+      expect(runs).to be_positive
     end
 
-    it "does no harm to compressing in many fibers" do
+    it "does no harm to compression in many fibers" do
       sizes = []
       text = "heddle and warp " * 50_000
       Heddle.run do

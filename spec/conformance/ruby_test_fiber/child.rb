@@ -8,8 +8,8 @@
 command, tree, stage, file, test = ARGV
 ARGV.clear
 
-# Else `fork` writes out what is in the buffer, into a file, and the fiber that forks has to wait for that. Some tests
-# take it that `fork` never waits.
+# Otherwise `fork` writes the buffer to a file, and the fiber that forks has to wait for that. Some tests rely on
+# `fork` never waiting.
 $stdout.sync = true
 
 require File.join(tree, "tool/test/init")

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What Ruby's test/fiber loads in the place of its own scheduler.rb: the same names, on Heddle.
+# Ruby's test/fiber loads this file in place of its own scheduler.rb. It defines the same names with Heddle.
 
 $LOAD_PATH.unshift(File.expand_path("../../../lib", __dir__))
 require "heddle"
@@ -12,7 +12,7 @@ Warning[:experimental] = false
 
 class Scheduler < Heddle::Scheduler
   # Most of the suite's assertions are made in fibers, and count on a scheduler that dies of the first error. Heddle
-  # reports such an error and goes on, so it is kept here until the test's thread asks for the outcome.
+  # reports such an error and continues, so it is kept here until the test's thread asks for the outcome.
   def fiber(*, **)
     super do |*values|
       yield(*values)
@@ -39,8 +39,8 @@ class Scheduler < Heddle::Scheduler
     @closed
   end
 
-  # The suite's scheduler has a loop, and this gives it the turn for good. Heddle waits for every fiber at its end, so
-  # here the turn comes back when the others have had time enough.
+  # The suite's scheduler has a loop, and this call enters it for good. Heddle waits for every fiber at its end, so this
+  # method returns when the other fibers have had time enough.
   def transfer
     block(:transfer, 0.5)
   end
@@ -53,7 +53,7 @@ class Scheduler < Heddle::Scheduler
   end
 end
 
-# Its own hooks for reading and writing are what the suite tests with this one. Heddle always has them.
+# With this class the suite tests the hooks for reading and writing. Heddle always has them.
 class IOBufferScheduler < Scheduler
 end
 

@@ -3,14 +3,14 @@
 require "socket"
 require "timeout"
 
-# HOOKS.md, 3.2. Left out:
+# Known traps of the hook interface. The tag `trap:` is the number of the trap. These have no example here:
 #
 #   trap | why
 #   -----+-----------------------------------------------------------------------------------------------------------
-#     16 | a Thread#raise that arrives inside `unblock` on 3.3: within one C call, can't be brought about on purpose
-#     19 | Ruby's own: who holds a mutex, and until when
-#     20 | not to be seen: errno round hooks; what matters of it is in the specs of what the hooks answer
-RSpec.describe "Traps in block, unblock and kernel_sleep" do
+#     16 | a Thread#raise that arrives inside `unblock` on 3.3: within one C call, so no example can cause it
+#     19 | Ruby's own: the holder of a mutex, and the end of its hold
+#     20 | errno around hooks is not visible; the specs of the hooks' return values cover its effects
+RSpec.describe "A scheduler that blocks and unblocks fibers" do
   it "lets a trap handler push to a queue that a fiber waits for", trap: 9 do
     previous = trap("USR2", "DEFAULT")
     received = Heddle.run do
@@ -47,7 +47,7 @@ RSpec.describe "Traps in block, unblock and kernel_sleep" do
     expect(received).to eq :kept
   end
 
-  it "takes an unblock for a fiber that is dead", trap: 11 do
+  it "ignores an unblock for a fiber that is dead", trap: 11 do
     went_on = Heddle.run do
       dead = Fiber.schedule { :done }
       Fiber.scheduler.unblock(:blocker, dead)
@@ -89,7 +89,7 @@ RSpec.describe "Traps in block, unblock and kernel_sleep" do
     expect(status).to eq 9
   end
 
-  it "doesn't end a name's resolution by an unblock", trap: 11 do
+  it "doesn't end a name resolution by an unblock", trap: 11 do
     addresses = Heddle.run do
       results = Queue.new
       fiber = Fiber.schedule { results.push(Addrinfo.getaddrinfo("localhost", 1, nil, :STREAM)) }
@@ -125,7 +125,7 @@ RSpec.describe "Traps in block, unblock and kernel_sleep" do
     expect(woken).to eq :woken
   end
 
-  it "comes back from sleep(0), after the others had their turn", trap: 12 do
+  it "returns from sleep(0) after the other fibers have run", trap: 12 do
     order = []
     Heddle.run do
       gate = Queue.new
@@ -137,7 +137,7 @@ RSpec.describe "Traps in block, unblock and kernel_sleep" do
     expect(order).to eq %i[other back]
   end
 
-  it "doesn't take an unblock that was meant for something else for a thread's end", trap: 13 do
+  it "doesn't mistake an unrelated unblock for a thread's end", trap: 13 do
     joined = Heddle.run do
       gate = Queue.new
       thread = Thread.new { gate.pop }
@@ -152,15 +152,15 @@ RSpec.describe "Traps in block, unblock and kernel_sleep" do
   end
 
   [0.02, 1/50r].each do |time|
-    it "sleeps a #{time.class}, and not shorter", trap: 14 do
+    it "sleeps for a #{time.class}, and not less", trap: 14 do
       expect(seconds { Heddle.run { sleep(time) } }).to be >= 0.02
     end
 
-    it "waits a #{time.class} for a queue, and not shorter", trap: 14 do
+    it "waits for a queue for a #{time.class}, and not less", trap: 14 do
       expect(seconds { Heddle.run { Queue.new.pop(timeout: time) } }).to be >= 0.02
     end
 
-    it "waits a #{time.class} for an IO, and not shorter", trap: 14 do
+    it "waits for an IO for a #{time.class}, and not less", trap: 14 do
       took = seconds { IO.pipe { |reader, _writer| Heddle.run { reader.wait_readable(time) } } }
       expect(took).to be >= 0.02
     end
@@ -182,7 +182,7 @@ RSpec.describe "Traps in block, unblock and kernel_sleep" do
     expect { Heddle.run { sleep(Float::NAN) } }.to raise_error(RangeError, /NaN/)
   end
 
-  it "takes a sleep too long for any clock", trap: 14 do
+  it "accepts a sleep too long for any clock", trap: 14 do
     woken = Heddle.run do
       results = Queue.new
       sleepers = [1e18.to_i, 1e10, 2**40].map do |time|
@@ -200,12 +200,12 @@ RSpec.describe "Traps in block, unblock and kernel_sleep" do
     expect(woken).to eq 3
   end
 
-  it "ignores an unblock that comes after the scheduler's end", trap: 15 do
+  it "ignores an unblock after the scheduler's end", trap: 15 do
     scheduler, fiber = with_scheduler { |own| [own, Fiber.current] }
     expect { scheduler.unblock(:late, fiber) }.not_to raise_error
   end
 
-  it "serves an unblock that comes while it is closed", trap: 15 do
+  it "handles an unblock while it is being closed", trap: 15 do
     received = []
     gate = Queue.new
     thread = scheduled_thread { Fiber.schedule { received << gate.pop } }
@@ -215,7 +215,7 @@ RSpec.describe "Traps in block, unblock and kernel_sleep" do
     expect(received).to eq [:late]
   end
 
-  it "gives a wake-up for a mutex before a timeout that is due at the same time", trap: 17, timeout: 15 do
+  it "delivers a wake-up for a mutex before a timeout that is due at the same time", trap: 17, timeout: 15 do
     second = Queue.new
     Heddle.run do
       mutex = Mutex.new
@@ -226,14 +226,14 @@ RSpec.describe "Traps in block, unblock and kernel_sleep" do
         nil
       end
       Fiber.schedule { mutex.synchronize { second.push(:locked) } }
-      # Natively, so that nobody sees the timeout before the mutex is free.
+      # Sleeps natively, so that no fiber handles the timeout before the mutex is free.
       Fiber.blocking { sleep(0.03) }
       mutex.unlock
     end
     expect(second.pop(timeout: 0)).to eq :locked
   end
 
-  it "gives a wake-up for a queue before a timeout that is due at the same time", trap: 17, timeout: 15 do
+  it "delivers a wake-up for a queue before a timeout that is due at the same time", trap: 17, timeout: 15 do
     received = []
     Heddle.run do
       queue = Queue.new
@@ -264,9 +264,9 @@ RSpec.describe "Traps in block, unblock and kernel_sleep" do
       rescue RuntimeError
         nil
       end
-      # While this one holds it, the other one has to wait for it with its error.
+      # While this fiber holds the mutex, the interrupted one has to wait for it.
       mutex.synchronize do
-        fiber.raise("strike")
+        fiber.raise("interrupt")
         sleep(0.001)
         expect(owned).to be_nil
       end

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# HOOKS.md, 3.7
-RSpec.describe "Traps in fork" do
-  it "uses no ring and no epoll of the parent's in the child", trap: 46 do
+# Known traps of the hook interface. The tag `trap:` is the number of the trap.
+RSpec.describe "A scheduler across fork" do
+  it "uses no ring and no epoll instance of the parent in the child", trap: 46 do
     in_the_child, in_the_parent = IO.pipe do |reader, writer|
       Heddle.run do
         read = Queue.new
@@ -27,7 +27,7 @@ RSpec.describe "Traps in fork" do
     expect(read).to eq "bytes"
   end
 
-  it "has no fibers of the parent's run in the child", trap: 46 do
+  it "runs no fibers of the parent in the child", trap: 46 do
     ended_in = IO.pipe do |reader, writer|
       Heddle.run do
         2.times do
@@ -44,7 +44,7 @@ RSpec.describe "Traps in fork" do
     expect(ended_in).to eq [Process.pid] * 2
   end
 
-  it "leaves the parent's waits registered when the child ends its scheduler", trap: 47 do
+  it "keeps the parent's waits registered when the child ends its scheduler", trap: 47 do
     read = IO.pipe do |reader, writer|
       Heddle.run do
         bytes = Queue.new
@@ -61,12 +61,12 @@ RSpec.describe "Traps in fork" do
     expect(read).to eq "still waited for"
   end
 
-  it "leaves the child with the scheduler that its Ruby leaves it", trap: 47 do
+  it "leaves the child with the scheduler that this version of Ruby keeps", trap: 47 do
     scheduler_class = Heddle.run { in_child { Fiber.scheduler.class.name } }
     expect(scheduler_class).to eq(RUBY_VERSION >= "4.0" ? "NilClass" : "Heddle::Scheduler")
   end
 
-  it "leaves no descriptors of a program that the child becomes", trap: 47 do
+  it "passes no descriptors to a program that the child executes", trap: 47 do
     skip "needs /proc" unless File.directory?("/proc/self/fd")
     open_in_child = Heddle.run do
       sleep(0.001)

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# HOOKS.md, 3.3
-RSpec.describe "Traps in garbage collection" do
-  # A fiber to which nothing but the scheduler can lead.
+# Known traps of the hook interface. The tag `trap:` is the number of the trap.
+RSpec.describe "A scheduler under garbage collection" do
+  # Schedules a fiber to which only the scheduler refers.
   def schedule_unreferenced(log, name, &wait)
     Fiber.schedule do
       log << [name, wait.call]
@@ -10,13 +10,13 @@ RSpec.describe "Traps in garbage collection" do
     nil
   end
 
-  # So that no fiber is found on the machine stack by chance.
+  # Overwrites the machine stack, so that no reference to a fiber stays there by chance, and collects.
   def collect
     Fiber.new { 50.times { |number| Array.new(number) { +"noise" } } }.resume
     3.times { GC.start }
   end
 
-  it "keeps fibers that wait in the wait lists of Ruby's own", trap: 21 do
+  it "keeps fibers that wait in Ruby's own wait lists", trap: 21 do
     log = []
     Heddle.run do
       queue = Queue.new
@@ -54,7 +54,7 @@ RSpec.describe "Traps in garbage collection" do
     expect(log).to contain_exactly([:read, "line\n"], %i[sleep slept], [:process, "done\n"])
   end
 
-  it "keeps a fiber that waits in a generator, and the one that has asked it", trap: 21 do
+  it "keeps a fiber that waits in a generator, and the fiber that has resumed it", trap: 21 do
     log = []
     Heddle.run do
       queue = Queue.new
@@ -81,7 +81,7 @@ RSpec.describe "Traps in garbage collection" do
     expect(ensured.size).to eq 10
   end
 
-  it "finds what fibers wait for after it was moved", trap: 23, gc: :compact do
+  it "finds the objects that fibers wait for after they were moved", trap: 23, gc: :compact do
     log = []
     IO.pipe do |reader, writer|
       Heddle.run do
@@ -97,7 +97,7 @@ RSpec.describe "Traps in garbage collection" do
     expect(log).to contain_exactly([:read, "bytes"], %i[sleep slept], [:timeout, "nil"])
   end
 
-  it "closes dropped IOs and runs finalizers without disturbing the fiber that happens to run", trap: 24 do
+  it "closes unreferenced IOs and runs finalizers without disturbing the running fiber", trap: 24 do
     finalized = Queue.new
     ended = []
     Heddle.run do

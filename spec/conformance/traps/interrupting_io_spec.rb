@@ -3,19 +3,19 @@
 require "socket"
 require "timeout"
 
-# HOOKS.md, 3.5. Left out:
+# Known traps of the hook interface. The tag `trap:` is the number of the trap. These have no example here:
 #
 #   trap | why
 #   -----+-----------------------------------------------------------------------------------------------------------
 #     36 | Ruby's own bookkeeping; that the hook is there is in hooks/others_spec.rb
-RSpec.describe "Traps in interrupting I/O" do
+RSpec.describe "A scheduler that interrupts I/O" do
   def outcome_of(outcomes)
     outcomes.push(yield)
   rescue IOError => e
     outcomes.push(e.class)
   end
 
-  it "leaves a buffer unlocked and untouched that an interrupted read was to fill", trap: 33 do
+  it "leaves the buffer of an interrupted read unlocked and unchanged", trap: 33 do
     result = IO.pipe do |reader, writer|
       Heddle.run do
         buffer = IO::Buffer.new(8)
@@ -24,7 +24,7 @@ RSpec.describe "Traps in interrupting I/O" do
         rescue RuntimeError
           nil
         end
-        fiber.raise("strike")
+        fiber.raise("interrupt")
         writer.write("12345678")
         sleep(0.005)
         [buffer.locked?, buffer.get_string, reader.readpartial(8)]
@@ -60,7 +60,7 @@ RSpec.describe "Traps in interrupting I/O" do
         rescue RuntimeError
           nil
         end
-        fiber.raise("strike")
+        fiber.raise("interrupt")
       end
       other.write("all of them")
       one.readpartial(100)
@@ -69,7 +69,7 @@ RSpec.describe "Traps in interrupting I/O" do
     expect(read).to eq "all of them"
   end
 
-  it "tells a waiting fiber that its IO was closed by another one", trap: 34 do
+  it "raises in a waiting fiber whose IO another fiber closes", trap: 34 do
     outcome = IO.pipe do |reader, _writer|
       Heddle.run do
         outcomes = Queue.new
@@ -81,7 +81,7 @@ RSpec.describe "Traps in interrupting I/O" do
     expect(outcome).to be IOError
   end
 
-  it "brings back who closes an IO after every waiting fiber has left it", trap: 35 do
+  it "returns to the closing fiber after every waiting fiber has left the IO", trap: 35 do
     order = []
     IO.pipe do |reader, _writer|
       Heddle.run do
@@ -99,7 +99,7 @@ RSpec.describe "Traps in interrupting I/O" do
     expect(order.tally).to eq(left: 3, closed: 1)
   end
 
-  it "interrupts a fiber of another thread's scheduler, and the closer comes back", trap: 35 do
+  it "interrupts a fiber of another thread's scheduler, and returns to the closing thread", trap: 35 do
     outcomes = Queue.new
     IO.pipe do |reader, _writer|
       thread = scheduled_thread { Fiber.schedule { outcome_of(outcomes) { reader.gets } } }
@@ -121,7 +121,7 @@ RSpec.describe "Traps in interrupting I/O" do
     expect(outcomes.pop(timeout: 0)).to be IOError
   end
 
-  it "lets the root close an IO that one of its own fibers waits for", trap: 38, timeout: 15 do
+  it "lets the root fiber close an IO that one of its scheduler's fibers waits for", trap: 38, timeout: 15 do
     outcomes = Queue.new
     IO.pipe do |reader, _writer|
       with_scheduler do
@@ -133,7 +133,7 @@ RSpec.describe "Traps in interrupting I/O" do
     expect(Array.new(outcomes.size) { outcomes.pop }).to contain_exactly(IOError, :closed)
   end
 
-  it "gives each waiting fiber an IOError of the place where it waits", trap: 39 do
+  it "raises in each waiting fiber an IOError with the backtrace of its wait", trap: 39 do
     errors = []
     IO.pipe do |reader, _writer|
       Heddle.run do
@@ -151,7 +151,7 @@ RSpec.describe "Traps in interrupting I/O" do
     expect(errors.flat_map(&:backtrace)).to include(/#{__FILE__}/)
   end
 
-  it "keeps the big writes of several fibers to one IO apart", trap: 40 do
+  it "doesn't mix large writes of several fibers to one IO", trap: 40 do
     size = 1 << 18
     lines = IO.pipe do |reader, writer|
       Heddle.run do

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# HOOKS.md, 3.4
-RSpec.describe "Traps at the end of threads, processes and schedulers" do
-  it "gives a thread's value after its fibers have ended", trap: 25 do
+# Known traps of the hook interface. The tag `trap:` is the number of the trap.
+RSpec.describe "A scheduler at the end of its thread or process" do
+  it "returns a thread's value after its fibers have ended", trap: 25 do
     ended = []
     thread = scheduled_thread do
       Fiber.schedule do
@@ -14,7 +14,7 @@ RSpec.describe "Traps at the end of threads, processes and schedulers" do
     expect([thread.value, ended]).to eq [:value, [:fiber]]
   end
 
-  it "gives a thread's own error after its fibers have ended, and not theirs", trap: 25 do
+  it "raises a thread's own error after its fibers have ended, and not theirs", trap: 25 do
     expect do
       thread = scheduled_thread do
         Thread.current.report_on_exception = true
@@ -28,7 +28,7 @@ RSpec.describe "Traps at the end of threads, processes and schedulers" do
     end.to output(/of a fiber/).to_stderr
   end
 
-  it "cancels on Thread#kill instead of draining", trap: 26, timeout: 15 do
+  it "cancels the fibers on Thread#kill instead of waiting for them", trap: 26, timeout: 15 do
     ensured = Queue.new
     ready = Queue.new
     thread = scheduled_thread do
@@ -46,7 +46,7 @@ RSpec.describe "Traps at the end of threads, processes and schedulers" do
     expect([thread.status, ensured.size]).to eq [false, 1]
   end
 
-  it "runs every ensure when Thread#kill comes while it drains", trap: 27, timeout: 15 do
+  it "runs every ensure when Thread#kill comes while it waits for its fibers", trap: 27, timeout: 15 do
     ensured = Queue.new
     thread = scheduled_thread do
       5.times do |number|
@@ -63,7 +63,7 @@ RSpec.describe "Traps at the end of threads, processes and schedulers" do
     expect(Array.new(ensured.size) { ensured.pop }).to contain_exactly(0, 1, 2, 3, 4)
   end
 
-  it "runs every ensure when Thread#raise comes while it drains, and the thread ends by it", trap: 27, timeout: 15 do
+  it "runs every ensure, and ends, when Thread#raise comes while it waits for its fibers", trap: 27, timeout: 15 do
     ensured = Queue.new
     thread = scheduled_thread do
       5.times do |number|
@@ -76,12 +76,12 @@ RSpec.describe "Traps at the end of threads, processes and schedulers" do
       end
     end
     until_asleep(thread)
-    thread.raise(ArgumentError, "struck")
-    expect { thread.join }.to raise_error(ArgumentError, "struck")
+    thread.raise(ArgumentError, "interrupted")
+    expect { thread.join }.to raise_error(ArgumentError, "interrupted")
     expect(Array.new(ensured.size) { ensured.pop }).to contain_exactly(0, 1, 2, 3, 4)
   end
 
-  it "ends the thread when a fiber kills it, and runs the others' ensure", trap: 28, timeout: 15 do
+  it "ends the thread when a fiber kills it, and runs the other fibers' ensure", trap: 28, timeout: 15 do
     events = Queue.new
     thread = scheduled_thread do
       Fiber.schedule do
@@ -112,7 +112,7 @@ RSpec.describe "Traps at the end of threads, processes and schedulers" do
     expect([output, errors, status.exitstatus]).to eq ["fiber\nat_exit: nil\n", "", 0]
   end
 
-  it "doesn't keep a process waiting for what other threads' fibers wait for", trap: 29 do
+  it "ends a process without waiting for the fibers of other threads", trap: 29 do
     output, errors, status = run_ruby(<<~RUBY)
       require "heddle"
       $stdout.sync = true
@@ -142,7 +142,7 @@ RSpec.describe "Traps at the end of threads, processes and schedulers" do
     expect(order).to eq %i[first next second]
   end
 
-  it "may be taken away inside a scheduled fiber, which waits for all the others", trap: 30 do
+  it "can be removed inside a scheduled fiber, which waits for all other fibers", trap: 30 do
     order = []
     with_scheduler do
       Fiber.schedule do
@@ -157,7 +157,7 @@ RSpec.describe "Traps at the end of threads, processes and schedulers" do
     expect(order).to eq %i[other taken_away]
   end
 
-  it "is closed by its own close, once, and then nobody's scheduler", trap: 31 do
+  it "is closed once by its own close, and is then the scheduler of no thread", trap: 31 do
     events = []
     with_scheduler do |scheduler|
       Fiber.schedule do
@@ -170,7 +170,7 @@ RSpec.describe "Traps at the end of threads, processes and schedulers" do
     expect(events).to eq [:fiber, nil]
   end
 
-  it "serves what is scheduled while it is closed", trap: 32 do
+  it "runs fibers that are scheduled while it is being closed", trap: 32 do
     events = []
     with_scheduler do
       Fiber.schedule do
@@ -185,7 +185,7 @@ RSpec.describe "Traps at the end of threads, processes and schedulers" do
     expect(events).to eq %i[outer inner]
   end
 
-  it "serves what an ensure schedules while it is cancelled", trap: 32, timeout: 15 do
+  it "runs fibers that an ensure schedules during cancellation", trap: 32, timeout: 15 do
     events = Queue.new
     thread = scheduled_thread do
       Fiber.schedule do

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# HOOKS.md, 3.6. Left out:
+# Known traps of the hook interface. The tag `trap:` is the number of the trap. These have no example here:
 #
 #   trap | why
 #   -----+-----------------------------------------------------------------------------------------------------------
-#     43 | each fiber has masks of its own: spec/integration/preemption/masks_spec.rb
+#     43 | each fiber has masks of its own: spec/integration/preemption/interrupt_masks_spec.rb
 #     45 | Ruby's own: Thread#wakeup asks no scheduler
-RSpec.describe "Traps in signals and interrupts" do
+RSpec.describe "A scheduler under signals and interrupts" do
   around do |example|
     previous = trap("USR2", "DEFAULT")
     example.run
@@ -61,7 +61,7 @@ RSpec.describe "Traps in signals and interrupts" do
     expect(order).to eq %i[begun slept]
   end
 
-  it "doesn't mask interrupts while fibers run: the root gets them", trap: 44 do
+  it "doesn't mask interrupts while fibers run: the root fiber gets them", trap: 44 do
     stop = Class.new(StandardError)
     ready = Queue.new
     thread = Thread.new do
@@ -69,17 +69,17 @@ RSpec.describe "Traps in signals and interrupts" do
         ready.push(true)
         loop { nil }
       rescue stop
-        :struck_a_fiber
+        :interrupted_a_fiber
       end
     rescue stop
-      :struck
+      :interrupted
     end
     ready.pop
     thread.raise(stop)
-    expect(thread.value).to eq :struck
+    expect(thread.value).to eq :interrupted
   end
 
-  it "lets Ctrl-C end a program whose fiber computes", trap: 44 do
+  it "lets Ctrl-C end a program with a CPU-bound fiber", trap: 44 do
     _output, _errors, status = run_ruby(<<~RUBY)
       require "heddle"
       Fiber.set_scheduler(Heddle::Scheduler.new)
@@ -89,7 +89,7 @@ RSpec.describe "Traps in signals and interrupts" do
     expect(status.termsig).to eq Signal.list.fetch("INT")
   end
 
-  it "reports no interrupt that is still pending to a fiber", trap: 44 do
+  it "reports no pending interrupt to a fiber", trap: 44 do
     trap("USR2") { :handled }
     pending = Heddle.run do
       Process.kill(:USR2, Process.pid)

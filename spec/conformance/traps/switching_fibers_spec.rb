@@ -2,14 +2,14 @@
 
 require "tempfile"
 
-# HOOKS.md, 3.1. Left out:
+# Known traps of the hook interface. The tag `trap:` is the number of the trap. These have no example here:
 #
 #   trap | why
 #   -----+-----------------------------------------------------------------------------------------------------------
-#      6 | inside the hooks: that none of ours calls what would call hooks again can't be seen from outside
+#      6 | inside the hooks: whether a hook of Heddle calls hooks again is not visible from outside
 #      7 | Ruby's own: a blocking fiber never asks its scheduler
-RSpec.describe "Traps in switching fibers" do
-  it "gives the values of an Enumerator that waits in next to who asked for them", trap: 1 do
+RSpec.describe "A scheduler that switches fibers" do
+  it "returns the values of an Enumerator that waits in next to its caller", trap: 1 do
     values = IO.pipe do |reader, writer|
       Heddle.run do
         lines = Enumerator.new { |yielder| 2.times { yielder << reader.gets(chomp: true) } }
@@ -25,7 +25,7 @@ RSpec.describe "Traps in switching fibers" do
     expect(values).to eq %w[0 1]
   end
 
-  it "brings a fiber back that has scheduled a child which waits", trap: 2 do
+  it "returns to a fiber that has scheduled a child which waits", trap: 2 do
     order = []
     Heddle.run do
       Fiber.schedule do
@@ -37,7 +37,7 @@ RSpec.describe "Traps in switching fibers" do
     expect(order).to contain_exactly(:parent, :grandparent)
   end
 
-  it "brings a fiber back that has raised into another one", trap: 2 do
+  it "returns to a fiber that has raised into another one", trap: 2 do
     order = []
     Heddle.run do
       mutex = Mutex.new
@@ -45,16 +45,16 @@ RSpec.describe "Traps in switching fibers" do
       waiting = Fiber.schedule do
         mutex.lock
       rescue StandardError
-        order << :struck
+        order << :interrupted
       end
-      waiting.raise("strike")
+      waiting.raise("interrupt")
       order << :raiser
       mutex.unlock
     end
-    expect(order).to eq %i[struck raiser]
+    expect(order).to eq %i[interrupted raiser]
   end
 
-  it "brings a fiber back that has killed another one", trap: 2 do
+  it "returns to a fiber that has killed another one", trap: 2 do
     order = []
     Heddle.run do
       waiting = Fiber.schedule do
@@ -68,7 +68,7 @@ RSpec.describe "Traps in switching fibers" do
     expect(order).to eq %i[killed killer]
   end
 
-  it "never transfers to a fiber that has resumed another one, whoever unblocks it", trap: 3 do
+  it "never transfers to a fiber that has resumed another one, even after an unblock", trap: 3 do
     value = Heddle.run do
       resuming = Fiber.current
       Fiber.schedule do
@@ -82,7 +82,7 @@ RSpec.describe "Traps in switching fibers" do
     expect(value).to eq :inner
   end
 
-  it "never transfers to a fiber that has yielded to its resumer, whoever unblocks it", trap: 3 do
+  it "never transfers to a fiber that has yielded to its resumer, even after an unblock", trap: 3 do
     values = Heddle.run do
       yielding = Fiber.new do
         Fiber.yield(:first)
@@ -116,10 +116,10 @@ RSpec.describe "Traps in switching fibers" do
     expect(ended).to eq %i[sibling ensured]
   end
 
-  it "goes on after Thread#raise has struck the root in the middle of its switches", trap: 5 do
+  it "continues after a Thread#raise in the root fiber during its switches", trap: 5 do
     stop = Class.new(StandardError)
     ended = Queue.new
-    struck = Queue.new
+    interrupted = Queue.new
     thread = scheduled_thread do
       20.times do |number|
         Fiber.schedule do
@@ -128,19 +128,19 @@ RSpec.describe "Traps in switching fibers" do
         end
       end
       begin
-        struck.push(:ready)
+        interrupted.push(:ready)
         Enumerator.new { |yielder| yielder << sleep }.next
       rescue stop
-        struck.push(:struck)
+        interrupted.push(:interrupted)
       end
     end
-    struck.pop
+    interrupted.pop
     thread.raise(stop)
     thread.join
-    expect([struck.size, ended.size]).to eq [1, 20]
+    expect([interrupted.size, ended.size]).to eq [1, 20]
   end
 
-  it "lets others run in the middle of IO.copy_stream", trap: 8 do
+  it "lets other fibers run during IO.copy_stream", trap: 8 do
     copied = Tempfile.create("heddle") do |file|
       IO.pipe do |reader, writer|
         Heddle.run do

@@ -9,7 +9,7 @@ require "tmpdir"
 
 # What a differential program may use beside Ruby itself. Tasks are threads on plain Ruby, and fibers under Heddle.
 module Program
-  # Long enough for a task that was started to reach the wait that it is about.
+  # Seconds for a task that was started to reach its wait.
   SETTLE = 0.03
 
   # A program without a scheduler.
@@ -87,7 +87,7 @@ module Program
     # Options of Heddle.run; nil on plain threads.
     attr_accessor :options
 
-    # The programs of the folder roots/ say themselves what is `scheduled`.
+    # The programs of the folder roots/ call `scheduled` themselves.
     def run(path)
       File.basename(File.dirname(path)) == "roots" ? load(path) : scheduled { load(path) }
     end
@@ -121,7 +121,7 @@ module Program
     "#{e.class}: #{e.message}"
   end
 
-  # The class alone of what the block raised: which message it has may depend on who comes first.
+  # Only the class of what the block raises: the message may depend on the order of the tasks.
   def error_of(&) = attempt(&).to_s[/\A[A-Z][\w:]*(?=: )/]
 
   # Bytes that no other part of the program writes.
@@ -129,15 +129,15 @@ module Program
 
   def checksum(string) = string && "#{string.bytesize} bytes, #{string.sum(32)}"
 
-  # Opens descriptors until `number` is taken, and returns the pairs: the connection that a closed one's number went to
-  # is among them.
+  # Opens connections until one has the descriptor `number` of a closed connection. Returns all pairs, that connection
+  # included.
   def retake(number)
     pairs = []
     pairs << UNIXSocket.pair until pairs.flatten.any? { |socket| socket.fileno == number } || pairs.size > 20
     pairs
   end
 
-  # What arrives at a connection that nothing but `message` was written to.
+  # Returns what arrives at a connection to which only `message` was written.
   def intact?(pairs, message = "SECRET" * 10)
     pairs.all? do |one, other|
       [[one, other], [other, one]].all? do |from, to|
