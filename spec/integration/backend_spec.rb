@@ -4,12 +4,12 @@ require "etc"
 require "rbconfig"
 
 RSpec.describe "Heddle::Scheduler#backend" do
-  # Numbers of system calls, which this Ruby has no names for. io_uring's is the same everywhere.
+  # Numbers of system calls that Ruby has no names for. That of io_uring_setup is the same everywhere.
   io_uring_setup = 425
   prctl, seccomp = { "x86_64" => [157, 317], "aarch64" => [167, 277] }[Etc.uname[:machine]]
   filters = RUBY_PLATFORM.include?("linux") && prctl
 
-  # Says which backend it is, and shows that it works.
+  # Prints the backend, and shows that it works.
   working = <<~RUBY
     def show(scheduler)
       Fiber.set_scheduler(scheduler)
@@ -22,7 +22,7 @@ RSpec.describe "Heddle::Scheduler#backend" do
     end
   RUBY
 
-  # Makes io_uring_setup fail in this process for good, as a container's filter does.
+  # Makes io_uring_setup fail in this process until its end, as a container's filter does.
   refusal = <<~RUBY
     def refuse_io_uring(error)
       load, jump_if_equal, give = 0x20, 0x15, 0x06
@@ -41,7 +41,7 @@ RSpec.describe "Heddle::Scheduler#backend" do
     end
   RUBY
 
-  # Whether the kernel lets us have io_uring, asked without Heddle.
+  # Whether the kernel allows io_uring, asked without Heddle.
   allowed = lambda do
     parameters = "\0" * 120
     IO.for_fd(syscall(io_uring_setup, 1, [parameters].pack("P").unpack1("J"))).close
@@ -67,19 +67,19 @@ RSpec.describe "Heddle::Scheduler#backend" do
     RUBY
   end
 
-  it "is :poll when that is asked for, and works" do
+  it "is :poll when poll is requested, and works" do
     expect(backend_of("backend: :poll").first).to eq(":poll\nworks\n")
   end
 
-  it "is the one of HEDDLE_BACKEND when none is asked for" do
+  it "is the one of HEDDLE_BACKEND when none is requested" do
     expect(backend_of("", env: { "HEDDLE_BACKEND" => "poll" }).first).to eq(":poll\nworks\n")
   end
 
-  it "is the one of HEDDLE_BACKEND also when another one is asked for" do
+  it "is the one of HEDDLE_BACKEND even if another one is requested" do
     expect(backend_of("backend: :io_uring", env: { "HEDDLE_BACKEND" => "poll" }).first).to eq(":poll\nworks\n")
   end
 
-  it "is refused with what would be right when HEDDLE_BACKEND is none that there is" do
+  it "raises an error that names the accepted values when HEDDLE_BACKEND is unknown" do
     output, = backend_of("", env: { "HEDDLE_BACKEND" => "select" })
 
     expect(output).to match(/\AArgumentError\n.*HEDDLE_BACKEND/).and match(/auto.*io_uring.*poll/).and match(/select/)
@@ -91,14 +91,14 @@ RSpec.describe "Heddle::Scheduler#backend" do
     expect(backends).to eq(backend == "auto" ? [backends.first] * 2 : [backend.to_sym] * 2)
   end
 
-  it "says nothing on stderr" do
+  it "writes nothing to stderr" do
     _, errors, status = backend_of("backend: :auto")
 
     expect([errors, status.success?]).to eq(["", true])
   end
 
   describe "where the kernel has io_uring", uring: true do
-    it "is :io_uring when that is asked for, and works" do
+    it "is :io_uring when io_uring is requested, and works" do
       expect(backend_of("backend: :io_uring").first).to eq(":io_uring\nworks\n")
     end
 
@@ -106,7 +106,7 @@ RSpec.describe "Heddle::Scheduler#backend" do
       expect(backend_of("backend: :auto").first).to eq(":io_uring\nworks\n")
     end
 
-    it "is :io_uring when nothing was said" do
+    it "is :io_uring by default" do
       expect(backend_of("").first).to eq(":io_uring\nworks\n")
     end
 
@@ -114,7 +114,7 @@ RSpec.describe "Heddle::Scheduler#backend" do
       expect(backend_of("", env: { "HEDDLE_BACKEND" => "auto" }).first).to eq(":io_uring\nworks\n")
     end
 
-    it "can be both in one process, in a thread each" do
+    it "can differ between two threads of a process" do
       output, = run_ruby(<<~RUBY, env: { "HEDDLE_BACKEND" => nil })
         require "heddle"
         backends = %i[io_uring poll].map do |backend|
@@ -128,7 +128,7 @@ RSpec.describe "Heddle::Scheduler#backend" do
   end
 
   describe "where the kernel refuses io_uring", if: filters do
-    # EPERM is what containers answer, ENOMEM is too little lockable memory, ENOSYS an old kernel.
+    # Containers return EPERM. ENOMEM means too little lockable memory, ENOSYS an old kernel.
     { "EPERM" => /permitted/, "ENOMEM" => /memory|memlock/i, "ENOSYS" => /implemented/ }.each do |error, reason|
       it "is :poll when it is chosen automatically, and works (#{error})" do
         output, errors, = backend_of("backend: :auto", preparation: "refuse_io_uring(Errno::#{error})")
@@ -136,20 +136,20 @@ RSpec.describe "Heddle::Scheduler#backend" do
         expect([output, errors]).to eq([":poll\nworks\n", ""])
       end
 
-      it "is refused with the reason when io_uring is asked for (#{error})" do
+      it "raises an error with the reason when io_uring is requested (#{error})" do
         output, = backend_of("backend: :io_uring", preparation: "refuse_io_uring(Errno::#{error})")
 
         expect(output).to match(/\A(?!:)\S+\n.*io_uring/m).and match(reason)
       end
     end
 
-    it "is refused with the reason when HEDDLE_BACKEND asks for io_uring" do
+    it "raises an error with the reason when HEDDLE_BACKEND requests io_uring" do
       output, = backend_of("", preparation: "refuse_io_uring(Errno::EPERM)", env: { "HEDDLE_BACKEND" => "io_uring" })
 
       expect(output).to match(/\A(?!:)\S+\n.*io_uring/m).and match(/permitted/)
     end
 
-    it "leaves a program usable that goes on with poll after it was refused" do
+    it "can be poll after io_uring was refused" do
       output, = backend_of(<<~RUBY.chomp, preparation: "refuse_io_uring(Errno::EPERM)")
         **begin
           Heddle::Scheduler.new(backend: :io_uring)
@@ -162,8 +162,8 @@ RSpec.describe "Heddle::Scheduler#backend" do
     end
   end
 
-  # The other way in which ENOMEM comes: root has no such limit, and newer kernels don't count by it.
-  it "is one that works under a small limit of lockable memory" do
+  # ENOMEM has another cause, too: root has no such limit, and newer kernels don't use it.
+  it "works under a small limit of lockable memory" do
     output, = backend_of("", preparation: "Process.setrlimit(:MEMLOCK, 0)")
 
     expect(output).to match(/\A:(io_uring|poll)\nworks\n\z/)

@@ -13,7 +13,7 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
     expect(seen).to eq %i[other closed]
   end
 
-  it "leaves a fiber that goes on without a scheduler" do
+  it "lets the fiber continue without a scheduler" do
     after = Heddle.run do
       Fiber.scheduler.close
       sleep(0.001)
@@ -23,7 +23,7 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
     expect(after).to eq [nil, "x"]
   end
 
-  it "leaves a closed scheduler whose hooks work in the fiber that closed it" do
+  it "keeps the hooks working in the fiber that closed the scheduler" do
     woken = nil
     with_scheduler do |scheduler|
       Fiber.schedule do
@@ -37,7 +37,7 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
     expect(woken).to be false
   end
 
-  it "lets every one of several fibers go on that close at the same time" do
+  it "lets each of several fibers continue that close at the same time" do
     with_scheduler do |scheduler|
       2.times do
         Fiber.schedule do
@@ -52,7 +52,7 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
     expect(seen).to eq %i[closed closed]
   end
 
-  it "works in a generator, whose resumer goes on" do
+  it "works in a generator, whose resumer continues" do
     Heddle.run do
       enumerator = Enumerator.new do |yielder|
         Fiber.scheduler.close
@@ -66,7 +66,7 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
     expect(seen).to eq [1, 2]
   end
 
-  it "keeps the time limit of the fiber that closes" do
+  it "keeps the time limit of the fiber that calls it" do
     error = Heddle.run do
       Timeout.timeout(0.02) do
         Fiber.schedule { sleep(0.1) }
@@ -79,12 +79,12 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
     expect(error).to be_a(Timeout::Error)
   end
 
-  it "raises FiberError in a spun fiber, for which its parent waits" do
+  it "raises FiberError in a spun fiber, since its parent waits for it" do
     expect { Heddle.run { Heddle.await(Heddle.spin { Fiber.scheduler.close }) } }
       .to raise_error(FiberError, /one of them waits for this one/)
   end
 
-  it "raises FiberError in a fiber that another awaits" do
+  it "raises FiberError in a fiber that another fiber awaits" do
     closing = lambda do
       Heddle.snooze
       Fiber.scheduler.close

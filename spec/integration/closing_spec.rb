@@ -3,7 +3,7 @@
 require "socket"
 
 RSpec.describe "Closing an IO that a fiber waits for" do
-  # What is closed, and how a fiber waits for it. The other end stays open, so that nothing else ends the wait.
+  # Each entry is an IO to close, and a wait for it. The other end stays open, so that nothing else ends the wait.
   waits = {
     "IO#read" => [:pipe_reader, ->(io) { io.read(1) }],
     "IO#gets" => [:pipe_reader, ->(io) { io.gets }],
@@ -29,7 +29,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     end
   end
 
-  # Yields the IO that is to be closed; closes both ends in the end.
+  # Yields the IO that is to be closed, and closes both ends afterwards.
   def with_io(kind)
     ends = open_io(kind)
     yield(*ends)
@@ -37,7 +37,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     ends.each(&:close)
   end
 
-  # A fiber that says in the queue how its wait went.
+  # Schedules a fiber that pushes the outcome of its wait into the queue.
   def waiting_fiber(outcomes, io, wait)
     Fiber.schedule do
       wait.call(io)
@@ -61,7 +61,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
         expect(outcome).to be IOError
       end
 
-      it "raises IOError when the root closes it" do
+      it "raises IOError when the root fiber closes it" do
         outcomes = Queue.new
         with_io(kind) do |io|
           with_scheduler do
@@ -86,7 +86,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     end
   end
 
-  it "brings back the fiber that closes it" do
+  it "returns to the fiber that closes it" do
     went_on = with_io(:pipe_reader) do |reader|
       Heddle.run do
         waiting_fiber(Queue.new, reader, :read.to_proc)
@@ -134,7 +134,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     expect(Array.new(3) { outcomes.pop(timeout: 0) }).to eq [IOError] * 3
   end
 
-  it "leaves the waits for other IOs alone" do
+  it "doesn't end waits for other IOs" do
     read = with_io(:pipe_reader) do |closed|
       with_io(:pipe_reader) do |reader, writer|
         Heddle.run do
@@ -152,7 +152,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     expect(read).to eq "bytes"
   end
 
-  it "shows the peer the end, though the reader was still waiting" do
+  it "makes the peer read the end, though a reader was still waiting" do
     seen = with_io(:socket) do |socket, peer|
       Heddle.run do
         waiting_fiber(Queue.new, socket, ->(io) { io.readpartial(1) })
@@ -163,7 +163,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     expect(seen).to eq [:in_time, nil]
   end
 
-  it "shows the peer the end before anybody else has had a turn" do
+  it "makes the peer read the end before another fiber has run" do
     seen = with_io(:socket) do |socket, peer|
       Heddle.run do
         waiting_fiber(Queue.new, socket, ->(io) { io.readpartial(1) })
@@ -174,7 +174,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     expect(seen).to be_nil
   end
 
-  it "shows the reader of a pipe the end when the fiber that writes is interrupted" do
+  it "makes a pipe's reader read the end when the writing fiber is interrupted" do
     read = with_io(:full_pipe_writer) do |writer, reader|
       Heddle.run do
         outcomes = Queue.new
@@ -187,7 +187,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     expect(read).to start_with("x").and have_attributes(size: be < (1 << 20))
   end
 
-  it "doesn't hand what comes for the next IO with the same descriptor to who waited for the last" do
+  it "doesn't give data of the next IO with the same descriptor to a fiber that waited for the closed one" do
     result = with_io(:pipe_reader) do |reader, _writer|
       Heddle.run do
         number = reader.fileno
@@ -209,7 +209,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     expect(result).to eq [IOError, "for the heir"]
   end
 
-  it "lets the fiber close it again, and wait for something else, in its rescue" do
+  it "lets the waiting fiber close it again, and wait for another event, in its rescue" do
     events = []
     with_io(:pipe_reader) do |reader|
       Heddle.run do
@@ -226,7 +226,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     expect(events).to eq [:rescued]
   end
 
-  it "reports IOError when the fiber doesn't rescue it, and the others go on" do
+  it "reports the IOError that the fiber doesn't rescue, and lets the other fibers continue" do
     went_on = false
     expect do
       with_io(:pipe_reader) do |reader|
@@ -241,7 +241,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     expect(went_on).to be true
   end
 
-  it "isn't disturbed by a wait that has ended before" do
+  it "works after an earlier wait has ended" do
     closed = with_io(:pipe_reader) do |reader, writer|
       Heddle.run do
         done = Queue.new
@@ -255,7 +255,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
     expect(closed).to be true
   end
 
-  it "raises IOError in a generator that the root asks, when another thread closes it" do
+  it "raises IOError in a generator that the root fiber has resumed, when another thread closes it" do
     outcome = with_io(:pipe_reader) do |reader|
       with_scheduler do
         root = Thread.current

@@ -21,7 +21,7 @@ RSpec.describe "ConditionVariable in fibers" do
     expect(events).to eq %i[before signalled]
   end
 
-  it "lets go of the mutex while a fiber waits, and gives it back afterwards" do
+  it "releases the mutex while a fiber waits, and locks it again afterwards" do
     owned = nil
     Heddle.run do
       Fiber.schedule do
@@ -36,7 +36,7 @@ RSpec.describe "ConditionVariable in fibers" do
     expect(owned).to be true
   end
 
-  it "tells a time-out from a signal" do
+  it "distinguishes a timeout from a signal" do
     answers = Heddle.run do
       Fiber.schedule { sleep(0.02) && mutex.synchronize { condition.signal } }
       mutex.synchronize { [condition.wait(mutex, 0.001), condition.wait(mutex, 10)] }
@@ -44,7 +44,7 @@ RSpec.describe "ConditionVariable in fibers" do
     expect(answers).to match [nil, be_truthy]
   end
 
-  it "tells a signal from a time-out that has passed since" do
+  it "distinguishes a signal from a timeout that expires later" do
     answer = Heddle.run do
       Fiber.schedule do
         sleep(0.001)
@@ -58,7 +58,7 @@ RSpec.describe "ConditionVariable in fibers" do
     expect(answer).to be_truthy
   end
 
-  it "wakes one fiber with signal" do
+  it "wakes one fiber by signal" do
     woken = []
     Heddle.run do
       3.times { |number| Fiber.schedule { mutex.synchronize { woken << number if condition.wait(mutex) } } }
@@ -70,7 +70,7 @@ RSpec.describe "ConditionVariable in fibers" do
     expect(woken).to eq [0, 1, 2]
   end
 
-  it "wakes all fibers with broadcast" do
+  it "wakes all fibers by broadcast" do
     woken = []
     Heddle.run do
       3.times { |number| Fiber.schedule { mutex.synchronize { woken << number if condition.wait(mutex) } } }
@@ -79,7 +79,7 @@ RSpec.describe "ConditionVariable in fibers" do
     expect(woken).to eq [0, 1, 2]
   end
 
-  it "returns when the timeout is over, with the mutex held" do
+  it "returns when the timeout expires, with the mutex locked" do
     owned = nil
     took = seconds do
       owned = Heddle.run do
@@ -92,7 +92,7 @@ RSpec.describe "ConditionVariable in fibers" do
     expect([owned, took]).to match [true, be >= 0.02]
   end
 
-  it "is woken in time by a signal before the timeout" do
+  it "returns on a signal that comes before the timeout" do
     took = seconds do
       Heddle.run do
         Fiber.schedule do

@@ -2,26 +2,26 @@
 
 require "socket"
 
-# A descriptor's number is given to the next file that is opened. What was under way on the old file must not touch it.
-RSpec.describe "A descriptor number that is used again at once" do
+# The next file that is opened gets the number of a closed one. Operations on the closed file must not touch it.
+RSpec.describe "A descriptor number that is reused at once" do
   let(:secret) { "SECRET" * 10 }
-  # Ruby's words for an IO that was closed during the call, or just before it.
+  # Ruby's messages for an IO that was closed during the call, or just before it.
   let(:closed) { eq("stream closed in another thread").or eq("closed stream") }
 
-  # What the block raises, or its value.
+  # Returns what the block raises, or its value.
   def outcome
     yield
   rescue IOError => e
     e.message
   end
 
-  # A new pair of sockets. The first has the number, as the lowest that is free.
+  # Opens a pair of sockets. The first one gets the number, since it is the lowest free one.
   def heir_of(number)
     UNIXSocket.pair.tap { |heir, _| expect(heir.fileno).to eq number }
   end
 
-  # Schedules `wait` on a socket, closes it by `close` after `before`, and opens another with its number. Returns what
-  # came of the wait, and yields the new pair meanwhile.
+  # Schedules `wait` on a socket, closes it by `close` after `before`, and opens another with its number. Returns the
+  # outcome of the wait, and yields the new pair meanwhile.
   def reuse(wait:, before: ->(_peer) {}, close: :close.to_proc)
     peer, closed = UNIXSocket.pair
     number = closed.fileno
@@ -52,7 +52,7 @@ RSpec.describe "A descriptor number that is used again at once" do
     "another thread while the fibers' thread computes" => lambda { |io|
       closed = false
       Thread.new { io.close.then { closed = true } }
-      # Ruby 4.0 itself waits until the fibers that use the IO have had their turns.
+      # Ruby 4.0 itself waits until the fibers that use the IO have run.
       RUBY_VERSION < "4.0" ? (nil until closed) : (sleep(0) until closed)
     },
     "another scheduler's fiber" => lambda { |io|
@@ -63,7 +63,7 @@ RSpec.describe "A descriptor number that is used again at once" do
 
   closers.each do |closer, close|
     reads.each do |name, wait|
-      it "gives #{name} nothing of the next socket's when it is closed by #{closer}" do
+      it "gives #{name} no data of the next socket when the first is closed by #{closer}" do
         read = nil
         came = Heddle.run do
           reuse(before: ->(peer) { peer.write("p" * 50) }, close:, wait:) do |heir, peer|
@@ -76,7 +76,7 @@ RSpec.describe "A descriptor number that is used again at once" do
       end
     end
 
-    it "takes nothing of a write's rest when it is closed by #{closer}" do
+    it "doesn't write the rest of an earlier write to the next socket when the first is closed by #{closer}" do
       read = nil
       came = Heddle.run do
         reuse(close:, wait: ->(io) { io.write("p" * 8_000_000) }) do |_, peer|
@@ -88,7 +88,7 @@ RSpec.describe "A descriptor number that is used again at once" do
     end
   end
 
-  it "leaves the memory of a freed read buffer alone" do
+  it "causes no write to the memory of a freed read buffer" do
     strings = Heddle.run do
       strings = nil
       reuse(before: ->(peer) { peer.write("p" * 50) }, wait: :gets.to_proc) do |_, peer|
@@ -101,7 +101,7 @@ RSpec.describe "A descriptor number that is used again at once" do
     expect(strings).to all eq("x" * 8100)
   end
 
-  it "shows the peer the end when another thread has closed it" do
+  it "makes the peer read the end when another thread has closed the socket" do
     errors = Heddle.run do
       Array.new(5) do
         peer, closed = UNIXSocket.pair
@@ -125,14 +125,14 @@ RSpec.describe "A descriptor number that is used again at once" do
     e.class
   end
 
-  it "is given back although the fibers' thread waits for the one that closes it" do
+  it "is released although the fibers' thread waits for the thread that closes it" do
     skip "Ruby 4.0 itself waits for the fiber, which waits for its thread" if RUBY_VERSION >= "4.0"
     came = Queue.new
     read = with_scheduler do
       peer, closed = UNIXSocket.pair
       number = closed.fileno
       Fiber.schedule { came.push(outcome { closed.gets }) }
-      # A blocking fiber: no other one runs meanwhile.
+      # In a blocking fiber, so that no other fiber runs meanwhile.
       heir, heirs_peer = Thread.new { closed.close.then { heir_of(number) } }.value
       Fiber.schedule do
         heirs_peer.write(secret)
@@ -145,7 +145,7 @@ RSpec.describe "A descriptor number that is used again at once" do
 end
 
 RSpec.describe "An IO whose buffered bytes are written before it is closed" do
-  # A pipe that is full, and a line that is still in the buffer of the IO that writes to it.
+  # Yields a full pipe and the IO that writes to it, with a line in its write buffer.
   def with_unwritten_line
     reader, writer = IO.pipe
     nil until writer.write_nonblock("x" * (1 << 16), exception: false) == :wait_writable
@@ -167,7 +167,7 @@ RSpec.describe "An IO whose buffered bytes are written before it is closed" do
            "IO.select" => ->(io) { IO.select(nil, [io]) } }
 
   uses.each do |name, use|
-    it "raises IOError in a fiber that calls #{name} meanwhile" do
+    it "raises IOError in a fiber that calls #{name} during the close" do
       result = with_unwritten_line do |writer, reader|
         Heddle.run do
           closing = Heddle.spin { writer.close }
@@ -197,7 +197,7 @@ RSpec.describe "Closing an IO with a pipe for each direction" do
     Array.new(outcomes.size) { outcomes.pop }
   end
 
-  it "raises IOError in the fiber that reads, and in the one that writes" do
+  it "raises IOError in the reading and in the writing fiber" do
     outcomes = Heddle.run do
       process = IO.popen(%w[sleep 60], "r+")
       outcomes_of_waits_on(process) do
@@ -209,7 +209,7 @@ RSpec.describe "Closing an IO with a pipe for each direction" do
     expect(outcomes).to contain_exactly([:reading, IOError], [:writing, IOError])
   end
 
-  it "lets the fiber that reads go on when the side to write to is closed" do
+  it "lets the reading fiber continue when the writing side is closed" do
     read = Heddle.run do
       IO.popen(["cat"], "r+") do |process|
         reading = Heddle.spin { process.read }

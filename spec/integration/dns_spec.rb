@@ -2,8 +2,8 @@
 
 require "socket"
 
-RSpec.describe "Names of hosts" do
-  # What Ruby finds without a scheduler is what is right.
+RSpec.describe "Host names" do
+  # Returns the block's value with a scheduler and without. Ruby's answer without one is the expected one.
   def with_and_without(&block)
     [Heddle.run(&block), yield]
   end
@@ -14,7 +14,7 @@ RSpec.describe "Names of hosts" do
     expect(found).to match_array(expected)
   end
 
-  it "are resolved for one family alone when asked so" do
+  it "are resolved for one address family on request" do
     found, expected = with_and_without { Addrinfo.getaddrinfo("localhost", 80, :INET, :STREAM).map(&:ip_address) }
 
     expect(found).to eq(expected)
@@ -29,7 +29,7 @@ RSpec.describe "Names of hosts" do
     expect(found).to all(include("127.0.0.1"))
   end
 
-  it "are resolved by every way that Ruby has to ask" do
+  it "are resolved by every method of Ruby that resolves names" do
     found, expected = with_and_without do
       [
         IPSocket.getaddress("localhost"),
@@ -42,7 +42,7 @@ RSpec.describe "Names of hosts" do
     expect(found).to eq(expected)
   end
 
-  it "are connected to" do
+  it "can be connected to" do
     answer = Heddle.run do
       server = TCPServer.new("localhost", 0)
       Fiber.schedule do
@@ -58,20 +58,20 @@ RSpec.describe "Names of hosts" do
     expect(answer).to eq("found")
   end
 
-  it "may be addresses" do
+  it "may be numeric addresses" do
     found = Heddle.run { %w[127.0.0.1 ::1].map { |address| Addrinfo.ip(address).ip_address } }
 
     expect(found).to eq(%w[127.0.0.1 ::1])
   end
 
-  it "may be missing, for any address" do
+  it "may be nil, for any address" do
     found, expected = with_and_without { Addrinfo.getaddrinfo(nil, 80, nil, :STREAM).map(&:inspect_sockaddr) }
 
     expect(found).to match_array(expected)
   end
 
-  it "that nobody knows raise the usual error" do
-    # In a fresh Ruby, because a resolver that nobody answers is told there not to try for long.
+  it "that are unknown raise the same error as without a scheduler" do
+    # In a fresh Ruby, where the environment tells the resolver to give up soon if no server answers.
     output, = run_ruby(<<~RUBY, env: { "RES_OPTIONS" => "timeout:1 attempts:1" })
       require "heddle"
       require "socket"
@@ -85,7 +85,7 @@ RSpec.describe "Names of hosts" do
     expect(output).to match(/getaddrinfo/)
   end
 
-  it "that nobody knows raise the usual error from TCPSocket.new" do
+  it "that are unknown raise from TCPSocket.new the same error as without a scheduler" do
     output, = run_ruby(<<~RUBY, env: { "RES_OPTIONS" => "timeout:1 attempts:1" })
       require "heddle"
       require "socket"
@@ -99,21 +99,21 @@ RSpec.describe "Names of hosts" do
     expect(output).to eq("raised\n")
   end
 
-  it "are resolved while others run" do
-    turns = 0
+  it "are resolved while other fibers run" do
+    runs = 0
     found = nil
     Heddle.run do
       Fiber.schedule { found = Addrinfo.getaddrinfo("localhost", 80) }
       until found
-        turns += 1
+        runs += 1
         sleep(0)
       end
     end
 
-    expect(turns).to be_positive
+    expect(runs).to be_positive
   end
 
-  it "are resolved many at a time" do
+  it "are resolved concurrently" do
     found = []
     Heddle.run do
       100.times { Fiber.schedule { found << Addrinfo.getaddrinfo("localhost", 80, :INET, :STREAM).first.ip_address } }
@@ -134,7 +134,7 @@ RSpec.describe "Names of hosts" do
     expect { Heddle.run { Addrinfo.getaddrinfo("local\0host", 80) } }.to raise_error(ArgumentError, /null byte/)
   end
 
-  it "are also given as Array of Strings by the hook itself" do
+  it "are returned as an Array of Strings by the hook itself" do
     found = Heddle.run { Fiber.scheduler.address_resolve("localhost") }
 
     expect(found).to include("127.0.0.1").or include("::1")

@@ -25,24 +25,24 @@ RSpec.describe "Enumerators and fibers inside fibers" do
       expect(values).to eq %w[a b]
     end
 
-    it "let others run while the generator waits" do
-      turns = 0
+    it "let other fibers run while the generator waits" do
+      runs = 0
       Heddle.run do
         queue = Queue.new
         values = Enumerator.new { |yielder| yielder << queue.pop }
         Fiber.schedule do
           5.times do
-            turns += 1
+            runs += 1
             sleep(0)
           end
           queue.push(:value)
         end
         values.next
       end
-      expect(turns).to eq 5
+      expect(runs).to eq 5
     end
 
-    it "raise StopIteration at the end of what is read" do
+    it "raise StopIteration at the end of the data" do
       values = IO.pipe do |reader, writer|
         Heddle.run do
           lines = lines_of(reader)
@@ -66,7 +66,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
       expect(values).to eq [0, 10, 20]
     end
 
-    it "may wait in Enumerator#peek, which takes nothing" do
+    it "may wait in Enumerator#peek, which consumes nothing" do
       values = Heddle.run do
         numbers = Enumerator.new { |yielder| 2.times { |number| yielder << number.tap { sleep(0.001) } } }
         [numbers.peek, numbers.next, numbers.next]
@@ -74,7 +74,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
       expect(values).to eq [0, 0, 1]
     end
 
-    it "may wait in both enumerators of a zip" do
+    it "may wait in both Enumerators of a zip" do
       slow = ->(range) { Enumerator.new { |yielder| range.each { |number| yielder << number.tap { sleep(0.001) } } } }
       expect(Heddle.run { slow.call(1..3).zip(slow.call(4..6)) }).to eq [[1, 4], [2, 5], [3, 6]]
     end
@@ -92,7 +92,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
       expect(sums).to match_array(Array.new(10) { |base| (base * 5) + 10 })
     end
 
-    it "may be continued by another fiber than the one that began" do
+    it "may be continued by another fiber than the one that started them" do
       values = []
       Heddle.run do
         numbers = Enumerator.new { |yielder| 2.times { |number| yielder << number.tap { sleep(0.001) } } }
@@ -115,7 +115,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
       expect(values).to eq [1, 2, false]
     end
 
-    it "take what is given to resume, also after a wait" do
+    it "receive the argument of resume, also after a wait" do
       given = Heddle.run do
         inner = Fiber.new do |first|
           sleep(0.001)
@@ -129,7 +129,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
       expect(given).to eq %i[first second]
     end
 
-    it "give an error of the generator after a wait to who asked" do
+    it "raise an error of the generator in the fiber that called next, also after a wait" do
       expect do
         Heddle.run do
           Enumerator.new do |_yielder|
@@ -141,7 +141,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
     end
   end
 
-  context "in the blocking root" do
+  context "in the blocking root fiber" do
     it "do I/O in Enumerator#next" do
       values = IO.pipe do |reader, writer|
         with_scheduler do
@@ -158,7 +158,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
       expect(values).to eq %w[a b]
     end
 
-    it "poll when there is nobody to hand the turn to" do
+    it "poll when no other fiber can run" do
       values = IO.pipe do |reader, writer|
         with_scheduler do
           lines = lines_of(reader)
@@ -184,7 +184,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
       expect([numbers, took]).to match [[0, 1], be >= 0.02]
     end
 
-    it "go on waiting while scheduled fibers end" do
+    it "keep waiting while scheduled fibers end" do
       ended = []
       value = with_scheduler do
         queue = Queue.new
@@ -221,7 +221,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
       expect(value).to eq :inner
     end
 
-    it "leave the turn to the root when a scheduled fiber begins while a generator is suspended" do
+    it "return to the root when a scheduled fiber begins while a generator is suspended" do
       order = []
       with_scheduler do
         numbers = Enumerator.new { |yielder| 2.times { |number| yielder << number.tap { sleep(0.001) } } }

@@ -4,14 +4,14 @@ require "net/http"
 require "socket"
 require "timeout"
 
-RSpec.describe "the programs in examples/" do
+RSpec.describe "The example program" do
   include ExamplePrograms
 
   def read_port(output)
     Integer(output.gets[/127\.0\.0\.1:(\d+)/, 1])
   end
 
-  # Ends the example as Ctrl-C does, and returns what it still had to say.
+  # Ends the example as Ctrl-C does, and returns the rest of its output.
   def interrupt(output, process)
     Process.kill(:INT, process.pid)
     rest = output.read
@@ -20,7 +20,7 @@ RSpec.describe "the programs in examples/" do
   end
 
   describe "echo_server" do
-    it "serves one client while another says nothing, and ends with Ctrl-C" do
+    it "serves one client while another is silent, and ends with Ctrl-C" do
       run_example("echo_server", "0") do |_, output, process|
         port = read_port(output)
         silent = TCPSocket.new("127.0.0.1", port)
@@ -39,7 +39,7 @@ RSpec.describe "the programs in examples/" do
       end
     end
 
-    it "goes on when a client breaks off" do
+    it "continues when a client disconnects" do
       run_example("echo_server", "0") do |_, output, process|
         port = read_port(output)
         TCPSocket.open("127.0.0.1", port) do |client|
@@ -56,11 +56,11 @@ RSpec.describe "the programs in examples/" do
   end
 
   describe "stdin_and_clock" do
-    it "tells the time while it waits for STDIN, and echoes what comes" do
+    it "prints the time while it waits for STDIN, and echoes the input" do
       run_example("stdin_and_clock", "0.1") do |input, output, process|
         3.times { expect(output.gets).to match(/\A\d\d:\d\d:\d\d\n\z/) }
         input.puts("hello")
-        # The clock may get in between, but not for long.
+        # Lines of the clock may come first, but not for long.
         expect(Array.new(10) { output.gets }).to include("You said: hello\n").and include(/\A\d\d:\d\d:\d\d\n\z/)
         input.close
         expect(output.read).to end_with("Bye.\n")
@@ -77,7 +77,7 @@ RSpec.describe "the programs in examples/" do
   end
 
   describe "http_server" do
-    it "answers several requests on one connection, and quick ones while a slow one waits" do
+    it "answers several requests on one connection, and quick requests while a slow one waits" do
       run_example("http_server", "0") do |_, output, process|
         port = read_port(output)
         slow = Thread.new { Net::HTTP.get(URI("http://127.0.0.1:#{port}/slow")) }
@@ -92,7 +92,7 @@ RSpec.describe "the programs in examples/" do
       end
     end
 
-    it "turns away what isn't HTTP" do
+    it "refuses a request that isn't HTTP" do
       run_example("http_server", "0") do |_, output, process|
         TCPSocket.open("127.0.0.1", read_port(output)) do |client|
           client.puts("Who's there?")
@@ -104,7 +104,7 @@ RSpec.describe "the programs in examples/" do
   end
 
   describe "concurrent_gets" do
-    it "takes as long as the slowest host" do
+    it "needs as much time as the slowest host" do
       run_example("concurrent_gets", "1.2") do |_, output, process|
         *answers, total = output.readlines(chomp: true)
         expect(process.value).to be_success
@@ -123,7 +123,7 @@ RSpec.describe "the programs in examples/" do
   end
 
   describe "preemption" do
-    it "lets two sleepers and a web server go on beside fibers that compute" do
+    it "lets two sleepers and a web server run beside CPU-bound fibers" do
       run_example("preemption", "1.5") do |_, output, process|
         rows = output.readlines(chomp: true).to_h do |line|
           [line[/\A *(.*?)  +/, 1], line.scan(/(\d+(?:\.\d+)?)(?: m?s)?(?=  |\z)/).flatten.map { |each| Float(each) }]

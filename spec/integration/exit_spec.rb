@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe "The end" do
-  # Output, and exit status.
+  # Returns the output and the exit status.
   def result_of(source)
     output, _errors, status = run_ruby(%(require "heddle"\n$stdout.sync = true\n#{source}))
     [output, status.exitstatus]
@@ -24,7 +24,7 @@ RSpec.describe "The end" do
       RUBY
     end
 
-    it "by exit in a fiber lets the others run to their end" do
+    it "by exit in a fiber lets the other fibers run to their end" do
       expect(result_of(<<~RUBY)).to eq ["ensured\nother\n", 3]
         Fiber.set_scheduler(Heddle::Scheduler.new)
         ensured = false
@@ -33,7 +33,7 @@ RSpec.describe "The end" do
       RUBY
     end
 
-    it "by exit in a fiber of Heddle.run lets the others run to their end" do
+    it "by exit in a fiber of Heddle.run lets the other fibers run to their end" do
       expect(result_of(<<~RUBY)).to eq ["block\nother\n", 3]
         Heddle.run do
           exiting = over = false
@@ -90,7 +90,7 @@ RSpec.describe "The end" do
       expect([output, errors, status.exitstatus]).to match ["fiber\n", /of main \(RuntimeError\)/, 1]
     end
 
-    it "isn't brought about by an error in a fiber, which is reported" do
+    it "isn't caused by an error in a fiber, which is reported" do
       output, errors, status = run_ruby(<<~RUBY)
         require "heddle"
         $stdout.sync = true
@@ -103,7 +103,7 @@ RSpec.describe "The end" do
       expect([output, errors, status.exitstatus]).to match ["other\nafter\n", /of a fiber \(RuntimeError\)/, 0]
     end
 
-    it "has at_exit blocks run after the fibers, without a scheduler" do
+    it "runs at_exit blocks after the fibers, without a scheduler" do
       expect(result_of(<<~RUBY)).to eq ["fiber\nnil\n", 0]
         at_exit { p Fiber.scheduler }
         Fiber.set_scheduler(Heddle::Scheduler.new)
@@ -136,7 +136,7 @@ RSpec.describe "The end" do
       expect([output, took]).to match ["ensured\n", be < 15]
     end
 
-    it "doesn't come before fibers that end late have been served" do
+    it "comes after fibers that end late" do
       expect(result_of(<<~RUBY)).to eq ["late\n", 0]
         Fiber.set_scheduler(Heddle::Scheduler.new)
         Fiber.schedule do
@@ -183,7 +183,7 @@ RSpec.describe "The end" do
       expect(ended).to be_a Thread
     end
 
-    it "by exit in a fiber lets the others run to their end" do
+    it "by exit in a fiber lets the other fibers run to their end" do
       expect(result_of(<<~RUBY)).to eq ["other\n", 6]
         thread = Thread.new do
           Fiber.set_scheduler(Heddle::Scheduler.new)
@@ -229,7 +229,7 @@ RSpec.describe "The end" do
       expect([events, current]).to eq [%i[first root second], second]
     end
 
-    it "by Heddle.run's block leaves the thread without one" do
+    it "by Heddle.run's block leaves the thread without a scheduler" do
       expect([Heddle.run { Fiber.scheduler.class }, Fiber.scheduler]).to eq [Heddle::Scheduler, nil]
     end
 
@@ -247,7 +247,7 @@ RSpec.describe "The end" do
       expect([events, Fiber.scheduler]).to eq [[:fiber], nil]
     end
 
-    it "by its own close, twice, is no error" do
+    it "by a second close is no error" do
       scheduler = with_scheduler do |own|
         own.close
         own
@@ -255,7 +255,7 @@ RSpec.describe "The end" do
       expect { scheduler.close }.not_to raise_error
     end
 
-    it "doesn't touch those of other threads" do
+    it "doesn't affect the schedulers of other threads" do
       totals = Array.new(3) do |number|
         Thread.new do
           Heddle.run do
@@ -269,14 +269,14 @@ RSpec.describe "The end" do
       expect(totals.map(&:value)).to eq [45, 45, 45]
     end
 
-    it "may come inside a fiber of another thread's" do
+    it "may come while a fiber of another thread's scheduler waits for it" do
       values = Heddle.run do
         Array.new(3) { |number| Thread.new { Heddle.run { number.tap { sleep(0.001) } } } }.map(&:value)
       end
       expect(values).to eq [0, 1, 2]
     end
 
-    it "leaves room for the next one on the same thread" do
+    it "lets the same thread have another scheduler" do
       values = Array.new(20) { |number| Heddle.run { number.tap { sleep(0.0001) } } }
       expect(values).to eq [*0...20]
     end

@@ -6,8 +6,8 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
   before { cancelled }
 
   Waits::KINDS.each do |kind, wait|
-    context "with a fiber that waits in #{kind}" do
-      it "end the wait by the error, and the raiser goes on" do
+    context "when the fiber waits in #{kind}" do
+      it "end the wait by the error, and the raising fiber continues" do
         outcome = Heddle.run do
           outcomes = Queue.new
           fiber = Fiber.schedule do
@@ -21,7 +21,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
         expect(outcome).to eq "enough"
       end
 
-      it "end the fiber by running its ensure, and the killer goes on" do
+      it "end the fiber after its ensure, and the killing fiber continues" do
         outcome = Heddle.run do
           outcomes = Queue.new
           fiber = Fiber.schedule do
@@ -38,7 +38,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     end
   end
 
-  it "bring the raiser back also when the fiber waits again in its rescue" do
+  it "return to the raising fiber also when the fiber waits again in its rescue" do
     order = []
     Heddle.run do
       fiber = Fiber.schedule do
@@ -53,7 +53,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     expect(order).to eq %i[raiser rescued]
   end
 
-  # After Fiber#kill it can't: Ruby kills a fiber again at each switch to it.
+  # After Fiber#kill an ensure can't wait: Ruby kills the fiber again at each switch to it.
   it "let an ensure wait for other fibers" do
     order = []
     Heddle.run do
@@ -74,7 +74,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     expect(order).to eq %i[popped done]
   end
 
-  it "bring back each raiser of a chain" do
+  it "return to each raising fiber of a chain" do
     order = []
     Heddle.run do
       last = Fiber.schedule do
@@ -94,7 +94,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     expect(order).to contain_exactly(:last, :middle, :first)
   end
 
-  it "bring the root back" do
+  it "return to the root fiber" do
     order = with_scheduler do
       events = []
       fiber = Fiber.schedule do
@@ -108,7 +108,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     expect(order).to eq %i[rescued root]
   end
 
-  it "may strike many waiting fibers, one after the other" do
+  it "may interrupt many waiting fibers, one after the other" do
     count = 0
     Heddle.run do
       fibers = Array.new(100) do
@@ -123,7 +123,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     expect(count).to eq 100
   end
 
-  it "leave nothing behind that ends a later wait early" do
+  it "don't make a later wait end early" do
     took = nil
     Heddle.run do
       queue = Queue.new
@@ -169,7 +169,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     expect(bytes).to eq "kept"
   end
 
-  it "give the mutex back in the ensure of an interrupted ConditionVariable#wait" do
+  it "lock the mutex again in the ensure of an interrupted ConditionVariable#wait" do
     owned = nil
     Heddle.run do
       mutex = Mutex.new
@@ -190,7 +190,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     expect(owned).to be true
   end
 
-  it "go through a generator to the fiber that asked it" do
+  it "raise through a generator into the fiber that resumed it" do
     events = []
     Heddle.run do
       numbers = Enumerator.new do |yielder|
@@ -227,7 +227,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     expect(events).to eq %i[rescued generator value]
   end
 
-  it "may be called from within a generator that the root asks" do
+  it "may be called from within a generator that the root fiber has resumed" do
     events = with_scheduler do
       log = []
       fiber = Fiber.schedule do
@@ -245,7 +245,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     expect(events).to eq %i[rescued generator value]
   end
 
-  it "are an ordinary raise in the fiber itself" do
+  it "raise as usual in the fiber itself" do
     message = Heddle.run do
       Fiber.current.raise(cancelled, "itself")
     rescue cancelled => e
@@ -272,7 +272,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     expect { Heddle.run { Fiber.schedule { :done }.raise(cancelled) } }.to raise_error(FiberError, /dead|terminated/)
   end
 
-  it "report an error that the struck fiber doesn't rescue, and the raiser goes on" do
+  it "report an error that the interrupted fiber doesn't rescue, and the raising fiber continues" do
     went_on = false
     expect do
       Heddle.run do

@@ -18,7 +18,7 @@ RSpec.describe "Fiber storage" do
     expect(seen).to eq 2
   end
 
-  it "is the fiber's own once it is changed" do
+  it "is private to the fiber once it is changed" do
     seen = Heddle.run do
       Fiber[:request] = :parent
       Fiber.schedule { Fiber[:request] = :child }
@@ -27,7 +27,7 @@ RSpec.describe "Fiber storage" do
     expect(seen).to eq :parent
   end
 
-  it "stays with its fiber over all waits" do
+  it "stays with its fiber across waits" do
     seen = []
     Heddle.run do
       5.times do |number|
@@ -41,7 +41,7 @@ RSpec.describe "Fiber storage" do
     expect(seen).to match_array(Array.new(5) { |number| [number, number] })
   end
 
-  it "is seen by a generator that waits" do
+  it "is visible in a generator that waits" do
     seen = Heddle.run do
       Fiber[:request] = :outside
       Enumerator.new { |yielder| yielder << Fiber[:request].tap { sleep(0.001) } }.next
@@ -72,7 +72,7 @@ RSpec.describe "Fiber storage" do
     expect(seen).to eq :waiting
   end
 
-  it "leaves Thread#[] to each fiber alone" do
+  it "leaves Thread#[] local to each fiber" do
     seen = []
     Heddle.run do
       Thread.current[:name] = :block

@@ -9,7 +9,7 @@ RSpec.describe "Files" do
 
   after { FileUtils.remove_entry(directory) }
 
-  it "are read as they were written" do
+  it "return the bytes that were written" do
     text = Heddle.run do
       File.write(path, "warp and weft")
       File.read(path)
@@ -25,14 +25,14 @@ RSpec.describe "Files" do
     expect(lines).to eq(["one\n", "two\n", "three", nil])
   end
 
-  it "are read by foreach and readlines" do
+  it "can be read by foreach and readlines" do
     File.write(path, "one\ntwo\n")
     lines = Heddle.run { [File.foreach(path).to_a, File.readlines(path, chomp: true)] }
 
     expect(lines).to eq([%W[one\n two\n], %w[one two]])
   end
 
-  it "are read and written at any place by pread and pwrite, which leave the position alone" do
+  it "can be read and written at any offset by pread and pwrite, which keep the position" do
     result = Heddle.run do
       File.open(path, "w+") do |file|
         file.syswrite("0123456789")
@@ -60,7 +60,7 @@ RSpec.describe "Files" do
     expect(content).to eq("\0\0\0x")
   end
 
-  it "are appended to at their end, whatever the position says" do
+  it "are appended to at their end, wherever the position is" do
     content = Heddle.run do
       File.open(path, "a") do |one|
         File.open(path, "a") do |other|
@@ -75,7 +75,7 @@ RSpec.describe "Files" do
     expect(content).to eq("123")
   end
 
-  it "are appended to by many fibers without a line lost" do
+  it "lose no line when many fibers append" do
     Heddle.run do
       20.times do |i|
         Fiber.schedule do
@@ -91,7 +91,7 @@ RSpec.describe "Files" do
     expect(File.readlines(path, chomp: true)).to match_array(expected)
   end
 
-  it "are read and written from where seek has gone" do
+  it "are read and written from the position that seek sets" do
     result = Heddle.run do
       File.open(path, "w+") do |file|
         file.write("0123456789")
@@ -107,7 +107,7 @@ RSpec.describe "Files" do
     expect(result).to eq(%w[012abc6789 89] << 10)
   end
 
-  it "are written at the place that was read to, not at the one that was read ahead to" do
+  it "are written at the position that was read up to, not at the end of the read-ahead buffer" do
     File.write(path, "abcdef")
     content = Heddle.run do
       File.open(path, "r+") do |file|
@@ -133,7 +133,7 @@ RSpec.describe "Files" do
     expect(parts).to eq(%w[ab cd ef])
   end
 
-  it "give what was added after their end was reached" do
+  it "return data that is added after their end was reached" do
     File.write(path, "old")
     parts = Heddle.run do
       File.open(path) do |file|
@@ -146,7 +146,7 @@ RSpec.describe "Files" do
     expect(parts).to eq(["old", nil, " new"])
   end
 
-  it "are at their end when they were truncated under a reader" do
+  it "are at their end when they are truncated below a reader's position" do
     File.write(path, "x" * 100_000)
     rest = Heddle.run do
       File.open(path) do |file|
@@ -159,7 +159,7 @@ RSpec.describe "Files" do
     expect(rest).to eq("")
   end
 
-  it "are cut off by truncate" do
+  it "can be truncated" do
     content = Heddle.run do
       File.open(path, "w+") do |file|
         file.write("0123456789")
@@ -173,7 +173,7 @@ RSpec.describe "Files" do
     expect(content).to eq("0123")
   end
 
-  it "are the same after 8 MiB went to the disk and back" do
+  it "return 8 MiB unchanged from the disk" do
     data = Random.new(3).bytes(8 << 20)
     digest = Heddle.run do
       File.binwrite(path, data)
@@ -183,7 +183,7 @@ RSpec.describe "Files" do
     expect(digest).to eq(Digest::SHA256.hexdigest(data))
   end
 
-  it "can be read where they have no size of their own, as in /proc", if: File.exist?("/proc/self/status") do
+  it "can be read where they report no size, as in /proc", if: File.exist?("/proc/self/status") do
     status = Heddle.run { File.read("/proc/self/status") }
 
     expect(status[/^Pid:\s+(\d+)$/, 1]).to eq(Process.pid.to_s)
@@ -195,7 +195,7 @@ RSpec.describe "Files" do
     expect(lines).to all(match(/\A\h+-\h+ /))
   end
 
-  it "are copied by IO.copy_stream" do
+  it "can be copied by IO.copy_stream" do
     data = Random.new(4).bytes(300_000)
     File.binwrite(path, data)
     copy = Heddle.run do
@@ -206,7 +206,7 @@ RSpec.describe "Files" do
     expect(copy == data).to be(true)
   end
 
-  it "are copied in part by IO.copy_stream with a length and an offset" do
+  it "can be copied in part by IO.copy_stream with a length and an offset" do
     File.write(path, "0123456789")
     copy = Heddle.run do
       IO.copy_stream(path, "#{path}.copy", 4, 3)
@@ -216,7 +216,7 @@ RSpec.describe "Files" do
     expect(copy).to eq("3456")
   end
 
-  it "are copied into a pipe that is full again and again" do
+  it "can be copied into a pipe that fills up again and again" do
     File.binwrite(path, "x" * 500_000)
     size = nil
     Heddle.run do
@@ -232,7 +232,7 @@ RSpec.describe "Files" do
     expect(size).to eq(500_000)
   end
 
-  it "are filled from a pipe by IO.copy_stream" do
+  it "can be filled from a pipe by IO.copy_stream" do
     Heddle.run do
       reader, writer = IO.pipe
       Fiber.schedule do
@@ -246,7 +246,7 @@ RSpec.describe "Files" do
     expect(File.size(path)).to eq(500_000)
   end
 
-  it "are read by many fibers at once, each at its own place" do
+  it "can be read by many fibers at once, each at its own offset" do
     File.write(path, Array.new(1000) { |i| format("%04d\n", i) }.join)
     found = []
     Heddle.run do
@@ -263,7 +263,7 @@ RSpec.describe "Files" do
     expect(found.sort).to eq(Array.new(50) { |i| i * 20 })
   end
 
-  it "that aren't there raise ENOENT" do
+  it "that don't exist raise ENOENT" do
     expect { Heddle.run { File.read(path) } }.to raise_error(Errno::ENOENT)
   end
 
@@ -271,7 +271,7 @@ RSpec.describe "Files" do
     expect { Heddle.run { File.read(directory) } }.to raise_error(Errno::EISDIR)
   end
 
-  it "that are open for reading alone raise IOError for who writes" do
+  it "that are open for reading only raise IOError from a write" do
     File.write(path, "")
 
     expect { Heddle.run { File.open(path) { |file| file.write("x") } } }.to raise_error(IOError, /not opened/)
@@ -281,13 +281,13 @@ RSpec.describe "Files" do
     expect { Heddle.run { File.open("/dev/full", "w") { |file| file.syswrite("x") } } }.to raise_error(Errno::ENOSPC)
   end
 
-  it "that are devices are read and written" do
+  it "that are devices can be read and written" do
     result = Heddle.run { [File.write(File::NULL, "gone"), File.read(File::NULL), File.read("/dev/zero", 3)] }
 
     expect(result).to eq([4, "", "\0\0\0"])
   end
 
-  it "that are FIFOs let others run while a reader waits" do
+  it "that are FIFOs let other fibers run while a reader waits" do
     order = []
     Heddle.run do
       File.mkfifo(path)
@@ -295,7 +295,7 @@ RSpec.describe "Files" do
         Fiber.schedule { order << fifo.readpartial(100) }
         order << "first"
         fifo.syswrite("second")
-        # The reader is done before its file is closed.
+        # Lets the reader end before its file is closed.
         sleep(0) until order.size == 2
       end
     end
@@ -303,7 +303,7 @@ RSpec.describe "Files" do
     expect(order).to eq(%w[first second])
   end
 
-  it "fill an IO::Buffer from any place" do
+  it "fill an IO::Buffer from any offset" do
     File.write(path, "0123456789")
     text = Heddle.run do
       buffer = IO::Buffer.new(4)
@@ -314,7 +314,7 @@ RSpec.describe "Files" do
     expect(text).to eq("3456")
   end
 
-  it "are written from an IO::Buffer at any place" do
+  it "can be written from an IO::Buffer at any offset" do
     File.write(path, "0123456789")
     Heddle.run do
       File.open(path, "r+") { |file| IO::Buffer.for("abc").pwrite(file, 5, 3) }
@@ -323,7 +323,7 @@ RSpec.describe "Files" do
     expect(File.read(path)).to eq("01234abc89")
   end
 
-  it "are synchronised, renamed and deleted" do
+  it "can be synchronized, renamed and deleted" do
     names = Heddle.run do
       File.open(path, "w") do |file|
         file.write("x")

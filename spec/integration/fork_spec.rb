@@ -3,7 +3,7 @@
 require "socket"
 
 RSpec.describe "fork" do
-  # What a child must be able to do. in_child raises here what goes wrong there.
+  # What a child must be able to do. in_child raises in the parent what goes wrong in the child.
   doings = {
     "sleep" => -> { sleep(0.001) && :slept },
     "read from a pipe" => lambda {
@@ -40,21 +40,21 @@ RSpec.describe "fork" do
   }
 
   doings.each do |name, doing|
-    it "in a fiber leaves a child whose fiber can #{name}" do
+    it "in a fiber makes a child whose fiber can #{name}" do
       expect(Heddle.run { in_child(&doing) }).to match results.fetch(name)
     end
 
-    it "in a fiber leaves a child that can start a scheduler in a thread and #{name}" do
+    it "in a fiber makes a child that can start a scheduler in a thread and #{name}" do
       result = Heddle.run { in_child { Thread.new { Heddle.run(&doing) }.value } }
       expect(result).to match results.fetch(name)
     end
 
-    it "in the root leaves a child that can start a scheduler and #{name}" do
+    it "in the root fiber makes a child that can start a scheduler and #{name}" do
       expect(with_scheduler { in_child { Thread.new { Heddle.run(&doing) }.value } }).to match results.fetch(name)
     end
   end
 
-  it "in the root leaves the scheduler usable in the child" do
+  it "in the root fiber leaves the scheduler usable in the child" do
     if RUBY_VERSION >= "4.0"
       expect(with_scheduler { in_child { Fiber.scheduler } }).to be_nil
     else
@@ -82,7 +82,7 @@ RSpec.describe "fork" do
     expect(result).to eq :slept
   end
 
-  it "leaves the fibers of the parent in the parent" do
+  it "leaves the parent's fibers in the parent" do
     reader, writer = IO.pipe
     Heddle.run do
       3.times do
@@ -99,7 +99,7 @@ RSpec.describe "fork" do
     reader.close
   end
 
-  it "doesn't steal what the parent's fibers wait for" do
+  it "doesn't take events that the parent's fibers wait for" do
     read = IO.pipe do |reader, writer|
       Heddle.run do
         bytes = Queue.new
@@ -122,7 +122,7 @@ RSpec.describe "fork" do
     expect(took).to be_between(0.05, 10)
   end
 
-  it "leaves the parent's waits alone when the child closes the same IO" do
+  it "doesn't end the parent's waits when the child closes the same IO" do
     read = IO.pipe do |reader, writer|
       Heddle.run do
         bytes = Queue.new
@@ -138,7 +138,7 @@ RSpec.describe "fork" do
     expect(read).to eq "still here"
   end
 
-  it "leaves a child of a child that works" do
+  it "makes a working grandchild from a child" do
     expect(Heddle.run { in_child { in_child { sleep(0.001) && :grandchild } } }).to eq :grandchild
   end
 
@@ -159,7 +159,7 @@ RSpec.describe "fork" do
       parent = Process.pid
       waited = false
       Heddle.run do
-        # In the parent it comes last, however long the child takes. In the child it would come at once.
+        # In the parent the line comes last, however long the child takes. In the child it would come at once.
         Fiber.schedule { sleep(0.0005) until waited || Process.pid != parent; puts "sibling" }
         pid = fork { sleep(0.005); puts "child" }
         Process.wait(pid)
@@ -170,8 +170,8 @@ RSpec.describe "fork" do
     expect([output, errors, status.success?]).to eq ["child\nparent true\nsibling\n", "", true]
   end
 
-  # In the child the fiber is all there is: when it ends, so does the process. Ruby has it so without a scheduler, too.
-  it "without a block goes on in the fiber in both processes, and the child ends with it" do
+  # The child has this fiber only, and ends with it. Ruby without a scheduler behaves the same.
+  it "without a block continues the fiber in both processes, and the child ends with it" do
     output, errors, status = run_ruby(<<~RUBY)
       require "heddle"
       $stdout.sync = true
@@ -191,7 +191,7 @@ RSpec.describe "fork" do
       .to eq [{ "child" => 1, "parent" => 1, "after" => 1 }, "", true]
   end
 
-  it "leaves a child whose exit status is its own" do
+  it "keeps the exit status of the child" do
     status = Heddle.run do
       pid = fork { exit!(7) }
       Process.wait2(pid).last.exitstatus
@@ -199,7 +199,7 @@ RSpec.describe "fork" do
     expect(status).to eq 7
   end
 
-  it "in another thread leaves a child without this thread's fibers" do
+  it "in another thread makes a child without this thread's fibers" do
     threads = Heddle.run do
       Fiber.schedule { sleep(0.01) }
       Thread.new { in_child { Thread.list.size } }.value
@@ -207,7 +207,7 @@ RSpec.describe "fork" do
     expect(threads).to eq 1
   end
 
-  # Forks in a fiber, and sends the child SIGTERM when it writes to the pipe. How it ended.
+  # Forks in a fiber, sends the child SIGTERM when it writes to the pipe, and returns how the child ended.
   def ended_by_term
     Heddle.run do
       reader, writer = IO.pipe
@@ -220,7 +220,7 @@ RSpec.describe "fork" do
     end
   end
 
-  it "ends the child by a signal that it doesn't trap, while it waits" do
+  it "lets an untrapped signal end the child while its fiber waits" do
     signal = ended_by_term do |writer|
       writer.write("x")
       sleep
@@ -228,7 +228,7 @@ RSpec.describe "fork" do
     expect(signal).to eq Signal.list["TERM"]
   end
 
-  it "ends the child by a signal while another of its fibers computes" do
+  it "lets an untrapped signal end the child while another of its fibers computes" do
     signal = ended_by_term do |writer|
       Fiber.set_scheduler(Heddle::Scheduler.new) unless Fiber.scheduler
       Fiber.schedule do

@@ -4,7 +4,7 @@ require "socket"
 require "timeout"
 
 RSpec.describe "Garbage collection" do
-  # A little of everything.
+  # One program for each kind of wait.
   workload = {
     "sleep" => -> { [sleep(0.001), sleep(0)].size },
     "pipes" => lambda {
@@ -46,12 +46,12 @@ RSpec.describe "Garbage collection" do
       rescue RuntimeError => e
         result << e.message
       end
-      fiber.raise("struck")
+      fiber.raise("interrupted")
       result
     },
     "generators" => -> { Enumerator.new { |yielder| yielder << "made".tap { sleep(0.001) } }.next },
-    # The fiber that has resumed another one is not suspended by the scheduler: a fiber made for it raises there.
-    "time limits of who waits for a generator" => lambda {
+    # The scheduler doesn't suspend a fiber that has resumed another one: a fiber made for this purpose raises in it.
+    "time limits during a generator's wait" => lambda {
       begin
         Heddle.cancel_after(0.001, RuntimeError) { Enumerator.new { sleep }.next }
       rescue RuntimeError => e
@@ -83,7 +83,7 @@ RSpec.describe "Garbage collection" do
   results = {
     "sleep" => 2, "pipes" => "bytes", "sockets" => "echo", "queues" => "item", "threads" => "value",
     "timeouts" => "over", "names" => 1, "files" => "# frozen_string_literal: true\n", "select" => 1,
-    "raise" => ["struck"], "generators" => "made", "time limits of who waits for a generator" => RuntimeError,
+    "raise" => ["interrupted"], "generators" => "made", "time limits during a generator's wait" => RuntimeError,
     "trees" => ["work"], "processes" => true, "locks" => "locked", "IOs that are closed" => [IOError],
     "fibers that are killed" => false
   }
@@ -108,8 +108,8 @@ RSpec.describe "Garbage collection" do
     expect(Heddle.run { Fiber.schedule { sleep(0.001) } && Fiber.scheduler.close }).to be_nil
   end
 
-  # The fiber alone still needs the scheduler.
-  it "leaves a scheduler alone that its thread has let go of, as long as a fiber of it runs" do
+  # Only the fiber still refers to the scheduler.
+  it "doesn't collect a scheduler that its thread has released while a fiber of the scheduler runs" do
     output, errors, status = run_ruby(<<~RUBY)
       require "heddle"
       def let_go
@@ -140,7 +140,7 @@ RSpec.describe "Garbage collection" do
     expect([output, errors, status.success?]).to eq ["done\n", "", true]
   end
 
-  it "moves what waiting fibers wait for, and they still get it", gc: :compact do
+  it "moves the objects that fibers wait for, and the waits still end", gc: :compact do
     received = []
     IO.pipe do |reader, writer|
       Heddle.run do
@@ -157,7 +157,7 @@ RSpec.describe "Garbage collection" do
     expect(received).to contain_exactly(:item, "bytes", true, :slept)
   end
 
-  it "leaves waiting fibers alone to which nobody holds a reference" do
+  it "doesn't collect waiting fibers without another reference" do
     woken = []
     Heddle.run do
       queue = Queue.new
@@ -169,7 +169,7 @@ RSpec.describe "Garbage collection" do
     expect(woken).to match_array(Array.new(50) { |number| [number, number] })
   end
 
-  it "leaves fibers alone whose IO nobody else holds" do
+  it "doesn't collect fibers whose IO has no other reference" do
     lines = []
     Heddle.run do
       writers = Array.new(20) do |number|
@@ -183,7 +183,7 @@ RSpec.describe "Garbage collection" do
     expect(lines).to match_array(Array.new(20) { |number| [number, "#{number}\n"] })
   end
 
-  it "takes fibers that have ended" do
+  it "collects fibers that have ended" do
     alive = Heddle.run do
       before = GC.start || ObjectSpace.each_object(Fiber).count
       1000.times { Fiber.schedule { sleep(0) } }
@@ -193,7 +193,7 @@ RSpec.describe "Garbage collection" do
     expect(alive).to be < 500
   end
 
-  it "takes 10,000 fibers that were created and ended" do
+  it "collects 10,000 fibers that were created and ended" do
     count = 0
     Heddle.run do
       100.times do
@@ -204,7 +204,7 @@ RSpec.describe "Garbage collection" do
     expect(count).to eq 10_000
   end
 
-  it "takes schedulers that were never used" do
+  it "collects schedulers that were never used" do
     in_use = -> { GC.start || Dir.children("/proc/self/fd").size }
     skip "needs /proc" unless File.directory?("/proc/self/fd")
     before = in_use.call
@@ -235,7 +235,7 @@ RSpec.describe "Garbage collection" do
     end.to change { Dir.children("/proc/self/fd").size }.by_at_most(5)
   end
 
-  it "closes an IO that was dropped, while fibers wait for others" do
+  it "closes an IO without references, while fibers wait for other IOs" do
     read = IO.pipe do |reader, writer|
       Heddle.run do
         bytes = Queue.new
@@ -251,7 +251,7 @@ RSpec.describe "Garbage collection" do
     expect(read).to eq "bytes"
   end
 
-  it "doesn't take a scheduler whose fiber hooks are used after it was dropped" do
+  it "doesn't collect a scheduler while a Method of it can be called" do
     hook = with_scheduler { |scheduler| scheduler.method(:unblock) }
     GC.start
     expect { hook.call(:anything, Fiber.current) }.not_to raise_error

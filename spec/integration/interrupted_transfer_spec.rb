@@ -4,8 +4,8 @@ require "socket"
 require "timeout"
 require "tmpdir"
 
-# A kernel that reads for a fiber may be done at the moment that the fiber is told to give up.
-RSpec.describe "A read that is given up" do
+# The kernel may complete a read at the moment at which the fiber is interrupted.
+RSpec.describe "A read that is interrupted" do
   bytes = 20_000
 
   def sockets
@@ -15,7 +15,7 @@ RSpec.describe "A read that is given up" do
     pair.each { |socket| socket.close unless socket.closed? }
   end
 
-  # One by one, so that most reads have to wait, and each can meet its end there.
+  # Writes byte by byte, so that most reads have to wait and can be interrupted there.
   def dribble(socket, bytes)
     bytes.times do |number|
       socket.write((number % 256).chr)
@@ -74,7 +74,7 @@ RSpec.describe "A read that is given up" do
     expect(received.bytes).to eq expected(bytes)
   end
 
-  it "by a time limit is given up although there is always more to read" do
+  it "by a time limit ends although there is always more to read" do
     sockets do |reader, writer|
       Heddle.run do
         feeding = Heddle.spin { loop { writer.write("x" * 1000) } }
@@ -84,7 +84,7 @@ RSpec.describe "A read that is given up" do
     end
   end
 
-  it "leaves the socket to the next one" do
+  it "leaves the socket usable for the next read" do
     sockets do |reader, writer|
       received = Heddle.run do
         Heddle.move_on_after(0.001) { reader.readpartial(1) }
@@ -97,7 +97,7 @@ RSpec.describe "A read that is given up" do
 end
 
 RSpec.describe "A fiber that reads from a socket" do
-  # What happens to it until the block, which is given it, has ended.
+  # Yields the fiber, and returns what happens to it until the block ends.
   def log_of_reader
     UNIXSocket.pair do |reading, _writing|
       log = []
@@ -143,8 +143,8 @@ RSpec.describe "A fiber that reads from a socket" do
   end
 end
 
-RSpec.describe "A pipe that was opened by its name" do
-  it "holds up nobody but its writer when it is full" do
+RSpec.describe "A named pipe that is full" do
+  it "blocks no fiber but its writer" do
     Dir.mktmpdir do |directory|
       path = File.join(directory, "pipe")
       File.mkfifo(path)

@@ -3,7 +3,7 @@
 require "socket"
 require "tempfile"
 
-# Ruby locks no IO::Buffer while a scheduler reads into it: other fibers can do with it what they like.
+# Ruby doesn't lock an IO::Buffer while a scheduler reads into it, so other fibers can change it meanwhile.
 RSpec.describe "An IO::Buffer" do
   def pair_of(kind)
     pair = kind == :sockets ? UNIXSocket.pair : IO.pipe
@@ -14,7 +14,7 @@ RSpec.describe "An IO::Buffer" do
 
   %i[sockets pipe].each do |kind|
     describe "that a fiber reads into from #{kind}" do
-      it "takes what comes while the fiber waits" do
+      it "receives data that comes while the fiber waits" do
         buffer = IO::Buffer.new(8)
         pair_of(kind) do |reader, writer|
           Heddle.run do
@@ -28,7 +28,7 @@ RSpec.describe "An IO::Buffer" do
         expect(buffer.get_string).to eq "12345678"
       end
 
-      it "can be freed meanwhile, which the fiber is told" do
+      it "can be freed meanwhile, and the read raises" do
         buffer = IO::Buffer.new(8)
         pair_of(kind) do |reader, writer|
           Heddle.run do
@@ -41,7 +41,7 @@ RSpec.describe "An IO::Buffer" do
         end
       end
 
-      it "can become too short meanwhile, which the fiber is told" do
+      it "can become too short meanwhile, and the read raises" do
         buffer = IO::Buffer.new(8)
         pair_of(kind) do |reader, writer|
           Heddle.run do
@@ -54,7 +54,7 @@ RSpec.describe "An IO::Buffer" do
         end
       end
 
-      it "can be a locked slice of one that is freed meanwhile, which the fiber is told" do
+      it "can be a locked slice of a buffer that is freed meanwhile, and the read raises" do
         whole = IO::Buffer.new(8)
         pair_of(kind) do |reader, writer|
           Heddle.run do
@@ -83,7 +83,7 @@ RSpec.describe "An IO::Buffer" do
         expect(buffer.get_string).to eq "12345678"
       end
 
-      it "can be used again when the read has been given up" do
+      it "can be used again after the read was interrupted" do
         buffer = IO::Buffer.new(8)
         pair_of(kind) do |reader, writer|
           Heddle.run do
@@ -123,7 +123,7 @@ RSpec.describe "An IO::Buffer" do
     end
   end
 
-  it "of several MiB is read from a file and written to one as a whole" do
+  it "of several MiB is filled from a file and written to a file completely" do
     text = Random.new(1).bytes(3 << 20)
     Tempfile.create do |file|
       buffer = IO::Buffer.new(text.bytesize)

@@ -46,7 +46,7 @@ RSpec.describe "IO.select" do
     expect(ready).to eq([[reader], [], []])
   end
 
-  it "gives nil when its time is over, and not before" do
+  it "returns nil when its timeout expires, and not before" do
     started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     ready = Heddle.run { IO.select([reader], nil, nil, 0.05) }
     elapsed = Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
@@ -54,7 +54,7 @@ RSpec.describe "IO.select" do
     expect([ready, elapsed >= 0.05]).to eq([nil, true])
   end
 
-  it "only looks when its time is 0" do
+  it "doesn't wait with a timeout of 0" do
     writer.write("x")
     looks = Heddle.run do
       full = IO.select([reader], nil, nil, 0)
@@ -65,7 +65,7 @@ RSpec.describe "IO.select" do
     expect(looks).to eq([[[reader], [], []], nil])
   end
 
-  it "sleeps when there is nothing to wait for but the time" do
+  it "sleeps when it has no IO but a timeout" do
     order = []
     Heddle.run do
       Fiber.schedule do
@@ -78,7 +78,7 @@ RSpec.describe "IO.select" do
     expect(order).to eq(%w[first woken])
   end
 
-  it "lets others run while it waits" do
+  it "lets other fibers run while it waits" do
     order = []
     Heddle.run do
       Fiber.schedule do
@@ -92,7 +92,7 @@ RSpec.describe "IO.select" do
     expect(order).to eq(%w[first ready])
   end
 
-  it "counts what lies in a read buffer as ready" do
+  it "returns an IO with data in its read buffer" do
     ready = Heddle.run do
       writer.write("line\nrest")
       reader.gets
@@ -102,7 +102,7 @@ RSpec.describe "IO.select" do
     expect(ready).to eq([[reader], [], []])
   end
 
-  it "counts what lies in a read buffer also next to others that aren't ready" do
+  it "returns an IO with data in its read buffer beside other IOs that aren't ready" do
     ready = Heddle.run do
       silent, other = IO.pipe
       writer.write("line\nrest")
@@ -115,7 +115,7 @@ RSpec.describe "IO.select" do
     expect(ready).to eq([[reader], [], []])
   end
 
-  it "tells readers and writers apart" do
+  it "distinguishes readers and writers" do
     ready = Heddle.run do
       left, right = UNIXSocket.pair
       left.write("x")
@@ -127,7 +127,7 @@ RSpec.describe "IO.select" do
     expect(ready).to eq([[:right], [:right, writer], []])
   end
 
-  it "gives every one that is ready" do
+  it "returns each IO that is ready" do
     ready = Heddle.run do
       pipes = Array.new(20) { IO.pipe }
       pipes.each_with_index { |(_, into), i| into.write("x") if i.even? }
@@ -140,13 +140,13 @@ RSpec.describe "IO.select" do
     expect(ready.sort).to eq((0...20).select(&:even?))
   end
 
-  it "gives one that is asked for twice twice" do
+  it "returns an IO twice that is given twice" do
     writer.write("x")
 
     expect(Heddle.run { IO.select([reader, reader]) }).to eq([[reader, reader], [], []])
   end
 
-  it "counts the end of a stream as readable" do
+  it "returns an IO at its end as readable" do
     ready = Heddle.run do
       Fiber.schedule { writer.close }
       IO.select([reader])
@@ -155,7 +155,7 @@ RSpec.describe "IO.select" do
     expect(ready).to eq([[reader], [], []])
   end
 
-  it "counts a pipe that nobody reads as writable" do
+  it "returns a pipe without a reader as writable" do
     ready = Heddle.run do
       fill(writer)
       Fiber.schedule { reader.close }
@@ -165,13 +165,13 @@ RSpec.describe "IO.select" do
     expect(ready).to eq([[], [writer], []])
   end
 
-  it "counts regular files as ready" do
+  it "returns regular files as ready" do
     ready = Heddle.run { File.open(__FILE__) { |file| IO.select([file]).first.map(&:path) } }
 
     expect(ready).to eq([__FILE__])
   end
 
-  it "tells of urgent data by its third argument" do
+  it "reports urgent data by its third argument" do
     urgent = Heddle.run do
       TCPServer.open("127.0.0.1", 0) do |server|
         client = TCPSocket.new("127.0.0.1", server.local_address.ip_port)
@@ -186,7 +186,7 @@ RSpec.describe "IO.select" do
     expect(urgent).to be(true)
   end
 
-  it "is called by several fibers on the same descriptor" do
+  it "may be called by several fibers with the same descriptor" do
     woken = []
     Heddle.run do
       5.times do |i|
@@ -201,7 +201,7 @@ RSpec.describe "IO.select" do
     expect(woken.sort).to eq([0, 1, 2, 3, 4])
   end
 
-  it "asks objects that aren't an IO for theirs, and gives back the objects" do
+  it "calls to_io of other objects, and returns these objects" do
     wrapper = Struct.new(:to_io).new(reader)
     ready = Heddle.run do
       Fiber.schedule { writer.write("x") }
@@ -211,7 +211,7 @@ RSpec.describe "IO.select" do
     expect(ready).to eq([[wrapper], [], []])
   end
 
-  it "is woken by what a thread writes" do
+  it "returns on data that a thread writes" do
     thread = Thread.new do
       Thread.pass
       writer.write("x")
@@ -222,7 +222,7 @@ RSpec.describe "IO.select" do
     expect(ready).to eq([[reader], [], []])
   end
 
-  it "leaves nothing behind that wakes the fiber once more" do
+  it "doesn't wake the fiber again after it has returned" do
     second, into = IO.pipe
     woken = []
     Heddle.run do
@@ -239,7 +239,7 @@ RSpec.describe "IO.select" do
     expect(woken).to eq([1, nil])
   end
 
-  it "survives a collection at every allocation", gc: :stress do
+  it "survives garbage collection at every allocation", gc: :stress do
     ready = Heddle.run do
       Fiber.schedule { writer.write("x") }
       IO.select([reader], [], [], 10)
@@ -248,7 +248,7 @@ RSpec.describe "IO.select" do
     expect(ready).to eq([[reader], [], []])
   end
 
-  # What Ruby raises without a scheduler is what is right.
+  # The expected errors are those that Ruby raises without a scheduler.
   {
     "a closed IO" => -> { IO.select([IO.pipe.each(&:close).first]) },
     "something that isn't an IO" => -> { IO.select([1]) },

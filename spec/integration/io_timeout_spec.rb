@@ -8,7 +8,7 @@ RSpec.describe "IO#timeout=" do
   let(:left) { sockets.first }
   let(:right) { sockets.last }
 
-  # What accept and recv raise. On 3.3 they try once more when the time is over, and say what they get then.
+  # What accept and recv raise. On 3.3 they try once more after the timeout, and raise the error of that attempt.
   let(:timed_out) do
     RUBY_VERSION < "3.4" ? an_instance_of(IO::TimeoutError).or(an_instance_of(Errno::EAGAIN)) : IO::TimeoutError
   end
@@ -34,7 +34,7 @@ RSpec.describe "IO#timeout=" do
     expect { Heddle.run { left.write("x" * (4 << 20)) } }.to raise_error(IO::TimeoutError)
   end
 
-  it "doesn't end what is in time" do
+  it "doesn't end a read that ends in time" do
     text = Heddle.run do
       left.timeout = 60
       Fiber.schedule { right.write("in time") }
@@ -44,7 +44,7 @@ RSpec.describe "IO#timeout=" do
     expect(text).to eq("in time")
   end
 
-  it "counts anew for each wait" do
+  it "starts anew for each wait" do
     left.timeout = 1
     lines = Heddle.run do
       Fiber.schedule do
@@ -59,7 +59,7 @@ RSpec.describe "IO#timeout=" do
     expect(lines).to eq([0, 1, 2, 3, 4])
   end
 
-  it "leaves the IO usable after it struck" do
+  it "leaves the IO usable after it expired" do
     text = Heddle.run do
       begin
         left.read(4)
@@ -72,7 +72,7 @@ RSpec.describe "IO#timeout=" do
     expect(text).to eq("late")
   end
 
-  it "keeps what was read before it struck" do
+  it "keeps what was read before it expired" do
     text = Heddle.run do
       right.write("half a line")
       begin
@@ -86,7 +86,7 @@ RSpec.describe "IO#timeout=" do
     expect(text).to end_with(" and the rest\n")
   end
 
-  it "of nil lets a read wait as long as it takes" do
+  it "of nil lets a read wait without a limit" do
     text = Heddle.run do
       left.timeout = nil
       Fiber.schedule do
@@ -99,7 +99,7 @@ RSpec.describe "IO#timeout=" do
     expect(text).to eq("late")
   end
 
-  it "never strikes before its time" do
+  it "never expires early" do
     started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     begin
       Heddle.run { left.read(1) }
@@ -110,21 +110,21 @@ RSpec.describe "IO#timeout=" do
     expect(elapsed).to be >= 0.02
   end
 
-  it "lets others run until it strikes" do
+  it "lets other fibers run until it expires" do
     order = []
     Heddle.run do
       Fiber.schedule do
         left.read(1)
       rescue IO::TimeoutError
-        order << :struck
+        order << :interrupted
       end
       order << :first
     end
 
-    expect(order).to eq(%i[first struck])
+    expect(order).to eq(%i[first interrupted])
   end
 
-  it "strikes the fiber that reads, not one that reads another IO" do
+  it "raises in the fiber that reads, not in a fiber that reads another IO" do
     results = {}
     Heddle.run do
       other, into = IO.pipe
@@ -135,15 +135,15 @@ RSpec.describe "IO#timeout=" do
       begin
         left.read(1)
       rescue IO::TimeoutError
-        results[:struck] = true
+        results[:interrupted] = true
         into.puts("undisturbed")
       end
     end
 
-    expect(results).to eq({ struck: true, other: "undisturbed\n" })
+    expect(results).to eq({ interrupted: true, other: "undisturbed\n" })
   end
 
-  it "doesn't hold for a wait that is given a time of its own" do
+  it "doesn't apply to a wait with a timeout of its own" do
     ready = Heddle.run do
       Fiber.schedule do
         sleep(0.04)
@@ -155,7 +155,7 @@ RSpec.describe "IO#timeout=" do
     expect(ready).to be(left)
   end
 
-  it "makes a wait without a time of its own give nil" do
+  it "makes a wait without a timeout of its own return nil" do
     expect(Heddle.run { left.wait_readable }).to be_nil
   end
 
@@ -176,7 +176,7 @@ RSpec.describe "IO#timeout=" do
     expect { Heddle.run { left.recv(1) } }.to raise_error(timed_out)
   end
 
-  it "ends a recv with the same error where ticks interrupt what Heddle asks the kernel" do
+  it "ends a recv with the same error where ticks interrupt Heddle's system calls" do
     expect { Heddle.run(preempt: :all, ticker: :signal) { left.recv(1) } }.to raise_error(timed_out)
   end
 end

@@ -58,7 +58,7 @@ RSpec.describe "Monitor in fibers" do
     expect(received).to eq [0, 1, 2]
   end
 
-  it "has conditions that give up after a timeout" do
+  it "has conditions whose wait ends after a timeout" do
     took = seconds do
       Heddle.run do
         monitor = Monitor.new

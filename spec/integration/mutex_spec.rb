@@ -6,7 +6,7 @@ RSpec.describe "Mutex in fibers" do
     Fiber.schedule { mutex.synchronize { gate.pop } }
   end
 
-  it "makes a fiber wait until the one that holds it lets go" do
+  it "makes a fiber wait until the holder unlocks it" do
     events = []
     Heddle.run do
       mutex = Mutex.new
@@ -19,23 +19,23 @@ RSpec.describe "Mutex in fibers" do
     expect(events).to eq %i[before locked]
   end
 
-  it "lets others run while a fiber waits for it" do
-    turns = 0
+  it "lets other fibers run while a fiber waits for it" do
+    runs = 0
     Heddle.run do
       mutex = Mutex.new
       gate = Queue.new
       hold(mutex, gate)
-      Fiber.schedule { mutex.synchronize { turns += 1 } }
+      Fiber.schedule { mutex.synchronize { runs += 1 } }
       10.times do
-        turns += 1
+        runs += 1
         sleep(0)
       end
       gate.push(:open)
     end
-    expect(turns).to eq 11
+    expect(runs).to eq 11
   end
 
-  it "goes to the waiting fibers in the order of their coming" do
+  it "is acquired by waiting fibers in the order of their requests" do
     order = []
     Heddle.run do
       mutex = Mutex.new
@@ -47,7 +47,7 @@ RSpec.describe "Mutex in fibers" do
     expect(order).to eq [0, 1, 2, 3, 4]
   end
 
-  it "lets one fiber in at a time, also when they wait inside" do
+  it "lets one fiber in at a time, even if the fibers wait inside" do
     inside = 0
     most = 0
     Heddle.run do
@@ -65,7 +65,7 @@ RSpec.describe "Mutex in fibers" do
     expect([most, inside]).to eq [1, 0]
   end
 
-  it "is let go of by a fiber that ends with an error inside" do
+  it "is unlocked by a fiber that ends with an error inside" do
     locked = Heddle.run do
       mutex = Mutex.new
       Fiber.schedule do
@@ -86,7 +86,7 @@ RSpec.describe "Mutex in fibers" do
     expect { Heddle.run { mutex.synchronize { mutex.lock } } }.to raise_error(ThreadError, /deadlock/)
   end
 
-  it "raises ThreadError in a fiber that unlocks another one's" do
+  it "raises ThreadError in a fiber that unlocks another fiber's mutex" do
     expect do
       Heddle.run do
         mutex = Mutex.new
@@ -109,7 +109,7 @@ RSpec.describe "Mutex in fibers" do
     expect(tried).to be false
   end
 
-  it "comes to a fiber from another thread" do
+  it "passes from another thread to a fiber" do
     mutex = Mutex.new
     gate = Queue.new
     held = Queue.new
@@ -130,7 +130,7 @@ RSpec.describe "Mutex in fibers" do
     expect(events).to eq %i[before locked]
   end
 
-  it "keeps the fibers of several threads out of each other's way" do
+  it "excludes the fibers of several threads from each other" do
     mutex = Mutex.new
     count = 0
     threads = Array.new(3) do
@@ -150,7 +150,7 @@ RSpec.describe "Mutex in fibers" do
     expect(count).to eq 60
   end
 
-  it "is let go of during Mutex#sleep, and held again after it" do
+  it "is unlocked during Mutex#sleep, and locked again after it" do
     events = []
     Heddle.run do
       mutex = Mutex.new

@@ -14,7 +14,7 @@ RSpec.describe "Fiber.schedule in fibers" do
     expect(order).to eq %i[child parent child_again]
   end
 
-  it "brings the parent back when the child ends without waiting" do
+  it "returns to the parent when the child ends without waiting" do
     order = []
     Heddle.run do
       Fiber.schedule { order << :child }
@@ -23,7 +23,7 @@ RSpec.describe "Fiber.schedule in fibers" do
     expect(order).to eq %i[child parent]
   end
 
-  it "brings the parent back when the child waits for ever" do
+  it "returns to the parent when the child waits for ever" do
     reached = false
     Heddle.run do
       gate = Queue.new
@@ -36,7 +36,7 @@ RSpec.describe "Fiber.schedule in fibers" do
     expect(reached).to be true
   end
 
-  it "brings the parent back when the child ends with an error" do
+  it "returns to the parent when the child ends with an error" do
     order = []
     expect do
       Heddle.run do
@@ -47,7 +47,7 @@ RSpec.describe "Fiber.schedule in fibers" do
     expect(order).to eq [:parent]
   end
 
-  it "brings every parent back over many levels" do
+  it "returns to each parent over many levels" do
     returned = []
     nest = lambda do |level|
       Fiber.schedule { nest.call(level - 1) } if level.positive?
@@ -58,7 +58,7 @@ RSpec.describe "Fiber.schedule in fibers" do
     expect(returned).to match_array [*0..20]
   end
 
-  it "gives a Fiber, whether it still lives or not" do
+  it "returns a Fiber, whether the fiber is still alive or not" do
     fibers = Heddle.run do
       gate = Queue.new
       [Fiber.schedule { :done }, Fiber.schedule { gate.pop }].tap { gate.push(:open) }
@@ -66,13 +66,13 @@ RSpec.describe "Fiber.schedule in fibers" do
     expect(fibers).to all be_an_instance_of(Fiber)
   end
 
-  it "gives a fiber that isn't blocking" do
+  it "returns a non-blocking fiber" do
     blocking = []
     Heddle.run { Fiber.schedule { blocking << Fiber.current.blocking? } }
     expect(blocking).to eq [false]
   end
 
-  it "runs a child of a blocking root" do
+  it "runs a child of a blocking root fiber" do
     order = []
     with_scheduler do
       Fiber.schedule do
@@ -85,7 +85,7 @@ RSpec.describe "Fiber.schedule in fibers" do
     expect(order).to eq %i[child root child_again]
   end
 
-  it "runs a child of a generator, and the generator goes on" do
+  it "runs a child of a generator, and the generator continues" do
     order = []
     Heddle.run do
       numbers = Enumerator.new do |yielder|

@@ -10,8 +10,8 @@ RSpec.describe "Net::HTTP" do
 
   after { server.close }
 
-  # Serves this many connections, a fiber for each. The block gets the path and the request's body, and returns the
-  # answer's body.
+  # Serves this many connections, each in a fiber. The block gets the path and the body of the request, and returns the
+  # body of the response.
   def serve(connections)
     Fiber.schedule do
       connections.times do
@@ -21,7 +21,7 @@ RSpec.describe "Net::HTTP" do
     end
   end
 
-  # Without a proxy, whatever the environment says.
+  # Connects without a proxy, whatever the environment says.
   def client(**options, &)
     Net::HTTP.start("127.0.0.1", port, nil, nil, nil, nil, { max_retries: 0, **options }, &)
   end
@@ -35,14 +35,14 @@ RSpec.describe "Net::HTTP" do
     expect(body).to eq("this is /path")
   end
 
-  it "gets many answers at the same time" do
+  it "gets many responses at the same time" do
     asked = 0
-    everybody = Queue.new
+    all_asked = Queue.new
     bodies = []
     Heddle.run do
       serve(30) do |path|
-        # Nobody is answered before all have asked.
-        (asked += 1) == 30 ? everybody.close : everybody.pop
+        # No request is answered before all have arrived.
+        (asked += 1) == 30 ? all_asked.close : all_asked.pop
         path
       end
       30.times { |i| Fiber.schedule { bodies << client { |http| http.get("/#{i}").body } } }
@@ -51,7 +51,7 @@ RSpec.describe "Net::HTTP" do
     expect(bodies).to match_array(Array.new(30) { |i| "/#{i}" })
   end
 
-  it "asks again over a connection that is kept alive" do
+  it "sends a second request over a connection that is kept alive" do
     bodies = Heddle.run do
       serve(1) { |path| path }
       client { |http| %w[/one /two /three].map { |path| http.get(path).body } }
@@ -70,7 +70,7 @@ RSpec.describe "Net::HTTP" do
     expect(body == data).to be(true)
   end
 
-  it "streams an answer in pieces while it comes" do
+  it "streams a response in chunks as they arrive" do
     pieces = []
     Heddle.run do
       next_piece = Queue.new
@@ -80,7 +80,7 @@ RSpec.describe "Net::HTTP" do
         socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         %w[one two three].each do |piece|
           socket.write("#{piece.size.to_s(16)}\r\n#{piece}\r\n")
-          # The next one only when this one has arrived.
+          # Sends the next chunk only after this one has arrived.
           next_piece.pop
         end
         socket.write("0\r\n\r\n")
@@ -99,7 +99,7 @@ RSpec.describe "Net::HTTP" do
     expect(pieces).to eq(%w[one two three])
   end
 
-  it "raises ReadTimeout when no answer comes in time" do
+  it "raises ReadTimeout when no response comes in time" do
     attempt = lambda do
       Heddle.run do
         silence = Queue.new
@@ -113,7 +113,7 @@ RSpec.describe "Net::HTTP" do
     expect(&attempt).to raise_error(Net::ReadTimeout)
   end
 
-  it "lets the answers of others come while one host is silent" do
+  it "gets responses of other hosts while one host is silent" do
     results = []
     Heddle.run do
       silence = Queue.new
@@ -135,7 +135,7 @@ RSpec.describe "Net::HTTP" do
     expect([results.first(3).sort, results.last]).to eq([%w[/0 /1 /2], "200"])
   end
 
-  # Linux drops what comes to a full backlog, so that who connects waits; others refuse.
+  # Linux drops connection requests to a full backlog, so that the client waits. Other systems refuse them.
   it "raises OpenTimeout when the connection isn't accepted in time", if: RUBY_PLATFORM.include?("linux") do
     full = Socket.tcp_server_sockets("127.0.0.1", 0).first
     full.listen(0)
@@ -154,7 +154,7 @@ RSpec.describe "Net::HTTP" do
     [full, *waiting].each { |socket| socket&.close }
   end
 
-  it "raises EOFError when the server closes without an answer" do
+  it "raises EOFError when the server closes without a response" do
     attempt = lambda do
       Heddle.run do
         Fiber.schedule { server.accept.tap(&:gets).close }

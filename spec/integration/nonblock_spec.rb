@@ -4,7 +4,7 @@ require "io/nonblock"
 require "io/wait"
 require "socket"
 
-RSpec.describe "Asking without waiting" do
+RSpec.describe "Non-blocking I/O by" do
   let(:ends) { IO.pipe }
   let(:reader) { ends.first }
   let(:writer) { ends.last }
@@ -12,15 +12,15 @@ RSpec.describe "Asking without waiting" do
   after { ends.each { |io| io.close unless io.closed? } }
 
   describe "read_nonblock" do
-    it "raises when there is nothing, without waiting" do
+    it "raises without waiting when there is no data" do
       expect { Heddle.run { reader.read_nonblock(10) } }.to raise_error(IO::EAGAINWaitReadable)
     end
 
-    it "gives :wait_readable when there is nothing and it may not raise" do
+    it "returns :wait_readable with exception: false when there is no data" do
       expect(Heddle.run { reader.read_nonblock(10, exception: false) }).to eq(:wait_readable)
     end
 
-    it "gives what there is" do
+    it "returns the data that is available" do
       text = Heddle.run do
         writer.write("here")
         reader.read_nonblock(10)
@@ -29,7 +29,7 @@ RSpec.describe "Asking without waiting" do
       expect(text).to eq("here")
     end
 
-    it "gives what lies in the read buffer" do
+    it "returns the data in the read buffer" do
       text = Heddle.run do
         writer.write("line\nrest")
         reader.gets
@@ -45,7 +45,7 @@ RSpec.describe "Asking without waiting" do
       expect { Heddle.run { reader.read_nonblock(10) } }.to raise_error(EOFError)
     end
 
-    it "gives nil at the end when it may not raise" do
+    it "returns nil with exception: false at the end" do
       writer.close
 
       expect(Heddle.run { reader.read_nonblock(10, exception: false) }).to be_nil
@@ -57,7 +57,7 @@ RSpec.describe "Asking without waiting" do
       expect(Heddle.run { reader.read_nonblock(10, exception: false) }).to eq(:wait_readable)
     end
 
-    it "is asked again after wait_readable until all is there" do
+    it "reads everything in a loop with wait_readable" do
       text = Heddle.run do
         Fiber.schedule do
           %w[one two three].each do |part|
@@ -78,11 +78,11 @@ RSpec.describe "Asking without waiting" do
   end
 
   describe "write_nonblock" do
-    it "raises when there is no room, without waiting" do
+    it "raises without waiting when there is no room" do
       expect { Heddle.run { loop { writer.write_nonblock("x" * 4096) } } }.to raise_error(IO::EAGAINWaitWritable)
     end
 
-    it "gives :wait_writable when there is no room and it may not raise" do
+    it "returns :wait_writable with exception: false when there is no room" do
       fill(writer)
 
       expect(Heddle.run { writer.write_nonblock("x", exception: false) }).to eq(:wait_writable)
@@ -105,7 +105,7 @@ RSpec.describe "Asking without waiting" do
       expect(written).to eq(3)
     end
 
-    it "raises EPIPE when nobody reads" do
+    it "raises EPIPE when there is no reader" do
       reader.close
 
       expect { Heddle.run { writer.write_nonblock("x") } }.to raise_error(Errno::EPIPE)
@@ -117,11 +117,11 @@ RSpec.describe "Asking without waiting" do
 
     after { server.close }
 
-    it "raises when nobody connects, without waiting" do
+    it "raises without waiting when there is no connection" do
       expect { Heddle.run { server.accept_nonblock } }.to raise_error(IO::EAGAINWaitReadable)
     end
 
-    it "gives the connection that wait_readable has told of" do
+    it "returns the connection that wait_readable has waited for" do
       text = Heddle.run do
         Fiber.schedule { TCPSocket.open("127.0.0.1", server.local_address.ip_port) { |client| client.write("hello") } }
         server.wait_readable
@@ -137,7 +137,7 @@ RSpec.describe "Asking without waiting" do
 
     after { server.close unless server.closed? }
 
-    it "is connected when wait_writable says so" do
+    it "is connected after wait_writable" do
       connected = Heddle.run do
         socket = Socket.new(:INET, :STREAM)
         result = socket.connect_nonblock(server.local_address, exception: false)
@@ -151,7 +151,7 @@ RSpec.describe "Asking without waiting" do
       expect(connected).to eq(server.local_address.ip_port)
     end
 
-    it "has its error to show when nobody listens" do
+    it "raises its error when no server listens" do
       address = server.local_address
       server.close
       attempt = lambda do
@@ -170,7 +170,7 @@ RSpec.describe "Asking without waiting" do
   end
 
   describe "recv_nonblock" do
-    it "gives :wait_readable without waiting, and the datagram when it is there" do
+    it "returns :wait_readable without waiting, and later the datagram" do
       left, right = UNIXSocket.pair(:DGRAM)
       results = Heddle.run do
         nothing = right.recv_nonblock(10, exception: false)
@@ -184,7 +184,7 @@ RSpec.describe "Asking without waiting" do
   end
 
   describe "wait" do
-    it "tells by wait_readable that there is something" do
+    it "returns from wait_readable when there is data" do
       ready = Heddle.run do
         Fiber.schedule { writer.write("x") }
         reader.wait_readable
@@ -193,15 +193,15 @@ RSpec.describe "Asking without waiting" do
       expect(ready).to be(reader)
     end
 
-    it "gives nil when its time is over" do
+    it "returns nil when its timeout expires" do
       expect(Heddle.run { reader.wait_readable(0.01) }).to be_nil
     end
 
-    it "only looks when its time is 0" do
+    it "doesn't wait with a timeout of 0" do
       expect(Heddle.run { [reader.wait_readable(0), writer.wait_writable(0)] }).to eq([nil, writer])
     end
 
-    it "tells which of several events there were" do
+    it "returns those of several events that have occurred" do
       left, right = UNIXSocket.pair
       events = Heddle.run do
         writable = left.wait(IO::READABLE | IO::WRITABLE, 5)
@@ -232,7 +232,7 @@ RSpec.describe "Asking without waiting" do
       expect(order).to eq(%i[readable writable])
     end
 
-    it "wakes all who wait for the same event" do
+    it "wakes all fibers that wait for the same event" do
       woken = 0
       Heddle.run do
         10.times { Fiber.schedule { woken += 1 if reader.wait_readable } }
@@ -242,7 +242,7 @@ RSpec.describe "Asking without waiting" do
       expect(woken).to eq(10)
     end
 
-    it "tells at once what lies in the read buffer" do
+    it "returns at once for data in the read buffer" do
       ready = Heddle.run do
         writer.write("line\nrest")
         reader.gets
@@ -252,7 +252,7 @@ RSpec.describe "Asking without waiting" do
       expect(ready).to be(true)
     end
 
-    it "counts the end as readable" do
+    it "treats the end as readable" do
       ready = Heddle.run do
         Fiber.schedule { writer.close }
         reader.wait_readable
@@ -261,7 +261,7 @@ RSpec.describe "Asking without waiting" do
       expect(ready).to be(reader)
     end
 
-    it "raises what it raises without a scheduler for no event at all" do
+    it "raises for an empty set of events what it raises without a scheduler" do
       expect { Heddle.run { reader.wait(0, 0) } }.to raise_error(ArgumentError, /[Ee]vents must be positive/)
     end
   end

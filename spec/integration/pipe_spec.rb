@@ -39,7 +39,7 @@ RSpec.describe "Pipes" do
     expect([received, order]).to eq([1 << 20, %i[reading written]])
   end
 
-  it "let others run while a reader waits" do
+  it "let other fibers run while a reader waits" do
     order = []
     Heddle.run do
       Fiber.schedule { order << reader.gets }
@@ -60,7 +60,7 @@ RSpec.describe "Pipes" do
     expect(bytes.sort.join).to eq("0123456789")
   end
 
-  it "tell each of several readers of the end" do
+  it "make each of several readers read the end" do
     ends_seen = []
     Heddle.run do
       5.times { Fiber.schedule { ends_seen << reader.read(1) } }
@@ -93,7 +93,7 @@ RSpec.describe "Pipes" do
     Heddle.run do
       5.times do |i|
         Fiber.schedule do
-          # A duplicate, because fibers that write to one IO take turns by its lock.
+          # Each fiber writes to a duplicate: fibers that write to the same IO wait for its lock.
           own = writer.dup
           own.write("x" * 200_000)
           own.close
@@ -106,7 +106,7 @@ RSpec.describe "Pipes" do
     expect(written.sort).to eq([0, 1, 2, 3, 4])
   end
 
-  it "read exactly as many bytes as asked for, however they come" do
+  it "read exactly the requested number of bytes, however they arrive" do
     chunks = Heddle.run do
       Fiber.schedule do
         "abcdefg".each_char do |char|
@@ -121,7 +121,7 @@ RSpec.describe "Pipes" do
     expect(chunks).to eq(["abc", "def", "g", nil])
   end
 
-  it "give readpartial what there is" do
+  it "return the available bytes from readpartial" do
     parts = Heddle.run do
       Fiber.schedule do
         writer.write("one")
@@ -159,11 +159,11 @@ RSpec.describe "Pipes" do
     expect(&attempt).to raise_error(Errno::EPIPE)
   end
 
-  it "raise IOError for who writes to the reading end" do
+  it "raise IOError from a write to the reading end" do
     expect { Heddle.run { reader.write("x") } }.to raise_error(IOError, /not opened for writing/)
   end
 
-  it "read into the buffer that is given" do
+  it "read into the given buffer" do
     buffer = +"something longer than what comes"
     Heddle.run do
       Fiber.schedule { writer.write("short") }
@@ -173,7 +173,7 @@ RSpec.describe "Pipes" do
     expect(buffer).to eq("short")
   end
 
-  it "put a byte back that was read" do
+  it "return a byte again after ungetbyte" do
     text = Heddle.run do
       Fiber.schedule { writer.write("abc") }
       byte = reader.getbyte
@@ -198,7 +198,7 @@ RSpec.describe "Pipes" do
     expect(text).to eq("onetwothreefour\nfive\nsixseven")
   end
 
-  it "pass on what lies in the write buffer when it is flushed" do
+  it "pass the write buffer on when it is flushed" do
     seen = Heddle.run do
       writer.sync = false
       writer.write("buffered")
@@ -210,7 +210,7 @@ RSpec.describe "Pipes" do
     expect(seen).to eq([:wait_readable, "buffered"])
   end
 
-  it "pass on a full write buffer while others run" do
+  it "pass a full write buffer on while other fibers run" do
     text = nil
     Heddle.run do
       writer.sync = false
@@ -222,7 +222,7 @@ RSpec.describe "Pipes" do
     expect(text).to eq(1_000_000)
   end
 
-  it "decode characters that come in pieces" do
+  it "decode characters that arrive byte by byte" do
     text = Heddle.run do
       reader.set_encoding("UTF-8")
       Fiber.schedule do
@@ -237,7 +237,7 @@ RSpec.describe "Pipes" do
     expect(text).to eq("schön\n")
   end
 
-  it "are copied from one to the other by IO.copy_stream" do
+  it "can be copied by IO.copy_stream" do
     copied = nil
     Heddle.run do
       from, into = IO.pipe
@@ -255,7 +255,7 @@ RSpec.describe "Pipes" do
     expect(copied).to eq(300_000)
   end
 
-  it "fill an IO::Buffer up to the length that is asked for" do
+  it "fill an IO::Buffer up to the requested length" do
     text = Heddle.run do
       buffer = IO::Buffer.new(8)
       Fiber.schedule do
@@ -281,7 +281,7 @@ RSpec.describe "Pipes" do
     expect(text).to eq("from a buffer")
   end
 
-  it "wake a fiber that waits for what a thread writes" do
+  it "wake a fiber that waits for data from a thread" do
     thread = Thread.new do
       reader.wait_readable
       reader.gets.tap { writer.puts("from the thread") }
@@ -294,7 +294,7 @@ RSpec.describe "Pipes" do
     expect(texts).to eq(["from the fiber\n", "from the thread\n"])
   end
 
-  it "survive a collection at every allocation while both ends wait", gc: :stress do
+  it "survive garbage collection at every allocation while both ends wait", gc: :stress do
     received = nil
     Heddle.run do
       Fiber.schedule { received = reader.read.bytesize }
@@ -327,7 +327,7 @@ RSpec.describe "Pipes" do
   context "with descriptors in blocking mode" do
     before { ends.each { |io| io.nonblock = false } }
 
-    it "let others run while a reader waits" do
+    it "let other fibers run while a reader waits" do
       order = []
       Heddle.run do
         Fiber.schedule { order << reader.readpartial(10) }
@@ -338,7 +338,7 @@ RSpec.describe "Pipes" do
       expect(order).to eq(%w[first second])
     end
 
-    it "let others run while a line is waited for" do
+    it "let other fibers run while a fiber waits for a line" do
       order = []
       Heddle.run do
         Fiber.schedule { order << reader.gets }
@@ -349,7 +349,7 @@ RSpec.describe "Pipes" do
       expect(order).to eq(%W[first second\n])
     end
 
-    it "let others run while a writer waits for room" do
+    it "let other fibers run while a writer waits for room" do
       received = nil
       Heddle.run do
         Fiber.schedule do
@@ -362,7 +362,7 @@ RSpec.describe "Pipes" do
       expect(received).to eq(200_000)
     end
 
-    it "let several readers wait side by side" do
+    it "let several readers wait at the same time" do
       bytes = []
       Heddle.run do
         5.times { Fiber.schedule { bytes << reader.readpartial(1) } }

@@ -4,25 +4,25 @@ require "io/wait"
 require "open3"
 require "tmpdir"
 
-RSpec.describe "Processes" do
+RSpec.describe "Child processes" do
   let(:directory) { Dir.mktmpdir("heddle") }
   let(:fifo) { File.join(directory, "fifo").tap { |path| File.mkfifo(path) } }
 
   after { FileUtils.remove_entry(directory) }
 
-  # Gives the block what opens the gate for a process that reads one line from the FIFO. Only another fiber, that runs
-  # while the process is waited for, can do that.
+  # Yields a Proc that lets a process end which reads one line from the FIFO. Only another fiber, which runs while the
+  # first one waits for the process, can call it.
   def gate
     File.open(fifo, File::RDWR) { |io| yield -> { io.syswrite("go\n") } }
   end
 
-  it "are waited for with their status" do
+  it "are waited for, and return their status" do
     status = Heddle.run { Process.wait2(Process.spawn("exit 7")).last.exitstatus }
 
     expect(status).to eq(7)
   end
 
-  it "leave their status as the last one" do
+  it "set $? when they are waited for" do
     status = Heddle.run do
       Process.wait(Process.spawn("exit 3"))
       Process.last_status.exitstatus
@@ -31,7 +31,7 @@ RSpec.describe "Processes" do
     expect(status).to eq(3)
   end
 
-  it "leave as the last status what the fiber has waited for, whoever else waits" do
+  it "set $? to the status that this fiber has waited for, while other fibers wait, too" do
     statuses = []
     Heddle.run do
       10.times do |i|
@@ -45,7 +45,7 @@ RSpec.describe "Processes" do
     expect(statuses).to match_array(Array.new(10) { |i| [i, i] })
   end
 
-  it "tell of the signal that ended them" do
+  it "return the signal that ended them" do
     signal = Heddle.run do
       pid = Process.spawn("sleep 60")
       Fiber.schedule { Process.kill(:TERM, pid) }
@@ -55,7 +55,7 @@ RSpec.describe "Processes" do
     expect(signal).to eq(Signal.list["TERM"])
   end
 
-  it "are waited for while others run" do
+  it "are waited for while other fibers run" do
     status = nil
     gate do |open|
       Heddle.run do
@@ -67,7 +67,7 @@ RSpec.describe "Processes" do
     expect(status).to be_success
   end
 
-  it "are run by system while others run" do
+  it "are run by system while other fibers run" do
     result = nil
     gate do |open|
       Heddle.run do
@@ -79,7 +79,7 @@ RSpec.describe "Processes" do
     expect(result).to be(true)
   end
 
-  it "are run by backticks while others run" do
+  it "are run by backticks while other fibers run" do
     result = nil
     gate do |open|
       Heddle.run do
@@ -91,25 +91,25 @@ RSpec.describe "Processes" do
     expect(result).to eq("go\n")
   end
 
-  it "make system give false or nil, as without a scheduler" do
+  it "make system return false or nil, as without a scheduler" do
     expect(Heddle.run { [system("exit 1"), system("/nowhere/heddle")] }).to eq([false, nil])
   end
 
-  it "make system raise when it is told to" do
+  it "make system raise with exception: true" do
     expect { Heddle.run { system("exit 2", exception: true) } }.to raise_error(RuntimeError, /exit 2/)
   end
 
-  it "are found missing by backticks" do
+  it "that don't exist make backticks raise" do
     expect { Heddle.run { `/nowhere/heddle` } }.to raise_error(Errno::ENOENT)
   end
 
-  it "give backticks more than a pipe holds" do
+  it "return more to backticks than a pipe holds" do
     size = Heddle.run { `head -c 1000000 /dev/zero`.bytesize }
 
     expect(size).to eq(1_000_000)
   end
 
-  it "are talked with by IO.popen" do
+  it "exchange data through IO.popen" do
     text = Heddle.run do
       IO.popen("cat", "r+") do |io|
         io.puts("through cat")
@@ -121,7 +121,7 @@ RSpec.describe "Processes" do
     expect([text, Process.last_status.success?]).to eq(["through cat\n", true])
   end
 
-  it "get through IO.popen more than its pipes hold, and give it back" do
+  it "receive and return through IO.popen more than its pipes hold" do
     size = Heddle.run do
       IO.popen("cat", "r+") do |io|
         Fiber.schedule do
@@ -150,20 +150,20 @@ RSpec.describe "Processes" do
     expect([output.bytesize, errors, status.exitstatus]).to eq([200_000, "err\n", 5])
   end
 
-  it "are put in a row by Open3.pipeline_r" do
+  it "are connected by Open3.pipeline_r" do
     text = Heddle.run { Open3.pipeline_r("echo weft", "tr a-z A-Z") { |output, _threads| output.read } }
 
     expect(text).to eq("WEFT\n")
   end
 
-  it "run many at a time" do
+  it "run concurrently" do
     statuses = []
     gates = Array.new(20) { IO.pipe }
     Heddle.run do
       gates.each_with_index do |(reader, _), i|
         Fiber.schedule { statuses << Process.wait2(Process.spawn("read line; exit #{i}", in: reader)).last.exitstatus }
       end
-      # They end in another order than they were started in.
+      # The processes end in another order than they were started in.
       gates.reverse_each { |_, writer| writer.puts }
     end
     gates.flatten.each(&:close)
@@ -171,12 +171,12 @@ RSpec.describe "Processes" do
     expect(statuses.sort).to eq((0...20).to_a)
   end
 
-  it "are waited for that have ended already" do
+  it "that have ended already are waited for" do
     status = Heddle.run do
       reader, writer = IO.pipe
       pid = Process.spawn("exit 6", out: writer)
       writer.close
-      # The end of the pipe is the end of the process.
+      # The pipe ends when the process ends.
       reader.read
       reader.close
       Process.wait2(pid).last.exitstatus
@@ -198,7 +198,7 @@ RSpec.describe "Processes" do
     end
   end
 
-  it "tell with WUNTRACED that they have stopped" do
+  it "are reported as stopped with WUNTRACED" do
     seen = Heddle.run do
       pid = Process.spawn("kill -STOP $$; exit 8")
       stopped = Process.wait2(pid, Process::WUNTRACED).last.stopped?
@@ -209,11 +209,11 @@ RSpec.describe "Processes" do
     expect(seen).to eq([true, 8])
   end
 
-  it "that are none of ours raise ECHILD" do
+  it "of another process raise ECHILD" do
     expect { Heddle.run { Process.wait(Process.pid) } }.to raise_error(Errno::ECHILD)
   end
 
-  it "are given by Process::Status.wait" do
+  it "are waited for by Process::Status.wait" do
     status = Heddle.run { Process::Status.wait(Process.spawn("exit 9")) }
 
     expect(status.exitstatus).to eq(9)
@@ -231,9 +231,9 @@ RSpec.describe "Processes" do
     expect(status).to eq(11)
   end
 
-  # In a process of their own, where there is no other child to be caught by chance.
+  # Each program has a process of its own, in which there is no other child that could be waited for by chance.
   describe "of any kind" do
-    it "are waited for with -1, the first that ends first" do
+    it "are waited for with -1 in the order in which they end" do
       statuses = in_child do
         Heddle.run do
           reader, writer = IO.pipe
@@ -248,7 +248,7 @@ RSpec.describe "Processes" do
       expect(statuses).to eq([2, 1])
     end
 
-    it "are waited for with -1 while others run" do
+    it "are waited for with -1 while other fibers run" do
       status = in_child do
         Heddle.run do
           reader, writer = IO.pipe
@@ -272,11 +272,11 @@ RSpec.describe "Processes" do
       expect(statuses.sort).to eq([0, 1, 2, 3, 4])
     end
 
-    it "raise ECHILD when there is none" do
+    it "raise ECHILD when there is no child" do
       expect { in_child { Heddle.run { Process.wait(-1) } } }.to raise_error(Errno::ECHILD)
     end
 
-    it "are waited for by their group" do
+    it "are waited for by their process group" do
       statuses = in_child do
         Heddle.run do
           other = Process.spawn("exit 1")
@@ -289,7 +289,7 @@ RSpec.describe "Processes" do
       expect(statuses).to eq([2, 1])
     end
 
-    it "are waited for by the own group with 0" do
+    it "are waited for by the own process group with 0" do
       statuses = in_child do
         Heddle.run do
           stranger = Process.spawn("exit 1", pgroup: true)
@@ -301,7 +301,7 @@ RSpec.describe "Processes" do
       expect(statuses).to eq([2, 1])
     end
 
-    it "are waited for by two fibers, one each" do
+    it "are waited for by two fibers, each of which gets one process" do
       statuses = in_child do
         found = []
         Heddle.run do

@@ -2,7 +2,7 @@
 
 RSpec.describe "Queues in fibers" do
   describe Queue do
-    it "makes a fiber wait for what another one pushes" do
+    it "makes a fiber wait for an item that another fiber pushes" do
       popped = []
       Heddle.run do
         queue = Queue.new
@@ -13,7 +13,7 @@ RSpec.describe "Queues in fibers" do
       expect(popped).to eq %i[before pushed]
     end
 
-    it "serves waiting fibers in the order of their coming" do
+    it "serves waiting fibers in the order of their requests" do
       served = []
       Heddle.run do
         queue = Queue.new
@@ -23,13 +23,13 @@ RSpec.describe "Queues in fibers" do
       expect(served).to eq [[0, :a], [1, :b], [2, :c]]
     end
 
-    it "gives nil when nothing comes within the timeout, and not before" do
+    it "returns nil when no item comes within the timeout, and not before" do
       item = :nothing_yet
       took = seconds { item = Heddle.run { Queue.new.pop(timeout: 0.02) } }
       expect([item, took]).to match [nil, be >= 0.02]
     end
 
-    it "gives what comes within the timeout" do
+    it "returns an item that comes within the timeout" do
       item = Heddle.run do
         queue = Queue.new
         Fiber.schedule do
@@ -45,11 +45,11 @@ RSpec.describe "Queues in fibers" do
       expect(Heddle.run { Queue.new.pop(timeout: 0) }).to be_nil
     end
 
-    it "takes a timeout that is a Rational" do
+    it "accepts a timeout that is a Rational" do
       expect(Heddle.run { Queue.new.pop(timeout: 1/200r) }).to be_nil
     end
 
-    it "loses no item to a fiber whose timeout is over" do
+    it "loses no item to a fiber whose timeout has expired" do
       left = Heddle.run do
         queue = Queue.new
         queue.pop(timeout: 0.005)
@@ -59,7 +59,7 @@ RSpec.describe "Queues in fibers" do
       expect(left).to eq :kept
     end
 
-    it "lets go of every waiting fiber when it is closed" do
+    it "wakes every waiting fiber when it is closed" do
       results = []
       Heddle.run do
         queue = Queue.new
@@ -69,7 +69,7 @@ RSpec.describe "Queues in fibers" do
       expect(results).to eq [nil, nil, nil]
     end
 
-    it "gives what is left in it after it was closed" do
+    it "returns its remaining items after it was closed" do
       results = Heddle.run do
         queue = Queue.new([1, 2])
         queue.close
@@ -87,7 +87,7 @@ RSpec.describe "Queues in fibers" do
       expect(waiting).to eq 2
     end
 
-    it "brings items from a thread to a fiber" do
+    it "passes items from a thread to a fiber" do
       items = Heddle.run do
         queue = Queue.new
         producer = Thread.new { 100.times { |number| queue.push(number) } }
@@ -96,7 +96,7 @@ RSpec.describe "Queues in fibers" do
       expect(items).to eq [*0...100]
     end
 
-    it "brings items from a fiber to a thread" do
+    it "passes items from a fiber to a thread" do
       queue = Queue.new
       consumer = Thread.new { Array.new(100) { queue.pop } }
       Heddle.run do
@@ -108,7 +108,7 @@ RSpec.describe "Queues in fibers" do
       expect(consumer.value).to eq [*0...100]
     end
 
-    it "carries questions and answers between the fibers of two threads" do
+    it "passes requests and responses between the fibers of two threads" do
       questions = Queue.new
       answers = Queue.new
       answerer = scheduled_thread do
@@ -142,7 +142,7 @@ RSpec.describe "Queues in fibers" do
       expect(events).to eq [[:pushed, 0], [:popped, 0], [:pushed, 1], [:popped, 1]]
     end
 
-    it "gives nil when there is no room within the timeout" do
+    it "returns nil when there is no room within the timeout" do
       pushed = Heddle.run do
         queue = SizedQueue.new(1)
         queue.push(:first)
@@ -168,7 +168,7 @@ RSpec.describe "Queues in fibers" do
       expect(errors).to eq [ClosedQueueError, ClosedQueueError]
     end
 
-    it "lets go of every fiber that waits for an item when it is closed" do
+    it "wakes every fiber that waits for an item when it is closed" do
       results = []
       Heddle.run do
         queue = SizedQueue.new(1)
@@ -178,7 +178,7 @@ RSpec.describe "Queues in fibers" do
       expect(results).to eq [nil, nil]
     end
 
-    it "brings each item from many producers to one of many consumers" do
+    it "passes each item from many producers to one of many consumers" do
       consumed = []
       Heddle.run do
         queue = SizedQueue.new(3)

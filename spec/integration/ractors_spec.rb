@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# In processes of their own: once there has been a Ractor, Ruby works in another way for the rest of its life.
-RSpec.describe "A Ractor without a scheduler of Heddle's" do
-  # Each is run in a Ractor, with Heddle loaded and without.
+# Each example has a process of its own: Ruby behaves differently from the first Ractor until the process ends.
+RSpec.describe "A Ractor" do
+  # Each program is run in a Ractor, with Heddle loaded and without.
   programs = {
     "File.open with a block" => "File.open('/dev/null') { 1 }",
     "IO#close" => "IO.pipe.each(&:close).map(&:closed?)",
@@ -51,7 +51,7 @@ RSpec.describe "A Ractor without a scheduler of Heddle's" do
     RUBY
   }
 
-  # What each of the programs gives, one a line.
+  # Returns what the programs print, one line for each.
   def outcomes(programs, preamble)
     output, errors, status = run_ruby(<<~RUBY)
       #{preamble}
@@ -71,7 +71,7 @@ RSpec.describe "A Ractor without a scheduler of Heddle's" do
   before { outcome ||= [outcomes(programs.values, ""), outcomes(programs.values, loaded)] }
 
   programs.each_key.with_index do |name, index|
-    it "sees nothing of Heddle in #{name}" do
+    it "behaves in #{name} as without Heddle" do
       plain, with_heddle = outcome
 
       expect(with_heddle[index]).to eq plain[index]
@@ -84,12 +84,12 @@ RSpec.describe "A Ractor without a scheduler of Heddle's" do
     "Heddle.spin" => "Heddle.spin {}",
     "Heddle::YieldingFiber#resume" => "Heddle::YieldingFiber.new {}.resume"
   }.each do |name, program|
-    it "is told by #{name} that Heddle works in the main one" do
+    it "raises from #{name} that Heddle works in the main Ractor only" do
       expect(outcomes([program], 'require "heddle"')).to match [/Ractor::UnsafeError: .* works only in the main Ractor/]
     end
   end
 
-  it "may use what needs no scheduler" do
+  it "may use the parts of Heddle that need no scheduler" do
     program = "[Heddle.without_preemption { 1 }, Heddle.state(Fiber.current), Heddle.state(Fiber.new {})]"
 
     expect(outcomes([program], 'require "heddle"')).to eq ["[1, :running, :waiting]"]

@@ -2,16 +2,16 @@
 
 require "socket"
 
-RSpec.describe "Many at once" do
-  # What a process needs besides: Ruby's own descriptors, the scheduler's, RSpec's.
+RSpec.describe "A scheduler under load" do
+  # Other descriptors of the process: those of Ruby, of the scheduler and of RSpec.
   spare = 200
-  # Each fiber's stack with its guard page takes two.
+  # A fiber's stack with its guard page needs two memory maps.
   maps_per_fiber = 2
-  # Above what the default of the ring may be.
+  # More than the default size of the ring.
   more_than_a_ring = 5000
 
-  # Fibers keep their stacks, and with them their memory maps, until they are collected: those of other examples, and of
-  # these.
+  # Fibers keep their stacks, and with them their memory maps, until they are collected. That holds for fibers of other
+  # examples, too.
   before { GC.start }
   after { GC.start }
 
@@ -21,7 +21,7 @@ RSpec.describe "Many at once" do
     hard
   end
 
-  # How many memory maps a process may have, where there is such a limit.
+  # The number of memory maps that a process may have, or nil without such a limit.
   def map_limit
     limit = "/proc/sys/vm/max_map_count"
     Integer(File.read(limit)) if File.readable?(limit)
@@ -48,7 +48,7 @@ RSpec.describe "Many at once" do
     expect(served).to eq(wanted).and be > 100
   end
 
-  it "finds the one that speaks among 10,000 idle connections, or as many as the file limit allows", timeout: 60 do
+  it "serves an active connection among 10,000 idle ones, or as many as the file limit allows", timeout: 60 do
     heard, wakings = in_child(timeout: 50) do
       count = [10_000, (raise_file_limit - spare) / 2].min
       servers, clients = Array.new(count) { UNIXSocket.pair }.transpose
@@ -93,12 +93,12 @@ RSpec.describe "Many at once" do
     expect([woken, early]).to eq [wanted, 0]
   end
 
-  describe "where there are few memory maps left" do
+  describe "with few memory maps left" do
     before { skip "needs a limit of memory maps" unless map_limit&.< 200_000 }
 
-    # With a heap that is large enough nothing is collected, and fibers that have ended keep their stacks.
+    # With a large heap there is no garbage collection, and fibers that have ended keep their stacks.
     %w[Fiber.schedule YieldingFiber.schedule Heddle.spin].each do |start|
-      it "lets more fibers of #{start} begin than there are maps for, one after the other", timeout: 60 do
+      it "lets #{start} start more fibers, one after the other, than there are memory maps for", timeout: 60 do
         count = (map_limit / maps_per_fiber) + 1000
         names = %w[HEAP_INIT_SLOTS HEAP_0_INIT_SLOTS HEAP_1_INIT_SLOTS HEAP_2_INIT_SLOTS]
         env = names.to_h { |name| ["RUBY_GC_#{name}", "2000000"] }
@@ -116,7 +116,7 @@ RSpec.describe "Many at once" do
       end
     end
 
-    it "raises FiberError where a fiber is awaited that can't begin, and nowhere else" do
+    it "raises FiberError only where a fiber is awaited that can't begin" do
       output, errors, = run_ruby(<<~RUBY)
         require "heddle"
         executable = File.open("/proc/self/exe")
@@ -167,7 +167,7 @@ RSpec.describe "Many at once" do
     expect(woken).to eq more_than_a_ring
   end
 
-  it "takes more operations at once than a ring has entries" do
+  it "accepts more operations at once than a ring has entries" do
     results = Hash.new(0)
     IO.pipe do |reader, writer|
       Heddle.run do
@@ -201,8 +201,8 @@ RSpec.describe "Many at once" do
     expect(ensured).to eq more_than_a_ring
   end
 
-  describe "a full file table" do
-    # Lets the block run with no descriptor left but `spare` ones.
+  describe "with a full file table" do
+    # Runs the block with only `spare` descriptors left.
     def with_few_descriptors(spare)
       highest = Dir.children("/proc/self/fd").map(&:to_i).max
       Process.setrlimit(:NOFILE, highest + 1 + spare, Process.getrlimit(:NOFILE).last)
@@ -211,8 +211,8 @@ RSpec.describe "Many at once" do
       yield
     end
 
-    # When a descriptor is missing, Ruby collects, and tries again. So nothing is left in the end that it could close
-    # later, and these are held.
+    # When no descriptor is left, Ruby collects garbage and tries again. So all descriptors that are opened here are
+    # kept.
     def fill_file_table
       @fillers = []
       loop { @fillers << File.open(File::NULL) }
@@ -222,7 +222,7 @@ RSpec.describe "Many at once" do
 
     before { skip "needs /proc" unless File.directory?("/proc/self/fd") }
 
-    it "is Errno::EMFILE in the fiber that opens, and the others go on" do
+    it "raises Errno::EMFILE in the fiber that opens, and lets the other fibers continue" do
       result = in_child do
         Heddle.run do
           reader, writer = IO.pipe
@@ -243,7 +243,7 @@ RSpec.describe "Many at once" do
       expect(result).to eq [Errno::EMFILE, "works"]
     end
 
-    it "is Errno::EMFILE in the fiber that accepts, which can accept when there is room again" do
+    it "raises Errno::EMFILE in the fiber that accepts, which can accept when there is room again" do
       result = in_child do
         Heddle.run do
           server = TCPServer.new("127.0.0.1", 0)
@@ -264,7 +264,7 @@ RSpec.describe "Many at once" do
       expect(result).to eq [Errno::EMFILE, "hello"]
     end
 
-    it "doesn't keep fibers from waiting for a process" do
+    it "lets fibers wait for a process" do
       status = in_child do
         Heddle.run do
           pid = spawn("sleep", "0.01")
@@ -274,14 +274,14 @@ RSpec.describe "Many at once" do
       expect(status).to be true
     end
 
-    it "doesn't keep fibers from sleeping, and from waiting for threads" do
+    it "lets fibers sleep and wait for threads" do
       result = in_child do
         Heddle.run { with_few_descriptors(0) { Thread.new { sleep(0.001) && :joined }.value } }
       end
       expect(result).to eq :joined
     end
 
-    it "makes a new scheduler a clear error" do
+    it "raises an error that names the cause from Heddle::Scheduler.new" do
       message = in_child do
         with_few_descriptors(0) do
           Fiber.set_scheduler(Heddle::Scheduler.new)
@@ -293,7 +293,7 @@ RSpec.describe "Many at once" do
       expect(message).to match(/too many open files/i)
     end
 
-    it "doesn't keep a scheduler from being made later" do
+    it "lets a scheduler be created later" do
       slept = in_child do
         with_few_descriptors(0) do
           begin

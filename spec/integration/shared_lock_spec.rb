@@ -2,18 +2,18 @@
 
 require "socket"
 
-# A file is always ready, so whoever writes to one never has to wait but for the lock. The null device is never slow.
-RSpec.describe "Fibers that write all the time, under a lock" do
+# A file is always ready, so a fiber that writes to one waits for the lock only. The null device is never slow.
+RSpec.describe "Fibers that write without a pause, under a lock," do
   let(:line) { "#{"x" * 99}\n" }
 
   let(:file) { null }
 
   after { file.close }
 
-  # Closed by who has opened it.
+  # The caller closes the IO.
   def null = File.new(File::NULL, "w").tap { |device| device.sync = true }
 
-  # How often each could do it until the first has done it `most` times.
+  # Returns how often each fiber has written when the first one has written `most` times.
   def counts(fibers, most, &writes)
     Heddle.run { compete(fibers, most, &writes) }
   end
@@ -32,22 +32,22 @@ RSpec.describe "Fibers that write all the time, under a lock" do
     counts
   end
 
-  def everybody_has_a_fair_share
+  def be_fair_shares
     satisfy("be shares of which the least is half of the greatest at least") { |shares| shares.min * 2 >= shares.max }
   end
 
   [2, 3, 4, 5, 30].each do |fibers|
     it "get equal shares of a Mutex: #{fibers} fibers" do
       lock = Mutex.new
-      expect(counts(fibers, 400) { lock.synchronize { file.write(line) } }).to everybody_has_a_fair_share
+      expect(counts(fibers, 400) { lock.synchronize { file.write(line) } }).to be_fair_shares
     end
 
     it "get equal shares of the lock that Ruby has for an IO: #{fibers} fibers" do
-      expect(counts(fibers, 400) { file.write(line) }).to everybody_has_a_fair_share
+      expect(counts(fibers, 400) { file.write(line) }).to be_fair_shares
     end
   end
 
-  it "all have their turns if there are two locks" do
+  it "all run if there are two locks" do
     locks = [Mutex.new, Mutex.new]
     files = [null, null]
     shares = counts(6, 1000) { |number| locks[number % 2].synchronize { files[number % 2].write(line) } }
@@ -56,11 +56,11 @@ RSpec.describe "Fibers that write all the time, under a lock" do
     files.each(&:close)
   end
 
-  it "get equal shares if each takes another's lock within its own" do
+  it "get equal shares if each locks an outer and an inner lock" do
     outer = Mutex.new
     inner = Mutex.new
     shares = counts(5, 400) { outer.synchronize { inner.synchronize { file.write(line) } } }
-    expect(shares).to everybody_has_a_fair_share
+    expect(shares).to be_fair_shares
   end
 
   it "get equal shares of a socket" do
@@ -71,11 +71,11 @@ RSpec.describe "Fibers that write all the time, under a lock" do
         compete(4, 200) { lock.synchronize { writer.write(line) } }.tap { drain.raise(StopIteration) }
       end
     end
-    expect(shares).to everybody_has_a_fair_share
+    expect(shares).to be_fair_shares
   end
 
   describe "while they compute" do
-    # More than a tick's work. Who went on until it is preempted would do so for ever if all others waited for its lock.
+    # Longer than a tick. A fiber that kept the lock until its preemption would run for ever if all others waited.
     def compute
       scheduler = Fiber.scheduler
       before = scheduler.preemptions
@@ -87,7 +87,7 @@ RSpec.describe "Fibers that write all the time, under a lock" do
       compute || true
     end
 
-    # How often each of three fibers held the lock until one had held it 20 times.
+    # Returns how often each of three fibers has held the lock when one has held it 20 times.
     def shares(late: nil, &held)
       lock = Mutex.new
       shares = Array.new(3, 0)
@@ -103,21 +103,21 @@ RSpec.describe "Fibers that write all the time, under a lock" do
     end
 
     it "get equal shares if they have written" do
-      expect(shares { write_and_compute }).to everybody_has_a_fair_share
+      expect(shares { write_and_compute }).to be_fair_shares
     end
 
     it "get equal shares if they do nothing else" do
-      expect(shares { compute || true }).to everybody_has_a_fair_share
+      expect(shares { compute || true }).to be_fair_shares
     end
 
     3.times do |late|
       it "get equal shares if number #{late} comes late, as it was preempted before" do
-        expect(shares(late:) { write_and_compute }).to everybody_has_a_fair_share
+        expect(shares(late:) { write_and_compute }).to be_fair_shares
       end
     end
   end
 
-  it "pass it on seldom" do
+  it "switch rarely" do
     blocks = 0
     scheduler = Class.new(Heddle::Scheduler) do
       define_method(:block) { |*arguments| (blocks += 1) && super(*arguments) }
@@ -132,19 +132,19 @@ RSpec.describe "Fibers that write all the time, under a lock" do
     expect(blocks).to be < 20 * 400 / 10
   end
 
-  it "let others have their turns" do
+  it "let other fibers run" do
     lock = Mutex.new
-    turns = 0
+    runs = 0
     Heddle.run do
       over = false
-      Fiber.schedule { (turns += 1) && sleep(0) until over }
+      Fiber.schedule { (runs += 1) && sleep(0) until over }
       compete(3, 1000) { lock.synchronize { file.write(line) } }
       over = true
     end
-    expect(turns).to be > 20
+    expect(runs).to be > 20
   end
 
-  it "don't get ahead of those that wait for another lock" do
+  it "don't overtake fibers that wait for another lock" do
     lock = Mutex.new
     taken = []
     Heddle.run do

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe "Interrupts" do
-  # Ctrl-C, once the main thread waits.
+  # Sends SIGINT as Ctrl-C does, once the main thread waits.
   ctrl_c = <<~RUBY
     require "heddle"
     $stdout.sync = true
@@ -44,7 +44,7 @@ RSpec.describe "Interrupts" do
       expect([output, errors, status.success?]).to eq ["rescued, nil is left\n", "", true]
     end
 
-    it "ends a program that drains its fibers at its end" do
+    it "ends a program that waits for its fibers at its end" do
       output, _errors, status = run_ruby(<<~RUBY)
         #{ctrl_c}
         Fiber.set_scheduler(Heddle::Scheduler.new)
@@ -77,7 +77,7 @@ RSpec.describe "Interrupts" do
       expect([output, status.termsig]).to eq ["waited\n", interrupted]
     end
 
-    it "ends a program at the second time when an ensure doesn't end" do
+    it "ends a program the second time when an ensure doesn't end" do
       output, _errors, status = run_ruby(<<~RUBY)
         #{ctrl_c}
         Heddle.run do
@@ -89,7 +89,7 @@ RSpec.describe "Interrupts" do
       expect([output, status.termsig]).to eq ["first\n", interrupted]
     end
 
-    it "strikes the generator that the root has asked" do
+    it "is raised in a generator that the root fiber has resumed" do
       output, errors, status = run_ruby(<<~RUBY)
         #{ctrl_c}
         Fiber.set_scheduler(Heddle::Scheduler.new)
@@ -100,7 +100,7 @@ RSpec.describe "Interrupts" do
       expect([output, errors, status.success?]).to eq ["rescued\n", "", true]
     end
 
-    it "leaves a program alone that traps it" do
+    it "runs a program's trap instead" do
       output, errors, status = run_ruby(<<~RUBY)
         #{ctrl_c}
         trapped = Queue.new
@@ -111,7 +111,7 @@ RSpec.describe "Interrupts" do
           puts trapped.pop
         end
       RUBY
-      # In any order: who sends the signal may take its time.
+      # In any order: the thread that sends the signal may be late.
       expect([output.lines(chomp: true).sort, errors, status.success?]).to eq [%w[slept trapped], "", true]
     end
   end
@@ -174,7 +174,7 @@ RSpec.describe "Interrupts" do
       expect(slept).to be >= 0.03
     end
 
-    it "may raise, and its error goes out of Heddle.run" do
+    it "may raise, and Heddle.run raises the error" do
       main = Thread.current
       sender = nil
       expect do
@@ -208,7 +208,7 @@ RSpec.describe "Interrupts" do
 
     before { stop }
 
-    it "cancels the fibers of a thread that drains, runs their ensure, and goes on" do
+    it "cancels the fibers of a thread that waits for them at its end, runs their ensure, and continues" do
       events = Queue.new
       thread = scheduled_thread do
         2.times do
@@ -243,7 +243,7 @@ RSpec.describe "Interrupts" do
       expect(thread.value).to eq :again
     end
 
-    it "in a root that waits natively leaves its fibers to run to their end" do
+    it "in a root fiber that waits natively lets its fibers run to their end" do
       events = []
       ready = Queue.new
       thread = scheduled_thread do
@@ -267,7 +267,7 @@ RSpec.describe "Interrupts" do
   end
 
   describe "Thread#kill" do
-    it "cancels the fibers of a thread that drains, and runs their ensure" do
+    it "cancels the fibers of a thread that waits for them at its end, and runs their ensure" do
       events = Queue.new
       thread = scheduled_thread do
         2.times do
@@ -283,7 +283,7 @@ RSpec.describe "Interrupts" do
       expect(Array.new(events.size) { events.pop }).to eq %i[ensured ensured]
     end
 
-    it "cancels the fibers of a thread whose root waits, and runs their ensure" do
+    it "cancels the fibers of a thread whose root fiber waits, and runs their ensure" do
       events = Queue.new
       ready = Queue.new
       thread = scheduled_thread do

@@ -5,17 +5,17 @@ require "pty"
 require "tempfile"
 
 RSpec.describe "STDIN" do
-  # Counts its turns until STDIN has said all it has to say.
+  # Counts the runs of a second fiber until STDIN is at its end.
   let(:counting) { <<~RUBY }
     require "heddle"
     done = false
-    turns = 0
+    runs = 0
     Heddle.run do
-      Fiber.schedule { (turns += 1; sleep(0.001)) until done }
+      Fiber.schedule { (runs += 1; sleep(0.001)) until done }
       $stdin.each_line { |line| puts "got \#{line}"; $stdout.flush }
       done = true
     end
-    puts(turns.positive? ? "others ran" : "nobody else ran")
+    puts(runs.positive? ? "others ran" : "no other fiber ran")
   RUBY
 
   let(:echoing) { 'require "heddle"; Heddle.run { while (line = gets) do print "got ", line end }; puts "end"' }
@@ -25,7 +25,7 @@ RSpec.describe "STDIN" do
     IO.popen([Processes::Fresh.environment, *command, redirections], &:read)
   end
 
-  it "is read while others run, when it is a pipe" do
+  it "is read while other fibers run, when it is a pipe" do
     output, = run_ruby(counting) do |_pid, input|
       3.times { |i| input.puts(i) }
       input.close
@@ -34,13 +34,13 @@ RSpec.describe "STDIN" do
     expect(output).to eq("got 0\ngot 1\ngot 2\nothers ran\n")
   end
 
-  it "lets others run while it is silent" do
+  it "lets other fibers run while there is no input" do
     source = <<~RUBY
       require "heddle"
       Heddle.run do
         Fiber.schedule { puts "line: \#{$stdin.gets}" }
         puts "still here"
-        # The parent closes only when it is told to.
+        # The parent writes its line only after this signal.
         $stdout.flush
         Process.kill(:USR1, #{Process.pid})
       end
@@ -78,7 +78,7 @@ RSpec.describe "STDIN" do
     expect(output_of(echoing, in: File::NULL)).to eq("end\n")
   end
 
-  it "is read when it is a terminal, while others run" do
+  it "is read when it is a terminal, while other fibers run" do
     output = PTY.open do |terminal, device|
       device.echo = false
       reader, writer = IO.pipe
@@ -93,7 +93,7 @@ RSpec.describe "STDIN" do
     expect(output).to eq("got typed\nothers ran\n")
   end
 
-  it "gives a whole read what a terminal was sent before Ctrl-D" do
+  it "returns to a read the terminal's input before Ctrl-D" do
     output = PTY.open do |terminal, device|
       device.echo = false
       reader, writer = IO.pipe

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The short form; `rake stress` is the long one.
+# A short run. `rake stress` runs the program for longer.
 RSpec.describe "The stress program", timeout: 60 do
   program = File.expand_path("../../stress/preemption.rb", __dir__)
   limit = 50

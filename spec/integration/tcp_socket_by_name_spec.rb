@@ -5,7 +5,7 @@ require "socket"
 require "timeout"
 
 RSpec.describe "TCPSocket.new of a host with several addresses" do
-  # A resolver of the example's own. The names are made up; on Linux all of 127.0.0.0/8 is this machine.
+  # Replaces the resolver. The names are made up. On Linux all of 127.0.0.0/8 is this machine.
   let(:scheduler_class) do
     addresses = self.addresses
     Class.new(Heddle::Scheduler) { define_method(:address_resolve) { |name| addresses.fetch(name) { super(name) } } }
@@ -32,7 +32,7 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
     end.value
   end
 
-  # Connections to these addresses begin and never end: so many wait to be accepted that no more are let in.
+  # Connections to these addresses are never established: the queue of unaccepted connections is full.
   def with_full_servers(*addresses)
     sockets = [*addresses, "127.0.0.9"].map { |address| full_server(address) }
     yield sockets.first.first.local_address.ip_port
@@ -50,24 +50,24 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
     [server, *clients]
   end
 
-  it "goes on to the next address when one refuses" do
+  it "tries the next address when one refuses" do
     peer = run { TCPSocket.open("second.test", port) { |socket| socket.peeraddr.last } }
 
     expect(peer).to eq("127.0.0.1")
   end
 
   it "lets other fibers run while it waits" do
-    turns = 0
+    runs = 0
     with_full_servers("127.0.0.3", "127.0.0.4") do |port|
       run do
-        counter = Fiber.schedule { loop { sleep(0.01) && (turns += 1) } }
+        counter = Fiber.schedule { loop { sleep(0.01) && (runs += 1) } }
         TCPSocket.new("full.test", port, connect_timeout: 0.2)
       rescue IO::TimeoutError, Errno::ETIMEDOUT
         counter.kill
       end
     end
 
-    expect(turns).to be > 5
+    expect(runs).to be > 5
   end
 
   it "is ended by Timeout.timeout, and leaves no descriptor behind" do
@@ -119,14 +119,14 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
     end
   end
 
-  it "says which host refused" do
+  it "names the host that refused in its error" do
     unused = port.tap { server.close }
 
     expect { run { TCPSocket.new("second.test", unused) } }
       .to raise_error(Errno::ECONNREFUSED, /connect\(2\) for "second\.test" port #{unused}/)
   end
 
-  it "gives a socket of the class that was asked for" do
+  it "returns a socket of the class it was called on" do
     subclass = Class.new(TCPSocket) do
       attr_reader :name
 
@@ -142,7 +142,7 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
     socket&.close
   end
 
-  it "gives a socket like the one that Ruby makes" do
+  it "returns a socket with the same properties as Ruby's own" do
     looks = lambda do |socket|
       %i[sync binmode? external_encoding do_not_reverse_lookup autoclose? close_on_exec? timeout]
         .map { |name| socket.public_send(name) }
@@ -155,7 +155,7 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
     [made, expected].each { |socket| socket&.close }
   end
 
-  it "connects from the address that is asked for" do
+  it "connects from the given local address" do
     from = run { TCPSocket.open("second.test", port, "127.0.0.5", 0) { |socket| socket.addr.last } }
 
     expect(from).to eq("127.0.0.5")
@@ -167,7 +167,7 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
         Fiber.schedule { TCPSocket.new("localhost", port).close }
         reader, writer = IO.pipe
         pid = fork do
-          # A number: glibc's look-ups may hold a lock when the process forks, with plain Ruby, too.
+          # A numeric address: glibc's resolver may hold a lock when the process forks, with plain Ruby, too.
           writer.write(TCPSocket.new("127.0.0.1", port).class)
           exit!(true)
         end
@@ -180,7 +180,7 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
     expect(message).to eq("TCPSocket")
   end
 
-  it "is Ruby's own in a Ractor" do
+  it "is Ruby's own method in a Ractor" do
     output, errors = run_ruby(<<~RUBY)
       require "heddle"
       Warning[:experimental] = false

@@ -19,7 +19,7 @@ RSpec.describe "TCP sockets" do
     socket.close
   end
 
-  it "carry a line to a server in the same thread, and its answer back" do
+  it "carry a request to a server in the same thread, and its response back" do
     answer = Heddle.run do
       serve(1) { |socket| socket.puts(socket.gets.upcase) }
       client = connect
@@ -34,13 +34,13 @@ RSpec.describe "TCP sockets" do
 
   it "are all served at the same time" do
     arrived = 0
-    everybody = Queue.new
+    all_arrived = Queue.new
     answers = []
     Heddle.run do
       serve(100) do |socket|
         line = socket.gets
-        # Nobody is answered before all have asked.
-        (arrived += 1) == 100 ? everybody.close : everybody.pop
+        # No request is answered before all have arrived.
+        (arrived += 1) == 100 ? all_arrived.close : all_arrived.pop
         socket.write(line)
       end
       100.times do |i|
@@ -57,7 +57,7 @@ RSpec.describe "TCP sockets" do
     expect(answers.sort).to eq((0...100).to_a)
   end
 
-  it "are accepted by several fibers on one server, each connection by one of them" do
+  it "can be accepted by several fibers on one server, each connection by one of them" do
     accepted = []
     Heddle.run do
       4.times do |i|
@@ -77,7 +77,7 @@ RSpec.describe "TCP sockets" do
     expect(accepted.sort).to eq([0, 1, 2, 3])
   end
 
-  it "are answered by an accept_loop that runs next to its clients" do
+  it "are served by an accept_loop that runs beside its clients" do
     port = nil
     answers = Heddle.run do
       Fiber.schedule do
@@ -97,7 +97,7 @@ RSpec.describe "TCP sockets" do
     expect(answers).to eq(%w[hello hello hello])
   end
 
-  it "are read to the end that the other side's close_write makes, and answered after it" do
+  it "end for the reader after the peer's close_write, and can still be written to" do
     answer = Heddle.run do
       serve(1) { |socket| socket.write(socket.read.size) }
       client = connect
@@ -111,7 +111,7 @@ RSpec.describe "TCP sockets" do
     expect(answer).to eq("70000")
   end
 
-  it "move more than their buffers hold in both directions at the same time" do
+  it "transfer more than their buffers hold in both directions at the same time" do
     data = Random.new(7).bytes(4 << 20)
     received = {}
     Heddle.run do
@@ -132,7 +132,7 @@ RSpec.describe "TCP sockets" do
     expect([received[:server] == data, received[:client] == data]).to eq([true, true])
   end
 
-  it "give a partial read what there is" do
+  it "return the available bytes from readpartial" do
     parts = Heddle.run do
       serve(1) do |socket|
         socket.write("one")
@@ -150,12 +150,12 @@ RSpec.describe "TCP sockets" do
     expect(parts).to eq(%w[one two])
   end
 
-  it "put lines together from pieces" do
+  it "assemble lines from several segments" do
     lines = Heddle.run do
       serve(1) do |socket|
         %W[wa rp\nwe ft\n selvage].each do |piece|
           socket.write(piece)
-          # The reader gets its turn between two pieces.
+          # Lets the reader run between two segments.
           sleep(0)
         end
       end
@@ -194,7 +194,7 @@ RSpec.describe "TCP sockets" do
     expect(answer).to eq("cba")
   end
 
-  it "leave data alone that is only peeked at" do
+  it "keep data that was only peeked at" do
     seen = Heddle.run do
       serve(1) { |socket| socket.write("peek") }
       client = connect
@@ -206,7 +206,7 @@ RSpec.describe "TCP sockets" do
     expect(seen).to eq(%w[peek peek])
   end
 
-  it "tell of urgent data by wait_priority" do
+  it "report urgent data by wait_priority" do
     urgent = Heddle.run do
       client = connect
       peer = server.accept
@@ -220,14 +220,14 @@ RSpec.describe "TCP sockets" do
     expect(urgent).to eq("!")
   end
 
-  it "refuse a connection where nobody listens" do
+  it "raise ECONNREFUSED where no server listens" do
     unused = port
     server.close
 
     expect { Heddle.run { TCPSocket.new("127.0.0.1", unused) } }.to raise_error(Errno::ECONNREFUSED)
   end
 
-  it "tell a reader that the connection was reset" do
+  it "raise in a reader when the connection was reset" do
     attempt = lambda do
       Heddle.run do
         client = connect
@@ -242,7 +242,7 @@ RSpec.describe "TCP sockets" do
     expect(&attempt).to raise_error(Errno::ECONNRESET)
   end
 
-  it "tell a writer that nobody is there any more" do
+  it "raise in a writer when the peer has closed" do
     attempt = lambda do
       Heddle.run do
         client = connect
@@ -295,7 +295,7 @@ RSpec.describe "TCP sockets" do
     expect(answer).to eq("hello")
   end
 
-  it "can be read by one fiber while another one writes" do
+  it "can be read by one fiber while another fiber writes" do
     echoed = []
     Heddle.run do
       serve(1) { |socket| IO.copy_stream(socket, socket) }

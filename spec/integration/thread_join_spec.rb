@@ -1,23 +1,23 @@
 # frozen_string_literal: true
 
 RSpec.describe "Waiting for a thread in a fiber" do
-  it "gives the thread's value" do
+  it "returns the thread's value" do
     expect(Heddle.run { Thread.new { :value }.value }).to eq :value
   end
 
   it "lets other fibers run meanwhile" do
-    turns = 0
+    runs = 0
     Heddle.run do
       gate = Queue.new
       thread = Thread.new { gate.pop }
       Fiber.schedule { thread.join }
       5.times do
-        turns += 1
+        runs += 1
         sleep(0)
       end
       gate.push(:open)
     end
-    expect(turns).to eq 5
+    expect(runs).to eq 5
   end
 
   it "raises the thread's error in the fiber that joins it" do
@@ -42,7 +42,7 @@ RSpec.describe "Waiting for a thread in a fiber" do
     expect(Heddle.run { thread.join(10) }).to be thread
   end
 
-  it "takes a timeout that is a Rational" do
+  it "accepts a timeout that is a Rational" do
     gate = Queue.new
     thread = Thread.new { gate.pop }
     joined = Heddle.run { thread.join(1/200r) }
@@ -88,7 +88,7 @@ RSpec.describe "Waiting for a thread in a fiber" do
     expect(Array.new(order.size) { order.pop }).to eq %i[inner joined]
   end
 
-  it "isn't ended by a wake-up that was meant for something else" do
+  it "isn't ended by an unrelated wake-up" do
     result = Heddle.run do
       gate = Queue.new
       thread = Thread.new { gate.pop }
@@ -104,7 +104,7 @@ RSpec.describe "Waiting for a thread in a fiber" do
     expect(result).to eq :real
   end
 
-  it "gives a value that took a garbage collection to make" do
+  it "returns a value during whose creation garbage was collected" do
     expect(Heddle.run { Thread.new { GC.start || "made" }.value }).to eq "made"
   end
 end

@@ -4,12 +4,12 @@ require "net/http"
 require "socket"
 require "timeout"
 
-# What a block that takes too long gets to see, compared with a plain thread.
-RSpec.describe "The limit of Timeout.timeout" do
+# What happens in a block that takes too long, compared with a plain thread.
+RSpec.describe "The time limit of Timeout.timeout" do
   let(:short) { 0.02 }
   let(:long) { 60 }
 
-  # The block's value, or the class and the message of what it raises, on a plain thread.
+  # Returns the block's value, or the class and the message of its error, on a plain thread.
   def on_a_thread(&)
     Thread.new { outcome(&) }.value
   end
@@ -24,7 +24,7 @@ RSpec.describe "The limit of Timeout.timeout" do
     [e.class, e.message, e.cause.class]
   end
 
-  # Programs as they are found, and what a block does with the exception.
+  # Typical programs, by what the block does with the exception.
   programs = {
     "a rescue" => ->(time) { Timeout.timeout(time) { sleep rescue :rescued } }, # rubocop:disable Style/RescueModifier
     "a rescue of Timeout::Error" => lambda { |time|
@@ -136,11 +136,11 @@ RSpec.describe "The limit of Timeout.timeout" do
   }
 
   programs.each do |name, program|
-    it "with #{name} does what it does on a plain thread" do
+    it "with #{name} behaves as on a plain thread" do
       expect(in_a_fiber { program.call(short) }).to eq(on_a_thread { program.call(short) })
     end
 
-    it "with #{name} does what it does on a plain thread under preempt: :all" do
+    it "with #{name} behaves under preempt: :all as on a plain thread" do
       expect(in_a_fiber(preempt: :all, tick: 0.0001) { program.call(short) }).to eq(on_a_thread { program.call(short) })
     end
   end
@@ -149,9 +149,9 @@ RSpec.describe "The limit of Timeout.timeout" do
     "0" => 0, "nil" => nil, "infinity" => Float::INFINITY, "NaN" => Float::NAN, "a huge Integer" => 10**30,
     "a Rational" => 1000r, "a String" => "1", "an Object" => Object.new
   }.each do |name, time|
-    it "of #{name} does what it does on a plain thread" do
+    it "of #{name} behaves as on a plain thread" do
       limited = -> { outcome { Timeout.timeout(time) { |given| [:done, given.equal?(time)] } } }
-      # Plain Ruby's own thread does not come to rest with these.
+      # With these, the timeout thread of plain Ruby uses the CPU without end.
       expected = %w[infinity NaN].include?(name) ? [:done, true] : Thread.new(&limited).value
       found = Heddle.run(&limited)
 
@@ -159,13 +159,13 @@ RSpec.describe "The limit of Timeout.timeout" do
     end
   end
 
-  it "of a negative number does what it does on a plain thread" do
+  it "of a negative number behaves as on a plain thread" do
     program = -> { Timeout.timeout(-1) { sleep(0.5) } }
 
     expect(in_a_fiber(&program)).to eq(on_a_thread(&program))
   end
 
-  it "of a number that only adds to others works" do
+  it "of an object that can only be added to a number works" do
     duration = Struct.new(:value) do
       def zero? = value.zero?
       def coerce(other) = [other, value]
@@ -175,7 +175,7 @@ RSpec.describe "The limit of Timeout.timeout" do
     expect(in_a_fiber(&program)).to eq([Timeout::Error, "execution expired", Timeout::ExitException])
   end
 
-  it "names in its cause the place that waited" do
+  it "has a cause with the backtrace of the wait" do
     place = nil
     line = __LINE__ + 3
     attempt = lambda do
@@ -188,7 +188,7 @@ RSpec.describe "The limit of Timeout.timeout" do
     expect(place).to start_with("#{__FILE__}:#{line}:")
   end
 
-  it "is kept by Net::HTTP, which retries" do
+  it "is not lost in Net::HTTP, which retries" do
     server = TCPServer.new("127.0.0.1", 0)
     requests = 0
     served = Thread.new do
@@ -221,7 +221,7 @@ RSpec.describe "The limit of Timeout.timeout" do
     expect(swallowed).to eq(1)
   end
 
-  it "is raised again in a block that swallows it in the body of another rescue" do
+  it "is raised again in a block that swallows it in the rescue of another error" do
     swallowed = 0
     Heddle.run do
       Timeout.timeout(short) do
@@ -254,25 +254,25 @@ RSpec.describe "The limit of Timeout.timeout" do
     expect(value).to eq(:undisturbed)
   end
 
-  it "lets others have their turns while a block swallows it again and again" do
-    turns = 0
+  it "lets other fibers run while a block swallows it again and again" do
+    runs = 0
     Heddle.run do
       fiber = Heddle.spin do
         Timeout.timeout(short) do
           loop do
             sleep
           rescue Exception # rubocop:disable Lint/RescueException
-            break if turns > 20
+            break if runs > 20
           end
         end
       end
       while fiber.alive?
         sleep(0.001)
-        turns += 1
+        runs += 1
       end
     end
 
-    expect(turns).to be > 20
+    expect(runs).to be > 20
   end
 
   it "leaves no timer behind" do
@@ -293,7 +293,7 @@ RSpec.describe "The limit of Timeout.timeout" do
     expect(counts[1]).to eq(counts[0])
   end
 
-  it "is raised again in a block that computes, swallows it, and computes on" do
+  it "is raised again in a CPU-bound block that swallows it" do
     raised = []
     program = -> { Timeout.timeout(short) { compute_until_raised(raised, 3) } }
 
@@ -301,7 +301,7 @@ RSpec.describe "The limit of Timeout.timeout" do
     expect(raised.size).to eq(3)
   end
 
-  it "leaves an ensure alone that computes" do
+  it "doesn't interrupt a CPU-bound ensure" do
     computed = false
     program = lambda do
       Timeout.timeout(short) do
@@ -317,7 +317,7 @@ RSpec.describe "The limit of Timeout.timeout" do
     expect(computed).to be(true)
   end
 
-  it "works with a timeout that has no Timeout::Error.handle_timeout" do
+  it "works with a version of timeout without Timeout::Error.handle_timeout" do
     output, errors, = run_ruby(<<~RUBY)
       require "timeout"
       Timeout::Error.singleton_class.undef_method(:handle_timeout)
@@ -332,7 +332,7 @@ RSpec.describe "The limit of Timeout.timeout" do
     expect([output, errors]).to eq(["execution expired\n", ""])
   end
 
-  it "works for a scheduler's caller that passes an exception, as timeout 0.6.1 does" do
+  it "works for a caller of the hook that passes an exception, as timeout 0.6.1 does" do
     exit = Class.new(Exception) { def exception(*) = self } # rubocop:disable Lint/InheritException
     limit = exit.new("over")
     swallowed = 0

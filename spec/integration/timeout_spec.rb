@@ -4,15 +4,15 @@ require "socket"
 require "timeout"
 
 RSpec.describe "Timeout.timeout" do
-  # Long enough to show up as a hang.
+  # A wait of this length shows up as a hang.
   let(:long) { 60 }
   let(:short) { 0.02 }
 
-  it "gives the block's value when the block is in time" do
+  it "returns the block's value when the block ends in time" do
     expect(Heddle.run { Timeout.timeout(long) { :value } }).to eq(:value)
   end
 
-  it "gives the block's value when the block has waited and is in time" do
+  it "returns the block's value when the block waits and ends in time" do
     value = Heddle.run do
       Timeout.timeout(long) do
         sleep(0.001)
@@ -23,11 +23,11 @@ RSpec.describe "Timeout.timeout" do
     expect(value).to eq(:value)
   end
 
-  it "tells the block how long it may take" do
+  it "passes the number of seconds to the block" do
     expect(Heddle.run { Timeout.timeout(12.5) { |seconds| seconds } }).to eq(12.5)
   end
 
-  it "passes on the block's own error" do
+  it "propagates the block's own error" do
     expect { Heddle.run { Timeout.timeout(long) { raise KeyError, "mine" } } }.to raise_error(KeyError, "mine")
   end
 
@@ -35,7 +35,7 @@ RSpec.describe "Timeout.timeout" do
     expect { Heddle.run { Timeout.timeout(short) { sleep } } }.to raise_error(Timeout::Error, "execution expired")
   end
 
-  it "ends a read, and what comes later is read by the next" do
+  it "ends a read, and the next read returns later data" do
     reader, writer = IO.pipe
     text = Heddle.run do
       begin
@@ -75,7 +75,7 @@ RSpec.describe "Timeout.timeout" do
     expect(accepted).to eq("")
   end
 
-  it "ends a Queue's pop, and what is pushed later stays in the Queue" do
+  it "ends a Queue's pop, and items that are pushed later stay in the Queue" do
     size = Heddle.run do
       queue = Queue.new
       begin
@@ -89,7 +89,7 @@ RSpec.describe "Timeout.timeout" do
     expect(size).to eq(1)
   end
 
-  it "ends waiting for a Mutex, which its owner still has" do
+  it "ends a wait for a Mutex, whose owner keeps it" do
     states = []
     Heddle.run do
       mutex = Mutex.new
@@ -160,13 +160,13 @@ RSpec.describe "Timeout.timeout" do
     [reader, writer].each { |io| io&.close }
   end
 
-  it "raises the class that is asked for, with the message that is asked for" do
+  it "raises the given class with the given message" do
     attempt = -> { Heddle.run { Timeout.timeout(short, IOError, "too slow") { sleep } } }
 
     expect(&attempt).to raise_error(IOError, "too slow")
   end
 
-  it "raises the class that is asked for, with the usual message" do
+  it "raises the given class with the default message" do
     expect { Heddle.run { Timeout.timeout(short, KeyError) { sleep } } }.to raise_error(KeyError, "execution expired")
   end
 
@@ -207,7 +207,7 @@ RSpec.describe "Timeout.timeout" do
     expect(order).to eq(%i[ensured rescued])
   end
 
-  it "strikes the inner block when that has less time" do
+  it "ends the inner block when its time limit is shorter" do
     order = []
     Heddle.run do
       Timeout.timeout(long, IOError) do
@@ -221,7 +221,7 @@ RSpec.describe "Timeout.timeout" do
     expect(order).to eq(%i[inner outer_goes_on])
   end
 
-  it "strikes the outer block when that has less time" do
+  it "ends the outer block when its time limit is shorter" do
     order = []
     Heddle.run do
       Timeout.timeout(short, IOError) do
@@ -236,10 +236,10 @@ RSpec.describe "Timeout.timeout" do
     expect(order).to eq([:outer])
   end
 
-  it "strikes the outer block after the inner one was struck" do
+  it "ends the outer block after the inner one" do
     order = []
     Heddle.run do
-      # So much more that the inner one's is up first, also where the machine stands still in between.
+      # So much longer that the inner time limit expires first, even if the machine stands still in between.
       Timeout.timeout(short * 20, IOError) do
         begin
           Timeout.timeout(short, KeyError) { sleep }
@@ -255,7 +255,7 @@ RSpec.describe "Timeout.timeout" do
     expect(order).to eq(%i[inner outer])
   end
 
-  it "doesn't strike after its block has ended" do
+  it "doesn't raise after its block has ended" do
     result = Heddle.run do
       Timeout.timeout(short) { :done }
       sleep(short * 3)
@@ -265,7 +265,7 @@ RSpec.describe "Timeout.timeout" do
     expect(result).to eq(:undisturbed)
   end
 
-  it "doesn't strike after its block has ended by an error" do
+  it "doesn't raise after its block has ended by an error" do
     result = Heddle.run do
       begin
         Timeout.timeout(short) { raise KeyError }
@@ -279,7 +279,7 @@ RSpec.describe "Timeout.timeout" do
     expect(result).to eq(:undisturbed)
   end
 
-  it "doesn't strike after its block was left by a throw" do
+  it "doesn't raise after a throw has left its block" do
     result = Heddle.run do
       catch(:out) { Timeout.timeout(short) { throw :out } }
       sleep(short * 3)
@@ -289,21 +289,21 @@ RSpec.describe "Timeout.timeout" do
     expect(result).to eq(:undisturbed)
   end
 
-  it "strikes no other fiber than its own" do
+  it "raises in no other fiber than its own" do
     results = {}
     Heddle.run do
       Fiber.schedule do
         Timeout.timeout(short) { sleep }
       rescue Timeout::Error
-        results[:struck] = true
+        results[:interrupted] = true
       end
       5.times { |i| Fiber.schedule { results[i] = sleep(short * 3) && :slept } }
     end
 
-    expect(results).to eq({ struck: true, **(0...5).to_h { |i| [i, :slept] } })
+    expect(results).to eq({ interrupted: true, **(0...5).to_h { |i| [i, :slept] } })
   end
 
-  it "never strikes before its time" do
+  it "never raises early" do
     limits = (1..50).map { |i| i * 0.001 }
     early = []
     Heddle.run do
@@ -320,22 +320,22 @@ RSpec.describe "Timeout.timeout" do
     expect(early).to be_empty
   end
 
-  it "strikes each of a thousand fibers once" do
-    struck = Hash.new(0)
+  it "raises in each of a thousand fibers once" do
+    interrupted = Hash.new(0)
     Heddle.run do
       1000.times do |i|
         Fiber.schedule do
           Timeout.timeout(short) { sleep }
         rescue Timeout::Error
-          struck[i] += 1
+          interrupted[i] += 1
         end
       end
     end
 
-    expect([struck.size, struck.values.uniq]).to eq([1000, [1]])
+    expect([interrupted.size, interrupted.values.uniq]).to eq([1000, [1]])
   end
 
-  it "strikes none of ten thousand blocks that are in time" do
+  it "raises in none of ten thousand blocks that end in time" do
     done = Heddle.run do
       10_000.times.count { Timeout.timeout(long) { true } }
     end
@@ -343,7 +343,7 @@ RSpec.describe "Timeout.timeout" do
     expect(done).to eq(10_000)
   end
 
-  it "of 0 or nil means no limit" do
+  it "with 0 or nil sets no limit" do
     values = Heddle.run { [0, nil].map { |limit| Timeout.timeout(limit) { sleep(0.001) && :done } } }
 
     expect(values).to eq(%i[done done])
@@ -354,10 +354,10 @@ RSpec.describe "Timeout.timeout" do
       Thread.new do
         Heddle.run { Timeout.timeout(short) { sleep } }
       rescue Timeout::Error
-        :struck
+        :interrupted
       end
     end
 
-    expect(threads.map(&:value)).to eq(%i[struck struck struck])
+    expect(threads.map(&:value)).to eq(%i[interrupted interrupted interrupted])
   end
 end

@@ -32,7 +32,7 @@ RSpec.describe "TLS" do
     end
   end
 
-  # A client's context that trusts nobody but this server.
+  # A client's context that trusts this server only.
   def trusting
     OpenSSL::SSL::SSLContext.new.tap do |context|
       context.verify_mode = OpenSSL::SSL::VERIFY_PEER
@@ -52,7 +52,7 @@ RSpec.describe "TLS" do
 
   def serve(connections, &) = accept_each(server, connections, &)
 
-  it "carries a line to a server in the same thread, and its answer back" do
+  it "carries a request to a server in the same thread, and its response back" do
     answer = Heddle.run do
       serve(1) { |socket| socket.puts(socket.gets.upcase) }
       client = connect
@@ -65,7 +65,7 @@ RSpec.describe "TLS" do
     expect(answer).to eq("WEFT\n")
   end
 
-  it "lets others run while a handshake waits for its other side" do
+  it "lets other fibers run while a handshake waits for the peer" do
     order = []
     Heddle.run do
       listener = TCPServer.new("127.0.0.1", 0)
@@ -88,13 +88,13 @@ RSpec.describe "TLS" do
 
   it "serves many clients at the same time" do
     asked = 0
-    everybody = Queue.new
+    all_asked = Queue.new
     answers = []
     Heddle.run do
       serve(20) do |socket|
         line = socket.gets
-        # Nobody is answered before all have asked.
-        (asked += 1) == 20 ? everybody.close : everybody.pop
+        # No request is answered before all have arrived.
+        (asked += 1) == 20 ? all_asked.close : all_asked.pop
         socket.write(line)
       end
       20.times do |i|
@@ -111,7 +111,7 @@ RSpec.describe "TLS" do
     expect(answers.sort).to eq((0...20).to_a)
   end
 
-  it "moves 1 MiB in both directions at the same time" do
+  it "transfers 1 MiB in both directions at the same time" do
     data = Random.new(5).bytes(1 << 20)
     received = {}
     Heddle.run do
@@ -128,7 +128,7 @@ RSpec.describe "TLS" do
     expect([received[:server] == data, received[:client] == data]).to eq([true, true])
   end
 
-  it "ends a reader when the other side has closed" do
+  it "ends a reader when the peer has closed" do
     text = Heddle.run do
       serve(1) { |socket| socket.write("last words") }
       client = connect
@@ -146,7 +146,7 @@ RSpec.describe "TLS" do
         Fiber.schedule do
           server.accept
         rescue OpenSSL::SSL::SSLError
-          # The client has hung up; what it says about it is the example.
+          # The client has closed the connection. The example checks the client's error.
         end
         context = trusting
         context.cert_store = OpenSSL::X509::Store.new
@@ -157,7 +157,7 @@ RSpec.describe "TLS" do
     expect(&attempt).to raise_error(OpenSSL::SSL::SSLError, /certificate verify failed/)
   end
 
-  it "goes on in a fiber that asks without blocking and waits by itself" do
+  it "works in a fiber that uses the non-blocking methods and waits by itself" do
     text = Heddle.run do
       serve(1) do |socket|
         socket.gets
@@ -175,7 +175,7 @@ RSpec.describe "TLS" do
     expect(text).to eq([:wait_readable, "answer"])
   end
 
-  it "gives up a handshake that nobody answers when its time is over" do
+  it "ends a handshake without a response by a time limit" do
     attempt = lambda do
       Heddle.run do
         silent = TCPServer.new("127.0.0.1", 0)

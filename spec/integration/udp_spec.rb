@@ -8,7 +8,7 @@ RSpec.describe "UDP sockets" do
 
   after { [receiver, sender].each { |socket| socket.close unless socket.closed? } }
 
-  it "let a fiber wait for a datagram that another one sends" do
+  it "let a fiber wait for a datagram that another fiber sends" do
     order = []
     Heddle.run do
       Fiber.schedule { order << receiver.recv(100) }
@@ -19,7 +19,7 @@ RSpec.describe "UDP sockets" do
     expect(order).to eq(%w[sending datagram])
   end
 
-  it "tell by recvfrom who sent a datagram, so that it can be answered" do
+  it "return by recvfrom the sender of a datagram, so that it can be answered" do
     answer = Heddle.run do
       Fiber.schedule do
         message, (_family, port, _name, address) = receiver.recvfrom(100)
@@ -41,7 +41,7 @@ RSpec.describe "UDP sockets" do
     expect(messages).to eq(["one", "", "three"])
   end
 
-  it "cut a datagram off that is longer than what was asked for" do
+  it "truncate a datagram that is longer than requested" do
     messages = Heddle.run do
       Fiber.schedule do
         sender.send("abcdef", 0)
@@ -72,7 +72,7 @@ RSpec.describe "UDP sockets" do
     expect(message).to eq("by sendmsg")
   end
 
-  it "hear of a refused datagram in the fiber that waits for the answer" do
+  it "raise ECONNREFUSED for a refused datagram in the fiber that waits for the response" do
     attempt = lambda do
       sender
       receiver.close
@@ -109,7 +109,7 @@ RSpec.describe "UDP sockets" do
     expect(answers.sort).to eq((0...50).map { |i| i * 2 })
   end
 
-  it "are served by Socket.udp_server_loop_on next to a client" do
+  it "are served by Socket.udp_server_loop_on beside a client" do
     answer = Heddle.run do
       socket = Socket.for_fd(receiver.fileno)
       socket.autoclose = false

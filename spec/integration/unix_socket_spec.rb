@@ -16,7 +16,7 @@ RSpec.describe "UNIX sockets" do
     [left, right].each { |socket| socket&.close }
   end
 
-  it "carry a line to a server in the same thread, and its answer back" do
+  it "carry a request to a server in the same thread, and its response back" do
     answer = Heddle.run do
       UNIXServer.open(path) do |server|
         Fiber.schedule do
@@ -34,7 +34,7 @@ RSpec.describe "UNIX sockets" do
     expect(answer).to eq("WEFT\n")
   end
 
-  it "say with the usual error that nobody listens at a path" do
+  it "raise the usual error where no server listens at a path" do
     expect { Heddle.run { UNIXSocket.new(path) } }.to raise_error(Errno::ENOENT)
   end
 
@@ -54,7 +54,7 @@ RSpec.describe "UNIX sockets" do
     expect(answer).to eq("hello")
   end
 
-  it "play ping-pong between two fibers" do
+  it "carry messages back and forth between two fibers" do
     strokes = []
     pair do |left, right|
       Heddle.run do
@@ -109,7 +109,7 @@ RSpec.describe "UNIX sockets" do
     expect(packets).to eq(%w[one two])
   end
 
-  it "hand over a descriptor to a fiber that waits for it" do
+  it "pass a descriptor to a fiber that waits for it" do
     text = pair do |left, right|
       Heddle.run do
         reader, writer = IO.pipe
@@ -130,7 +130,7 @@ RSpec.describe "UNIX sockets" do
     expect(text).to eq("through the handed over end")
   end
 
-  it "wait for a writer's descriptor in one fiber while others run" do
+  it "wait for a descriptor in one fiber while other fibers run" do
     order = []
     pair do |left, right|
       Heddle.run do
@@ -162,7 +162,7 @@ RSpec.describe "UNIX sockets" do
     expect(message).to eq("to a path")
   end
 
-  it "raise EPIPE for who writes to a closed peer" do
+  it "raise EPIPE in a writer whose peer has closed" do
     attempt = lambda do
       pair do |left, right|
         Heddle.run do
@@ -188,7 +188,7 @@ RSpec.describe "UNIX sockets" do
     expect(ends).to eq([""] * 5)
   end
 
-  it "move 1 MiB from a fiber to a thread" do
+  it "transfer 1 MiB from a fiber to a thread" do
     size = pair do |left, right|
       counter = Thread.new { right.read.bytesize }
       Heddle.run do
@@ -201,7 +201,7 @@ RSpec.describe "UNIX sockets" do
     expect(size).to eq(1 << 20)
   end
 
-  it "move 1 MiB from a thread to a fiber" do
+  it "transfer 1 MiB from a thread to a fiber" do
     size = pair do |left, right|
       writer = Thread.new do
         left.write("x" * (1 << 20))

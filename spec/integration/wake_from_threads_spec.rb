@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-RSpec.describe "Waking fibers from other threads" do
-  it "wakes a scheduler that is asleep in the kernel" do
+RSpec.describe "A wake-up from another thread" do
+  it "ends a scheduler's sleep in the kernel" do
     main = Thread.current
     woken = Heddle.run do
       queue = Queue.new
@@ -14,7 +14,7 @@ RSpec.describe "Waking fibers from other threads" do
     expect(woken).to eq :woken
   end
 
-  it "wakes a scheduler that sleeps towards a timer far away" do
+  it "ends a scheduler's sleep until a distant timer" do
     main = Thread.current
     took = seconds do
       Heddle.run do
@@ -32,7 +32,7 @@ RSpec.describe "Waking fibers from other threads" do
     expect(took).to be < 20
   end
 
-  it "wakes a scheduler that waits for I/O" do
+  it "ends a scheduler's wait for I/O" do
     main = Thread.current
     woken = IO.pipe do |reader, writer|
       Heddle.run do
@@ -51,19 +51,19 @@ RSpec.describe "Waking fibers from other threads" do
     expect(woken).to eq :woken
   end
 
-  it "keeps a wake-up that comes while another fiber still computes" do
+  it "isn't lost while another fiber still computes" do
     woken = Heddle.run do
       queue = Queue.new
       popped = Queue.new
       Fiber.schedule { popped.push(queue.pop) }
-      # The thread pushes while this fiber has not parked: joining natively keeps the turn here.
+      # The thread pushes before this fiber has parked: a native join doesn't switch fibers.
       Fiber.blocking { Thread.new { queue.push(:kept) }.join }
       popped.pop
     end
     expect(woken).to eq :kept
   end
 
-  it "loses none of many wake-ups from many threads" do
+  it "isn't lost among many from many threads" do
     received = []
     Heddle.run do
       queues = Array.new(8) { Queue.new }
@@ -76,7 +76,7 @@ RSpec.describe "Waking fibers from other threads" do
     expect(received).to match_array [*0...8].product([*0...200])
   end
 
-  it "serves many threads that push into one queue" do
+  it "comes from each of many threads that push into one queue" do
     sum = Heddle.run do
       queue = Queue.new
       threads = Array.new(10) { Thread.new { 100.times { |number| queue.push(number) } } }
@@ -85,7 +85,7 @@ RSpec.describe "Waking fibers from other threads" do
     expect(sum).to eq 10 * (0...100).sum
   end
 
-  it "wakes the right fibers of several schedulers from one thread" do
+  it "wakes the right fibers of several schedulers" do
     queues = Array.new(4) { Queue.new }
     threads = queues.map do |queue|
       scheduled_thread do
@@ -98,7 +98,7 @@ RSpec.describe "Waking fibers from other threads" do
     expect(threads.map(&:value)).to eq(Array.new(4) { |index| Array.new(50) { |number| [index, number] } })
   end
 
-  it "passes a ball between the fibers of two threads" do
+  it "lets the fibers of two threads wake each other" do
     there = Queue.new
     back = Queue.new
     other = scheduled_thread { Fiber.schedule { 500.times { back.push(there.pop + 1) } } }
@@ -112,7 +112,7 @@ RSpec.describe "Waking fibers from other threads" do
     expect(ball).to eq 500
   end
 
-  it "wakes the root's own fibers when the root of the thread has ended" do
+  it "wakes the fibers of a thread whose root has ended" do
     gate = Queue.new
     events = []
     thread = scheduled_thread do
@@ -125,7 +125,7 @@ RSpec.describe "Waking fibers from other threads" do
     expect(events).to eq %i[root_ended woken]
   end
 
-  it "takes an unblock for a fiber of another thread that has gone away" do
+  it "for a fiber of a thread that has ended is ignored" do
     scheduler, fiber = with_scheduler { |own| [own, Fiber.schedule { :done }] }
     expect { Thread.new { scheduler.unblock(:late, fiber) }.join }.not_to raise_error
   end

@@ -16,7 +16,7 @@ RSpec.describe "ActiveRecord" do
     end
   RUBY
 
-  # One fiber rolls back, while another one writes.
+  # One fiber rolls back, while another fiber writes.
   program = <<~RUBY
     Heddle.run do
       Fiber.schedule do
@@ -31,7 +31,7 @@ RSpec.describe "ActiveRecord" do
     puts Thing.pluck(:name).inspect
   RUBY
 
-  # What the program prints, and what it says on stderr.
+  # Returns what the program prints to stdout and stderr.
   def run_with_active_record(program)
     output, errors, status = run_ruby(<<~RUBY)
       begin
@@ -55,13 +55,13 @@ RSpec.describe "ActiveRecord" do
   }
 
   orders.each do |name, order|
-    it "#{name} is warned of once, if fibers share its connection" do
+    it "#{name} causes one warning, if fibers share its connection" do
       _, errors = run_with_active_record("#{setup}\n#{order}\n#{program}\nHeddle.run {}")
 
       expect([errors, errors.scan("Heddle:").size]).to match [warning, 1]
     end
 
-    it "#{name} is not warned of if each fiber has a connection" do
+    it "#{name} causes no warning if each fiber has a connection" do
       isolation = "ActiveSupport::IsolatedExecutionState.isolation_level = :fiber"
       wanted = order.sub('require "active_record"', "require \"active_record\"; #{isolation}")
 
@@ -69,19 +69,19 @@ RSpec.describe "ActiveRecord" do
     end
   end
 
-  it "loses what a fiber has written without the setting, as the warning says" do
+  it "loses a fiber's writes without the setting, as the warning says" do
     output, = run_with_active_record("#{setup}\n#{orders.values.first}\n#{program}")
 
     expect(output).to eq "[]\n"
   end
 
-  it "is not warned of without a scheduler" do
+  it "causes no warning without a scheduler" do
     _, errors = run_with_active_record("#{setup}\nrequire 'active_record'; require 'heddle'; connect")
 
     expect(errors).to eq ""
   end
 
-  it "is not warned of by ruby -W0" do
+  it "causes no warning with ruby -W0" do
     _, errors = run_with_active_record("$VERBOSE = nil\n#{setup}\n#{orders.values.first}\n#{program}")
 
     expect(errors).to eq ""
@@ -98,8 +98,8 @@ RSpec.describe "ActiveRecord" do
     expect(loaded).to eq "\"active_record/base\"\n"
   end
 
-  # An application that sets what it wants after ActiveRecord is there, as Rails does at the end of its start.
-  it "is looked at when a Rails application has been initialized" do
+  # An application that sets the isolation level after ActiveRecord is loaded, as Rails does at the end of its start.
+  it "is checked when a Rails application has been initialized" do
     rails = <<~RUBY
       require "ostruct"
       module Rails

@@ -8,38 +8,38 @@ RSpec.describe "YieldingFiber under Async" do
     "on another thread" => "def here(&) = Thread.new(&).join"
   }.each do |place, here|
     describe place do
-      # What the program prints. The block that it gives `here` runs in the place that this is about.
+      # Returns what the program prints. The program passes a block to `here`, which runs it on the thread in question.
       define_method(:printed_by) { |program| output_with("async", "#{here}\n#{program}") }
 
-      it "lets tasks go on if it was pushed to the scheduler, as in the article" do
-        expect(printed_by(<<~RUBY)).to eq "other\nhog\n"
+      it "lets tasks run if it was pushed to the scheduler, as in the article" do
+        expect(printed_by(<<~RUBY)).to eq "other\ncpu_bound\n"
           here do
             Async do
               other = nil
-              # It is no task, so nobody waits for it.
-              hog = YieldingFiber.new do
+              # The fiber is no task, so Async doesn't wait for it.
+              cpu_bound = YieldingFiber.new do
                 Integer.sqrt(2) until other
-                puts "hog"
+                puts "cpu_bound"
               end
-              Fiber.scheduler.push(hog)
+              Fiber.scheduler.push(cpu_bound)
               Async do
                 sleep(0.001)
                 puts other = "other"
               end
-              sleep(0.001) while hog.alive?
+              sleep(0.001) while cpu_bound.alive?
             end
           end
         RUBY
       end
 
-      it "lets tasks go on if it is scheduled" do
-        expect(printed_by(<<~RUBY)).to eq "other\nhog\n"
+      it "lets tasks run if it is scheduled" do
+        expect(printed_by(<<~RUBY)).to eq "other\ncpu_bound\n"
           here do
             Async do
               other = nil
               YieldingFiber.schedule do
                 Integer.sqrt(2) until other
-                puts "hog"
+                puts "cpu_bound"
               end
               puts other = "other"
             end
@@ -68,7 +68,7 @@ RSpec.describe "YieldingFiber under Async" do
       end
 
       it "is kept from yielding by Heddle.without_preemption" do
-        expect(printed_by(<<~RUBY)).to eq "hog\nother\n"
+        expect(printed_by(<<~RUBY)).to eq "cpu_bound\nother\n"
           def seconds = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
 
           here do
@@ -77,7 +77,7 @@ RSpec.describe "YieldingFiber under Async" do
                 Heddle.without_preemption do
                   enough = seconds + 0.05
                   nil until seconds > enough
-                  puts "hog"
+                  puts "cpu_bound"
                 end
               end
               puts "other"
@@ -93,7 +93,7 @@ RSpec.describe "Async on a thread with Heddle's scheduler" do
   include Libraries
 
   { "Async" => "Async { puts 1 }", "Sync" => "Sync { puts 1 }" }.each do |name, call|
-    it "is told by #{name} what works" do
+    it "raises from #{name} an error that names the alternative" do
       expect(output_with("async", <<~RUBY)).to match(/\ARuntimeError: Async needs a scheduler of its own.*Thread\.new/)
         Heddle.run do
           #{call}
@@ -104,7 +104,7 @@ RSpec.describe "Async on a thread with Heddle's scheduler" do
     end
   end
 
-  it "works in a thread of its own, while fibers go on" do
+  it "works in a thread of its own, while fibers continue" do
     expect(output_with("async", <<~RUBY)).to eq "fiber\ntask\n"
       Heddle.run do
         Fiber.schedule { sleep(0.001); puts "fiber" }

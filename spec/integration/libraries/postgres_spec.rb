@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Hardly anything in the programs waits for a time: what waits is ended by another fiber, and if the first one stopped
-# the thread, there would be no other one.
+# Another fiber ends most of the waits in the programs. If a waiting fiber stopped the whole thread, that other fiber
+# could not run, and the example would hang.
 RSpec.describe "PostgreSQL under Heddle" do
   include Libraries
 
@@ -9,7 +9,7 @@ RSpec.describe "PostgreSQL under Heddle" do
 
   after(:context) { @server&.stop }
 
-  # What the program prints. `connect` in it makes a connection.
+  # Returns what the program prints. `connect` in the program makes a connection.
   def printed_by(program)
     skip_or_fail_without("the server of PostgreSQL") unless @server
     output_with("pg", <<~RUBY, { "SERVER" => @server.folder })
@@ -18,7 +18,7 @@ RSpec.describe "PostgreSQL under Heddle" do
     RUBY
   end
 
-  it "lets other fibers run while one waits for a lock of the database's" do
+  it "lets other fibers run while one waits for a lock of the database" do
     expect(printed_by(<<~RUBY)).to eq "waits\nfree\nlocked\n"
       Heddle.run do
         holder = connect
@@ -47,7 +47,7 @@ RSpec.describe "PostgreSQL under Heddle" do
     RUBY
   end
 
-  it "brings a notification from one fiber to another that waits for it" do
+  it "passes a notification from one fiber to another that waits for it" do
     expect(printed_by(<<~RUBY)).to eq %(["news", "hello"]\n)
       Heddle.run do
         listener = connect
@@ -108,7 +108,7 @@ RSpec.describe "PostgreSQL under Heddle" do
     RUBY
   end
 
-  it "raises the database's errors in the fiber that made them" do
+  it "raises the database's errors in the fiber that caused them" do
     expect(printed_by(<<~RUBY)).to eq %(["PG::DivisionByZero", "1"]\n)
       Heddle.run do
         fails = Heddle.spin { connect.exec("SELECT 1 / 0") rescue $!.class.name }
@@ -118,7 +118,7 @@ RSpec.describe "PostgreSQL under Heddle" do
     RUBY
   end
 
-  it "ends a query whose time is over, and the connection can be used on" do
+  it "ends a query by a time limit, and the connection stays usable" do
     expect(printed_by(<<~RUBY)).to eq "Timeout::Error\n1\n"
       require "timeout"
       Heddle.run do
@@ -135,7 +135,7 @@ RSpec.describe "PostgreSQL under Heddle" do
     RUBY
   end
 
-  it "leaves a query when its fiber is terminated" do
+  it "ends a query when its fiber is terminated" do
     expect(printed_by(<<~RUBY)).to eq "closed\n"
       Heddle.run do
         connection = connect
@@ -151,13 +151,13 @@ RSpec.describe "PostgreSQL under Heddle" do
     RUBY
   end
 
-  it "serves fibers that compute beside the one that waits" do
+  it "lets a fiber compute while another fiber waits" do
     expect(printed_by(<<~RUBY)).to eq "1\n"
       Heddle.run do
         got = nil
-        hog = Heddle::YieldingFiber.schedule { 1 until got }
+        cpu_bound = Heddle::YieldingFiber.schedule { 1 until got }
         Fiber.schedule { got = connect.exec("SELECT 1").getvalue(0, 0) }
-        sleep(0) while hog.alive?
+        sleep(0) while cpu_bound.alive?
         puts got
       end
     RUBY

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Hardly anything in the programs waits for a time: what waits is ended by another fiber, and if the first one stopped
-# the thread, there would be no other one.
+# Another fiber ends most of the waits in the programs. If a waiting fiber stopped the whole thread, that other fiber
+# could not run, and the example would hang.
 RSpec.describe "Redis under Heddle" do
   include Libraries
 
@@ -9,7 +9,7 @@ RSpec.describe "Redis under Heddle" do
 
   after(:context) { @server&.stop }
 
-  # What the program prints. `connect` in it makes a connection.
+  # Returns what the program prints. `connect` in the program makes a connection.
   def printed_by(program)
     skip_or_fail_without("redis-server") unless @server
     output_with("redis", <<~RUBY, { "SERVER" => File.join(@server.folder, "socket") })
@@ -38,7 +38,7 @@ RSpec.describe "Redis under Heddle" do
     RUBY
   end
 
-  it "brings a message from one fiber to another that has subscribed" do
+  it "passes a message from one fiber to another that has subscribed" do
     expect(printed_by(<<~RUBY)).to eq "message\n"
       Heddle.run do
         subscribed = Queue.new
@@ -55,7 +55,7 @@ RSpec.describe "Redis under Heddle" do
     RUBY
   end
 
-  it "keeps answers apart if many fibers share one connection" do
+  it "returns each fiber its own response if many fibers share one connection" do
     expect(printed_by(<<~RUBY)).to eq "true\n"
       Heddle.run do
         shared = connect
@@ -65,7 +65,7 @@ RSpec.describe "Redis under Heddle" do
     RUBY
   end
 
-  it "counts right with transactions and pipelines in many fibers" do
+  it "counts correctly with transactions and pipelines in many fibers" do
     expect(printed_by(<<~RUBY)).to eq "2000\n"
       Heddle.run do
         clients = Array.new(20) do
@@ -83,7 +83,7 @@ RSpec.describe "Redis under Heddle" do
     RUBY
   end
 
-  it "transfers values that no socket's buffer holds" do
+  it "transfers values larger than a socket's buffer" do
     expect(printed_by(<<~RUBY)).to eq "true\n"
       Heddle.run do
         value = Random.bytes(8 << 20)
@@ -93,7 +93,7 @@ RSpec.describe "Redis under Heddle" do
     RUBY
   end
 
-  it "tells that an answer has not come in time" do
+  it "raises an error when a response does not come in time" do
     expect(printed_by(<<~RUBY)).to eq "Redis::TimeoutError\n"
       Heddle.run do
         connect(read_timeout: 0.01, reconnect_attempts: 0).call("BLPOP", "nothing", 0)
@@ -103,14 +103,14 @@ RSpec.describe "Redis under Heddle" do
     RUBY
   end
 
-  it "serves fibers that compute beside the one that waits" do
+  it "lets a fiber compute while another fiber waits" do
     expect(printed_by(<<~RUBY)).to eq %(["list", "element"]\n)
       Heddle.run do
         got = nil
-        hog = Heddle::YieldingFiber.schedule { 1 until got }
+        cpu_bound = Heddle::YieldingFiber.schedule { 1 until got }
         Fiber.schedule { got = connect.blpop("list") }
         Fiber.schedule { connect.rpush("list", "element") }
-        sleep(0) while hog.alive?
+        sleep(0) while cpu_bound.alive?
         p got
       end
     RUBY

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-RSpec.describe "A fiber that computes" do
+RSpec.describe "A CPU-bound fiber" do
   let(:stop) { Class.new(StandardError) }
 
-  # Runs for ever, and notes what happens to it.
-  def hog(events)
+  # Computes for ever, and records what is raised in it.
+  def compute_and_record(events)
     events << :begun
     loop { Integer.sqrt(events.size) }
   rescue StandardError => e
@@ -14,7 +14,7 @@ RSpec.describe "A fiber that computes" do
     events << :ensured
   end
 
-  # Runs the block in a yielding fiber, and gives its value once it is there.
+  # Runs the block in a yielding fiber, and returns its value.
   def in_yielding_fiber(**, &block)
     Heddle.run(**) do
       values = Queue.new
@@ -32,11 +32,11 @@ RSpec.describe "A fiber that computes" do
       describe "#{place} with the ticker #{ticker}" do
         define_method(:run) { |&block| run.call(block) }
 
-        it "is struck by its time limit, through rescue and ensure" do
+        it "is interrupted by its time limit, through rescue and ensure" do
           events = []
           run do
             in_yielding_fiber(ticker:) do
-              Timeout.timeout(0.005, Timeout::Error) { hog(events) }
+              Timeout.timeout(0.005, Timeout::Error) { compute_and_record(events) }
             rescue Timeout::Error
               events << :over
             end
@@ -44,7 +44,7 @@ RSpec.describe "A fiber that computes" do
           expect(events).to eq [:begun, Timeout::Error, :ensured, :over]
         end
 
-        it "is struck where it computes" do
+        it "is interrupted by its time limit at the line where it computes" do
           line = nil
           trace = run do
             in_yielding_fiber(ticker:) do
@@ -60,7 +60,7 @@ RSpec.describe "A fiber that computes" do
           expect(trace).to start_with("#{__FILE__}:#{line}:")
         end
 
-        it "gets the exception that its time limit was told to raise" do
+        it "gets the exception that its time limit names" do
           raised = run do
             in_yielding_fiber(ticker:) do
               Timeout.timeout(0.005, KeyError, "too slow") { loop { Integer.sqrt(2) } }
@@ -71,12 +71,12 @@ RSpec.describe "A fiber that computes" do
           expect(raised).to eq "too slow"
         end
 
-        it "is struck by the outer time limit through the inner one" do
+        it "is interrupted by an outer time limit within an inner one" do
           events = []
           run do
             in_yielding_fiber(ticker:) do
               Timeout.timeout(0.005, IOError) do
-                Timeout.timeout(60, KeyError) { hog(events) }
+                Timeout.timeout(60, KeyError) { compute_and_record(events) }
               end
             rescue IOError
               events << :outer
@@ -85,7 +85,7 @@ RSpec.describe "A fiber that computes" do
           expect(events).to eq [:begun, IOError, :ensured, :outer]
         end
 
-        it "is struck beside other hogs, and these are not" do
+        it "is interrupted by its time limit beside other CPU-bound fibers, which are not" do
           events = []
           run do
             Heddle.run(ticker:) do
@@ -100,11 +100,11 @@ RSpec.describe "A fiber that computes" do
           expect(events.last(6)).to include(:over)
         end
 
-        it "is struck while a generator of its computes" do
+        it "is interrupted while a generator that it has resumed computes" do
           events = []
           run do
             in_yielding_fiber(ticker:) do
-              Timeout.timeout(0.005, Timeout::Error) { Enumerator.new { |yielder| yielder << hog(events) }.next }
+              Timeout.timeout(0.005, Timeout::Error) { Enumerator.new { |yielder| yielder << compute_and_record(events) }.next }
             rescue Timeout::Error
               events << :over
             end
@@ -112,7 +112,7 @@ RSpec.describe "A fiber that computes" do
           expect(events).to eq [:begun, Timeout::Error, :ensured, :over]
         end
 
-        it "goes on after a time limit that was long enough" do
+        it "continues after a time limit that didn't expire" do
           values = run do
             in_yielding_fiber(ticker:) do
               Array.new(20) { |number| Timeout.timeout(60) { 20_000.times.sum { number } } }
@@ -121,20 +121,20 @@ RSpec.describe "A fiber that computes" do
           expect(values).to eq(Array.new(20) { |number| number * 20_000 })
         end
 
-        it "is struck again and again" do
-          struck = run do
+        it "can be interrupted again and again" do
+          interrupted = run do
             in_yielding_fiber(ticker:, quantum: 0.001, tick: 0.0005) do
               Array.new(20) do
                 Timeout.timeout(0.001, Timeout::Error) { loop { Integer.sqrt(2) } }
               rescue Timeout::Error
-                :struck
+                :interrupted
               end
             end
           end
-          expect(struck).to eq [:struck] * 20
+          expect(interrupted).to eq [:interrupted] * 20
         end
 
-        it "may wait in the ensure of a block whose time is over" do
+        it "may wait in the ensure of a block whose time limit has expired" do
           events = []
           run do
             in_yielding_fiber(ticker:) do
@@ -151,12 +151,12 @@ RSpec.describe "A fiber that computes" do
           expect(events).to eq %i[waited over]
         end
 
-        it "is struck by Fiber#raise from another fiber" do
+        it "is interrupted by Fiber#raise from another fiber" do
           events = []
           run do
             Heddle.run(ticker:) do
               fiber = YieldingFiber.schedule do
-                hog(events)
+                compute_and_record(events)
               rescue stop => e
                 events << e.message
               end
@@ -168,7 +168,7 @@ RSpec.describe "A fiber that computes" do
           expect(events).to eq [:begun, stop, :ensured, "from another", :raiser]
         end
 
-        it "is struck by Fiber#raise where it computes" do
+        it "is interrupted by Fiber#raise at the line where it computes" do
           line = nil
           trace = run do
             Heddle.run(ticker:) do
@@ -188,33 +188,33 @@ RSpec.describe "A fiber that computes" do
           expect(trace).to start_with("#{__FILE__}:#{line}:")
         end
 
-        it "goes on if it rescues what Fiber#raise has raised" do
+        it "continues if it rescues the exception of Fiber#raise" do
           events = []
           run do
             Heddle.run(ticker:) do
               fiber = YieldingFiber.schedule do
                 begin
-                  hog(events)
+                  compute_and_record(events)
                 rescue stop
                   events << :rescued
                 end
                 nil until events.include?(:other)
-                events << :hog
+                events << :cpu_bound
               end
               fiber.raise(stop)
               events << :other
               sleep(0) while fiber.alive?
             end
           end
-          # Whoever raised may go on at any tick.
-          expect(events - [:other]).to eq [:begun, stop, :ensured, :rescued, :hog]
+          # The raising fiber may continue at any tick.
+          expect(events - [:other]).to eq [:begun, stop, :ensured, :rescued, :cpu_bound]
         end
 
-        it "is ended by Fiber#kill from another fiber, through its ensure only" do
+        it "is ended by Fiber#kill from another fiber, and runs its ensure only" do
           events = []
           run do
             Heddle.run(ticker:) do
-              fiber = YieldingFiber.schedule { hog(events) }
+              fiber = YieldingFiber.schedule { compute_and_record(events) }
               fiber.kill
               sleep(0) while fiber.alive?
               events << :killer
@@ -223,7 +223,7 @@ RSpec.describe "A fiber that computes" do
           expect(events).to eq %i[begun ensured killer]
         end
 
-        it "is ended by Fiber#kill without a word on stderr" do
+        it "is ended by Fiber#kill without a report on stderr" do
           expect do
             run do
               Heddle.run(ticker:) do
@@ -251,7 +251,7 @@ RSpec.describe "A fiber that computes" do
           expect(ended).to eq :ended
         end
 
-        it "may wait and compute in its ensure when it is killed" do
+        it "may wait and compute in its ensure after Fiber#kill" do
           events = []
           run do
             Heddle.run(ticker:) do
@@ -270,11 +270,11 @@ RSpec.describe "A fiber that computes" do
           expect(events).to eq %i[other ensured]
         end
 
-        it "is ended by Fiber#kill if it is any fiber under preempt: :all" do
+        it "is ended by Fiber#kill under preempt: :all, too" do
           events = []
           run do
             Heddle.run(ticker:, preempt: :all) do
-              fiber = Fiber.schedule { hog(events) }
+              fiber = Fiber.schedule { compute_and_record(events) }
               fiber.kill
               sleep(0) while fiber.alive?
             end
@@ -282,7 +282,7 @@ RSpec.describe "A fiber that computes" do
           expect(events).to eq %i[begun ensured]
         end
 
-        it "leaves no fiber and no time limit behind when many are struck at once" do
+        it "leaves no fiber and no time limit behind when many are interrupted at once" do
           events = []
           run do
             Heddle.run(ticker:) do
@@ -301,7 +301,7 @@ RSpec.describe "A fiber that computes" do
     end
   end
 
-  it "in a generator cannot be resumed by somebody else meanwhile" do
+  it "in a generator cannot be resumed by another fiber meanwhile" do
     refused = Heddle.run do
       found = nil
       done = false

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# The caller is preempted at any place of the methods of structured concurrency, and so may find a fiber that ends
-# just then.
+# The caller may be preempted at any place in the methods of structured concurrency, so a fiber may end while they
+# run.
 RSpec.describe "Under preempt: :all, a fiber that ends at any time" do
   let(:rounds) { 3000 }
 
@@ -16,7 +16,7 @@ RSpec.describe "Under preempt: :all, a fiber that ends at any time" do
   }
 
   starts.each do |name, start|
-    it "can be terminated, if #{name} has made it" do
+    it "can be terminated, if #{name} started it" do
       Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
         rounds.times do
           fiber = start.call(-> { compute(rand(2000)) })
@@ -27,7 +27,7 @@ RSpec.describe "Under preempt: :all, a fiber that ends at any time" do
       end
     end
 
-    it "can be scheduled, if #{name} has made it" do
+    it "can be scheduled, if #{name} started it" do
       unknown = []
       Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
         rounds.times do

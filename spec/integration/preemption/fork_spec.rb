@@ -1,29 +1,29 @@
 # frozen_string_literal: true
 
-RSpec.describe "A process that is started by a fiber that computes" do
-  # Computes until another fiber has run. Gives what happened.
-  def hog_beside_other
+RSpec.describe "A process that is started by a CPU-bound fiber" do
+  # Computes until another fiber has run. Returns the order of events.
+  def compute_beside_other
     events = []
-    hog = YieldingFiber.schedule do
+    fiber = YieldingFiber.schedule do
       nil until events.any?
-      events << :hog
+      events << :cpu_bound
     end
     events << :other
-    sleep(0) while hog.alive?
+    sleep(0) while fiber.alive?
     events
   end
 
-  # Runs the block in a yielding fiber that has been preempted before, and gives its value.
+  # Runs the block in a yielding fiber that has been preempted before, and returns its value.
   def in_preempted_fiber(**)
     Heddle.run(**) do
       done = false
       values = []
-      hog = YieldingFiber.schedule do
+      fiber = YieldingFiber.schedule do
         nil until done
         values << yield
       end
       done = true
-      sleep(0) while hog.alive?
+      sleep(0) while fiber.alive?
       values.fetch(0)
     end
   end
@@ -32,45 +32,45 @@ RSpec.describe "A process that is started by a fiber that computes" do
     describe "with the ticker #{ticker}" do
       it "has a ticker of its own when it schedules yielding fibers" do
         skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0"
-        expect(in_preempted_fiber(ticker:) { in_child { hog_beside_other } }).to eq %i[other hog]
+        expect(in_preempted_fiber(ticker:) { in_child { compute_beside_other } }).to eq %i[other cpu_bound]
       end
 
       it "counts its own preemptions, on its own ticker" do
         skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0"
         name = in_preempted_fiber(ticker:) do
           in_child do
-            hog_beside_other
+            compute_beside_other
             Fiber.scheduler.ticker
           end
         end
         expect(name).to eq ticker
       end
 
-      it "leaves the parent's ticker ticking" do
+      it "doesn't stop the parent's ticker" do
         order = in_preempted_fiber(ticker:) do
           in_child { :nothing }
-          hog_beside_other
+          compute_beside_other
         end
-        expect(order).to eq %i[other hog]
+        expect(order).to eq %i[other cpu_bound]
       end
 
       it "may start a scheduler in a thread, and preempt there" do
         order = in_preempted_fiber(ticker:) do
-          in_child { Thread.new { Heddle.run(ticker:) { hog_beside_other } }.value }
+          in_child { Thread.new { Heddle.run(ticker:) { compute_beside_other } }.value }
         end
-        expect(order).to eq %i[other hog]
+        expect(order).to eq %i[other cpu_bound]
       end
 
       it "may fork again" do
         skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0"
-        expect(in_preempted_fiber(ticker:) { in_child { in_child { hog_beside_other } } }).to eq %i[other hog]
+        expect(in_preempted_fiber(ticker:) { in_child { in_child { compute_beside_other } } }).to eq %i[other cpu_bound]
       end
 
-      it "is preempted though it calls no hook" do
+      it "preempts a fiber that calls no hook" do
         skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0"
         counted = in_preempted_fiber(ticker:) do
           in_child do
-            # Another fiber is due as soon as the clock says so: nobody but a tick can find out.
+            # Another fiber becomes due by a timer. Only a tick can detect it.
             limited = false
             begin
               Timeout.timeout(0.002) { loop { Integer.sqrt(2) } }
@@ -83,21 +83,21 @@ RSpec.describe "A process that is started by a fiber that computes" do
         expect(counted).to be true
       end
 
-      it "goes on without a block, and is preempted further" do
+      it "continues the fiber when fork has no block, and the fiber is preempted further" do
         skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0"
         output, errors, status = run_ruby(<<~RUBY)
           require "heddle"
           $stdout.sync = true
           Heddle.run(ticker: :#{ticker}) do
             done = false
-            hog = YieldingFiber.schedule do
+            fiber = YieldingFiber.schedule do
               Integer.sqrt(2) until done
               if (pid = fork)
                 Process.wait(pid)
                 puts "parent \#{$?.exitstatus}"
               else
                 ran = false
-                inner = YieldingFiber.schedule { Integer.sqrt(2) until ran; puts "inner hog" }
+                inner = YieldingFiber.schedule { Integer.sqrt(2) until ran; puts "inner cpu_bound" }
                 puts "child"
                 ran = true
                 sleep(0.001) while inner.alive?
@@ -105,23 +105,23 @@ RSpec.describe "A process that is started by a fiber that computes" do
               end
             end
             done = true
-            sleep(0) while hog.alive?
+            sleep(0) while fiber.alive?
           end
         RUBY
-        expect([output, errors, status.success?]).to eq ["child\ninner hog\nparent 5\n", "", true]
+        expect([output, errors, status.success?]).to eq ["child\ninner cpu_bound\nparent 5\n", "", true]
       end
 
-      it "gives back what was set for the signal when its scheduler is closed" do
+      it "restores the signal's action when its scheduler is closed" do
         restored = in_preempted_fiber(ticker:) do
           in_child do
-            Thread.new { Heddle.run(ticker:) { hog_beside_other } }.join
+            Thread.new { Heddle.run(ticker:) { compute_beside_other } }.join
             :closed
           end
         end
         expect(restored).to eq :closed
       end
 
-      it "is waited for by a fiber while another computes" do
+      it "can be waited for by a fiber while another fiber computes" do
         status = Heddle.run(ticker:) do
           found = nil
           Fiber.schedule do

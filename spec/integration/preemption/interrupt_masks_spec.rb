@@ -4,34 +4,34 @@ require "timeout"
 
 # Thread.handle_interrupt in fibers that may be preempted: each has masks of its own.
 RSpec.describe "A fiber that masks exceptions" do
-  # What became of a fiber that computes for ever, with a time limit.
+  # Computes for ever with a time limit, and returns the outcome.
   def limited(error = Timeout::Error)
     Timeout.timeout(0.01, error) { loop { Integer.sqrt(2) } }
   rescue error
-    :struck
+    :interrupted
   end
 
   %i[signal timerfd].each do |ticker|
-    it "leaves others to their time limits while it waits, with the ticker #{ticker}" do
-      struck = Heddle.run(preempt: :all, ticker:) do
+    it "doesn't mask the time limits of other fibers while it waits, with the ticker #{ticker}" do
+      outcome = Heddle.run(preempt: :all, ticker:) do
         queue = Queue.new
         Heddle.spin { Thread.handle_interrupt(Exception => :never) { queue.pop } }
         Heddle.await(Heddle.spin { limited }).first.tap { queue.push(true) }
       end
-      expect(struck).to eq :struck
+      expect(outcome).to eq :interrupted
     end
   end
 
-  it "leaves others to their time limits while it is preempted" do
-    struck = Heddle.run(preempt: :all, quantum: 0.002) do
+  it "doesn't mask the time limits of other fibers while it is preempted" do
+    outcome = Heddle.run(preempt: :all, quantum: 0.002) do
       over = false
       Heddle.spin { Thread.handle_interrupt(Exception => :never) { Integer.sqrt(2) until over } }
       Heddle.await(Heddle.spin { limited }).first.tap { over = true }
     end
-    expect(struck).to eq :struck
+    expect(outcome).to eq :interrupted
   end
 
-  it "is struck itself when the block ends" do
+  it "is interrupted when the masking block ends" do
     log = []
     Heddle.run(preempt: :all) do
       Timeout.timeout(0.005, IndexError) do
@@ -42,30 +42,30 @@ RSpec.describe "A fiber that masks exceptions" do
         loop { Integer.sqrt(2) }
       end
     rescue IndexError
-      log << :struck
+      log << :interrupted
     end
-    expect(log).to eq %i[through struck]
+    expect(log).to eq %i[through interrupted]
   end
 
-  it "is struck at once where it masks something else" do
+  it "is interrupted at once where it masks another class" do
     log = []
     Heddle.run(preempt: :all) do
       Thread.handle_interrupt(KeyError => :never) { log << limited(IOError) }
     end
-    expect(log).to eq [:struck]
+    expect(log).to eq [:interrupted]
   end
 
-  it "is struck at once where an inner block lets it through" do
+  it "is interrupted at once where an inner block unmasks the exception" do
     log = []
     Heddle.run(preempt: :all) do
       Thread.handle_interrupt(Exception => :never) do
         Thread.handle_interrupt(Exception => :immediate) { log << limited }
       end
     end
-    expect(log).to eq [:struck]
+    expect(log).to eq [:interrupted]
   end
 
-  it "keeps its mask when another's block ends first" do
+  it "keeps its mask when another fiber's block ends first" do
     log = []
     Heddle.run do
       mine = Queue.new
@@ -84,48 +84,48 @@ RSpec.describe "A fiber that masks exceptions" do
           end
         end
       rescue IOError
-        log << :struck
+        log << :interrupted
       end
       other.push(true)
     end
     expect(log.first(2)).to eq %i[other_ended through]
   end
 
-  it "has no mask left when the block has ended" do
-    struck = Heddle.run(preempt: :all) do
+  it "has no mask after the block has ended" do
+    outcome = Heddle.run(preempt: :all) do
       Heddle.await(*Array.new(3) { Heddle.spin { Thread.handle_interrupt(Exception => :never) { sleep(0.001) } } })
       limited
     end
-    expect(struck).to eq :struck
+    expect(outcome).to eq :interrupted
   end
 
-  it "is preempted while what the whole thread masks waits" do
-    turns = Queue.new
+  it "is preempted while an exception waits that the whole thread masks" do
+    steps = Queue.new
     raised = Queue.new
     thread = Thread.new do
       Thread.handle_interrupt(IndexError => :never) do
         Heddle.run(preempt: :all) do
           over = false
-          hog = Heddle.spin { Integer.sqrt(2) until over }
-          turns.push(true)
+          cpu_bound = Heddle.spin { Integer.sqrt(2) until over }
+          steps.push(true)
           raised.pop
-          compute_for(0.001) until turns.num_waiting.positive?
+          compute_for(0.001) until steps.num_waiting.positive?
           3.times { sleep(0.001) }
-          turns.push(Thread.pending_interrupt?)
+          steps.push(Thread.pending_interrupt?)
           over = true
-          Heddle.await(hog)
+          Heddle.await(cpu_bound)
         end
       end
     rescue IndexError
-      :struck_in_the_end
+      :interrupted_in_the_end
     end
-    turns.pop
+    steps.pop
     thread.raise(IndexError)
     raised.push(true)
-    expect([turns.pop, thread.value]).to eq [true, :struck_in_the_end]
+    expect([steps.pop, thread.value]).to eq [true, :interrupted_in_the_end]
   end
 
-  it "keeps masks of a block within its own while it is preempted again and again" do
+  it "keeps nested masks while it is preempted again and again" do
     sums = Heddle.run(preempt: :all, quantum: 0.0005, tick: 0.0002) do
       tasks = Array.new(4) do
         Heddle.spin do
@@ -143,7 +143,7 @@ RSpec.describe "A fiber that masks exceptions" do
     expect(sums).to eq [30] * 4
   end
 
-  it "is told to end, among many, when one of them fails" do
+  it "is terminated with its siblings when one of them fails" do
     run = lambda do
       Heddle.run(preempt: :all, quantum: 0.001, tick: 0.0002) do
         masking = Array.new(20) do |number|

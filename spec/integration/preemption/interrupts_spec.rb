@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-RSpec.describe "A thread whose fibers compute" do
+RSpec.describe "A thread with CPU-bound fibers" do
   let(:stop) { Class.new(StandardError) }
 
   %i[signal timerfd].each do |ticker|
     [1, 3].each do |count|
-      it "has its root struck by Thread#raise, whatever the fibers rescue: #{count} hogs, with the ticker #{ticker}" do
+      it "gets Thread#raise in its root fiber, whatever others rescue: #{count} fibers, with the ticker #{ticker}" do
         begun = Queue.new
         rescued = []
         thread = Thread.new do
@@ -27,7 +27,7 @@ RSpec.describe "A thread whose fibers compute" do
         expect([thread.value, rescued & [stop]]).to eq [stop, []]
       end
 
-      it "is ended by Thread#kill, and its fibers' ensure is run: #{count} hogs, with the ticker #{ticker}" do
+      it "is ended by Thread#kill, and its fibers' ensure is run: #{count} fibers, with the ticker #{ticker}" do
         events = Queue.new
         thread = Thread.new do
           Heddle.run(ticker:) do
@@ -47,8 +47,8 @@ RSpec.describe "A thread whose fibers compute" do
         expect(Array.new(events.size) { events.pop }).to eq [:ensured] * count
       end
 
-      # The kill comes now and then just as a fiber gets its turn back: one in thirty did not end its thread.
-      it "is ended by each of fifty kills: #{count} hogs, with the ticker #{ticker}" do
+      # The kill sometimes comes just as a fiber is switched to. One in thirty of these once did not end its thread.
+      it "is ended by each of fifty kills: #{count} fibers, with the ticker #{ticker}" do
         threads = Array.new(50) do
           begun = Queue.new
           thread = Thread.new do
@@ -63,7 +63,7 @@ RSpec.describe "A thread whose fibers compute" do
         expect(threads).to all(have_attributes(status: false))
       end
 
-      it "ends by Ctrl-C: #{count} hogs, with the ticker #{ticker}" do
+      it "ends by Ctrl-C: #{count} fibers, with the ticker #{ticker}" do
         output, _errors, status = run_ruby(<<~RUBY)
           require "heddle"
           $stdout.sync = true
@@ -80,7 +80,7 @@ RSpec.describe "A thread whose fibers compute" do
       end
     end
 
-    it "runs a trap while a fiber computes, and the trap may wake another, with the ticker #{ticker}" do
+    it "runs a trap while a fiber computes, and the trap may wake another fiber, with the ticker #{ticker}" do
       output, errors, status = run_ruby(<<~RUBY)
         require "heddle"
         Heddle.run(ticker: :#{ticker}) do
@@ -101,16 +101,16 @@ RSpec.describe "A thread whose fibers compute" do
         Heddle.run(ticker: :#{ticker}) do
           sum = nil
           trap("USR1") { sum = (1..500_000).sum { |number| number } }
-          hog = YieldingFiber.schedule { Integer.sqrt(2) until sum }
+          cpu_bound = YieldingFiber.schedule { Integer.sqrt(2) until sum }
           Process.kill(:USR1, Process.pid)
-          sleep(0) while hog.alive?
+          sleep(0) while cpu_bound.alive?
           p sum
         end
       RUBY
       expect([output, errors, status.success?]).to eq ["#{500_000 * 500_001 / 2}\n", "", true]
     end
 
-    it "is ended by what a trap raises, though the fiber that computes rescues it, with the ticker #{ticker}" do
+    it "is ended by what a trap raises, though the CPU-bound fiber rescues it, with the ticker #{ticker}" do
       output, errors, status = run_ruby(<<~RUBY)
         require "heddle"
         trap("USR1") { raise KeyError, "trapped" }
@@ -145,28 +145,28 @@ RSpec.describe "A thread whose fibers compute" do
         at_exit do
           Heddle.run(ticker: :#{ticker}) do
             done = false
-            YieldingFiber.schedule { Integer.sqrt(2) until done; puts "hog" }
+            YieldingFiber.schedule { Integer.sqrt(2) until done; puts "cpu_bound" }
             puts "other"
             done = true
           end
         end
       RUBY
-      expect([output, errors, status.success?]).to eq ["other\nhog\n", "", true]
+      expect([output, errors, status.success?]).to eq ["other\ncpu_bound\n", "", true]
     end
 
-    it "is preempted until the program's end by Fiber.set_scheduler, with the ticker #{ticker}" do
+    it "has its fibers preempted until the program's end with Fiber.set_scheduler, with the ticker #{ticker}" do
       output, errors, status = run_ruby(<<~RUBY)
         require "heddle"
         $stdout.sync = true
         Fiber.set_scheduler(Heddle::Scheduler.new(ticker: :#{ticker}))
         done = false
         Fiber.schedule { sleep(0.001); puts "other"; done = true }
-        YieldingFiber.schedule { Integer.sqrt(2) until done; puts "hog" }
+        YieldingFiber.schedule { Integer.sqrt(2) until done; puts "cpu_bound" }
       RUBY
-      expect([output, errors, status.success?]).to eq ["other\nhog\n", "", true]
+      expect([output, errors, status.success?]).to eq ["other\ncpu_bound\n", "", true]
     end
 
-    it "ends by exit in a fiber that computes, and others run to their end, with the ticker #{ticker}" do
+    it "ends by exit in a CPU-bound fiber, and other fibers run to their end, with the ticker #{ticker}" do
       output, errors, status = run_ruby(<<~RUBY)
         require "heddle"
         $stdout.sync = true

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-RSpec.describe "Many fibers that compute" do
-  # They keep their stacks, and with them their memory maps, until they are collected.
+RSpec.describe "Many CPU-bound fibers" do
+  # Ended fibers keep their stacks, and with them their memory maps, until they are collected.
   before { GC.start }
   after { GC.start }
 
   %i[signal timerfd].each do |ticker|
-    it "all come to their end: 10,000 that compute a little, with the ticker #{ticker}" do
+    it "all end: 10,000 fibers that compute a little, with the ticker #{ticker}" do
       sum = 0
       Heddle.run(ticker:, quantum: 0.0005, tick: 0.0002) do
         10_000.times do |number|
@@ -20,7 +20,7 @@ RSpec.describe "Many fibers that compute" do
       expect(sum).to eq 100 * 9999 * 5000
     end
 
-    it "may all be under way at once: 10,000 that were preempted or wait, with the ticker #{ticker}" do
+    it "may all be alive at once: 10,000 fibers that were preempted or wait, with the ticker #{ticker}" do
       count = 0
       Heddle.run(ticker:, preempt: :all, quantum: 0.0005, tick: 0.0002) do
         10_000.times do
@@ -35,7 +35,7 @@ RSpec.describe "Many fibers that compute" do
       expect(count).to eq 10_000
     end
 
-    it "may end exactly when a tick comes: thousands of short ones, with the ticker #{ticker}" do
+    it "may end exactly at a tick: thousands of short fibers, with the ticker #{ticker}" do
       ended = 0
       Heddle.run(ticker:, quantum: 0.0001, tick: 0.0001) do
         over = false
@@ -52,25 +52,25 @@ RSpec.describe "Many fibers that compute" do
       expect(ended).to eq 3000
     end
 
-    it "may be resumed and end exactly when a tick comes, with the ticker #{ticker}" do
+    it "may be resumed and end exactly at a tick, with the ticker #{ticker}" do
       sum = 0
       Heddle.run(ticker:, quantum: 0.0001, tick: 0.0001) do
         over = false
         Fiber.schedule { sleep(0) until over }
-        hog = YieldingFiber.schedule do
+        cpu_bound = YieldingFiber.schedule do
           3000.times do |number|
             fiber = Fiber.new { (number % 100).times { Integer.sqrt(2) } }
             fiber.resume
             sum += 1
           end
         end
-        sleep(0) while hog.alive?
+        sleep(0) while cpu_bound.alive?
         over = true
       end
       expect(sum).to eq 3000
     end
 
-    it "do their work in four threads with schedulers at once, with the ticker #{ticker}" do
+    it "run in four threads with schedulers at once, with the ticker #{ticker}" do
       threads = Array.new(4) do
         Thread.new do
           sum = 0
@@ -85,24 +85,24 @@ RSpec.describe "Many fibers that compute" do
       expect(threads.map(&:value)).to all(be_between(20_000 * 19_999 / 2, 10 * 20_000 * 19_999 / 2))
     end
 
-    it "leave none starving although two fibers keep the run queue full, with the ticker #{ticker}" do
-      turns = Array.new(4, 0)
+    it "all run although two fibers keep the run queue full, with the ticker #{ticker}" do
+      runs = Array.new(4, 0)
       Heddle.run(ticker:) do
-        2.times { Fiber.schedule { sleep(0) until turns.all? { |count| count > 2 } } }
+        2.times { Fiber.schedule { sleep(0) until runs.all? { |count| count > 2 } } }
         4.times do |number|
           YieldingFiber.schedule do
-            until turns.all? { |count| count > 2 }
+            until runs.all? { |count| count > 2 }
               before = Fiber.scheduler.preemptions
-              turns[number] += 1
-              nil until Fiber.scheduler.preemptions > before || turns.all? { |count| count > 2 }
+              runs[number] += 1
+              nil until Fiber.scheduler.preemptions > before || runs.all? { |count| count > 2 }
             end
           end
         end
       end
-      expect(turns).to all(be > 2)
+      expect(runs).to all(be > 2)
     end
 
-    it "share their scheduler with I/O that goes on all the time, with the ticker #{ticker}" do
+    it "share their scheduler with continuous I/O, with the ticker #{ticker}" do
       echoed = Heddle.run(ticker:) do
         count = 0
         IO.pipe do |reader, writer|

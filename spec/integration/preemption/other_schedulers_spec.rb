@@ -6,10 +6,10 @@ RSpec.describe "YieldingFiber" do
   } }
 
   places.each do |place, run|
-    describe "in a loop of one's own #{place}" do
+    describe "without a scheduler #{place}" do
       define_method(:run) { |&block| run.call(block) }
 
-      it "yields when it has computed for long" do
+      it "yields when its time slice is over" do
         rounds = run do
           done = false
           fiber = YieldingFiber.new { nil until done }
@@ -23,7 +23,7 @@ RSpec.describe "YieldingFiber" do
         expect(rounds).to be >= 3
       end
 
-      it "takes turns with others" do
+      it "alternates with other fibers" do
         events = run do
           events = []
           fibers = Array.new(3) do |number|
@@ -38,7 +38,7 @@ RSpec.describe "YieldingFiber" do
         expect(events).to contain_exactly(0, 1, 2)
       end
 
-      it "yields while an exception for its thread is masked, which strikes when the mask is taken off" do
+      it "yields while an exception for its thread is masked, which is raised when the mask ends" do
         rounds = 0
         masked = proc do
           Thread.new(Thread.current) { |thread| thread.raise(KeyError, "masked") }.join
@@ -53,12 +53,12 @@ RSpec.describe "YieldingFiber" do
         expect(rounds).to be >= 3
       end
 
-      it "gives the arguments of its first resume to its block, and its value at its end" do
+      it "passes the arguments of its first resume to its block, and returns its value at its end" do
         value = run { YieldingFiber.new { |first, second, *rest| [first, second, rest] }.resume(1, 2, 3, 4) }
         expect(value).to eq [1, 2, [3, 4]]
       end
 
-      it "passes on what Fiber.yield and resume hand over" do
+      it "passes on the arguments of Fiber.yield and resume" do
         values = run do
           fiber = YieldingFiber.new { |first| [first, Fiber.yield(:yielded), Fiber.yield(:again)] }
           [fiber.resume(1), fiber.resume(2), fiber.resume(3)]
@@ -66,11 +66,11 @@ RSpec.describe "YieldingFiber" do
         expect(values).to eq [:yielded, :again, [1, 2, 3]]
       end
 
-      it "passes on its error" do
+      it "propagates its error" do
         expect { run { YieldingFiber.new { raise KeyError, "mine" }.resume } }.to raise_error(KeyError, "mine")
       end
 
-      it "is struck by Fiber#raise where it computes" do
+      it "is interrupted by Fiber#raise at the line where it computes" do
         raised = run do
           fiber = YieldingFiber.new do
             loop { Integer.sqrt(2) }
@@ -98,7 +98,7 @@ RSpec.describe "YieldingFiber" do
         expect(events).to eq [:ensured, false]
       end
 
-      it "may be given up" do
+      it "may be abandoned before its end" do
         expect(run do
           10.times { YieldingFiber.new { loop { Integer.sqrt(2) } }.resume }
           GC.start
@@ -126,7 +126,7 @@ RSpec.describe "YieldingFiber" do
         expect(found).to eq %i[named ended]
       end
 
-      it "takes Fiber.new's options" do
+      it "accepts the options of Fiber.new" do
         found = run do
           YieldingFiber.new(storage: { key: :stored }, blocking: true) do
             [Fiber[:key], Fiber.current.blocking?]
@@ -149,7 +149,7 @@ RSpec.describe "YieldingFiber" do
     expect(YieldingFiber).to be Heddle::YieldingFiber
   end
 
-  it "leaves a YieldingFiber that is there already" do
+  it "doesn't replace a constant YieldingFiber of the program" do
     output, = run_ruby('YieldingFiber = :mine; require "heddle"; p YieldingFiber, Heddle::YieldingFiber.superclass')
     expect(output).to eq ":mine\nFiber\n"
   end
@@ -162,7 +162,7 @@ RSpec.describe "YieldingFiber" do
     expect { Heddle.run { YieldingFiber.schedule } }.to raise_error(ArgumentError, /block/)
   end
 
-  it "is what YieldingFiber.schedule makes, of the class that is asked for" do
+  it "or its subclass is the class of the fiber that its method schedule returns" do
     subclass = Class.new(YieldingFiber)
     expect(Heddle.run { subclass.schedule { nil } }).to be_a(subclass)
   end

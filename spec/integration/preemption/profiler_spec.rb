@@ -1,19 +1,19 @@
 # frozen_string_literal: true
 
-# Each in a process of its own: nobody can take a job out of Ruby's table again.
-RSpec.describe "A profiler beside fibers that compute" do
+# Each example has a process of its own: a job can't be removed from Ruby's table of postponed jobs.
+RSpec.describe "A profiler beside CPU-bound fibers" do
   include Libraries
 
-  # Three hogs count, and a sleeper sleeps, until `enough` is called with the number of sleeps and says so. Prints how
-  # often it slept, whether the hogs have counted right, and whether any was preempted.
-  beside_hogs = <<~RUBY
+  # Three fibers count, and a fourth sleeps, until `enough` returns true for the number of sleeps. Prints this number,
+  # whether the fibers have counted correctly, and whether any fiber was preempted.
+  beside_cpu_bound_fibers = <<~RUBY
     def counts_right?
       count = sum = 0
       sum += (count += 1) until yield
       sum == count * (count + 1) / 2
     end
 
-    def beside_hogs(ticker, &enough)
+    def beside_cpu_bound_fibers(ticker, &enough)
       Heddle.run(ticker:) do
         sleeps = 0
         over = false
@@ -29,8 +29,8 @@ RSpec.describe "A profiler beside fibers that compute" do
     end
   RUBY
 
-  # A job of somebody else's, triggered every half a millisecond by a native thread that Ruby knows nothing of: the C
-  # library calls `rb_postponed_job_trigger` itself when the timer runs out. The structures are those of 64-bit Linux.
+  # A postponed job of another library, triggered every 0.5 ms by a native thread that Ruby doesn't know. The C
+  # library calls `rb_postponed_job_trigger` itself when the timer expires. The structures are those of 64-bit Linux.
   foreign_job = <<~RUBY
     begin
       require "fiddle"
@@ -65,16 +65,16 @@ RSpec.describe "A profiler beside fibers that compute" do
 
   %i[signal timerfd].each do |ticker|
     orders = {
-      "whose job was there first" => "#{foreign_job}\nrequire 'heddle'",
-      "whose job came later" => "require 'heddle'\n#{foreign_job}"
+      "whose job was registered first" => "#{foreign_job}\nrequire 'heddle'",
+      "whose job was registered later" => "require 'heddle'\n#{foreign_job}"
     }
     orders.each do |order, loading|
-      it "#{order} gets its turns, as all do, with the ticker #{ticker}" do
+      it "#{order} runs its job, and the fibers are preempted, with the ticker #{ticker}" do
         output, errors, status = run_ruby(<<~RUBY)
           #{loading}
-          #{beside_hogs}
+          #{beside_cpu_bound_fibers}
           start_sampling
-          beside_hogs(:#{ticker}) { |sleeps| sleeps >= 20 && $samples >= 100 }
+          beside_cpu_bound_fibers(:#{ticker}) { |sleeps| sleeps >= 20 && $samples >= 100 }
         RUBY
         skip_or_fail_without("fiddle") if status.exitstatus == Libraries::MISSING
         expect([output, errors, status.success?]).to match [/\A\d+\n\[true, true, true\]\ntrue\n\z/, "", true]
@@ -82,11 +82,11 @@ RSpec.describe "A profiler beside fibers that compute" do
     end
 
     %i[cpu wall].each do |mode|
-      it "finds the hogs: StackProf in its mode #{mode}, with the ticker #{ticker}" do
+      it "finds the CPU-bound fibers: StackProf in its mode #{mode}, with the ticker #{ticker}" do
         expect(output_with("stackprof", <<~RUBY)).to match(/\A\d+\n\[true, true, true\]\ntrue\ntrue\ntrue\n\z/)
-          #{beside_hogs}
+          #{beside_cpu_bound_fibers}
           profile = StackProf.run(mode: :#{mode}, interval: 500) do
-            beside_hogs(:#{ticker}) { |sleeps| sleeps >= 50 }
+            beside_cpu_bound_fibers(:#{ticker}) { |sleeps| sleeps >= 50 }
           end
           p profile[:samples].positive?
           p profile[:frames].each_value.any? { |frame| frame[:name].end_with?("counts_right?") }

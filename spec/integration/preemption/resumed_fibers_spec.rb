@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-RSpec.describe "What a yielding fiber resumes" do
-  # The block computes in some fiber that a yielding one has resumed, until somebody else has run.
+RSpec.describe "A fiber that a yielding fiber resumes" do
+  # The block computes, in some fiber that a yielding fiber has resumed, until another fiber has run.
   nestings = {
     "an Enumerator" => ->(work) { Enumerator.new { |yielder| yielder << work.call }.next },
     "an Enumerator of an Enumerator" => lambda { |work|
@@ -52,7 +52,7 @@ RSpec.describe "What a yielding fiber resumes" do
     }
   }.freeze
 
-  # The fiber computes until somebody else has run, who waits for it to compute. Gives the number of preemptions.
+  # The fiber computes until another fiber has run, which waits for it to compute. Returns the number of preemptions.
   def compute(nesting, fiber_class)
     begun = done = ended = false
     fiber_class.schedule do
@@ -83,7 +83,7 @@ RSpec.describe "What a yielding fiber resumes" do
       end
     end
 
-    it "yields its values in order while many others do the same, with the ticker #{ticker}" do
+    it "yields its values in order while many other fibers do the same, with the ticker #{ticker}" do
       sums = []
       Heddle.run(ticker:, quantum: 0.0002, tick: 0.0001) do
         10.times do
@@ -96,7 +96,7 @@ RSpec.describe "What a yielding fiber resumes" do
       expect(sums).to eq [50 * 199 * 100] * 10
     end
 
-    # What two fibers hand each other again and again; each pair gives the number of those that were lost.
+    # Ways in which two fibers pass values to each other. Each pair of fibers returns the number of lost values.
     exchanges = {
       "Fiber#resume and Fiber.yield" => lambda { |times|
         lost = 0
@@ -130,7 +130,7 @@ RSpec.describe "What a yielding fiber resumes" do
     }.freeze
 
     exchanges.each do |name, exchange|
-      it "loses nothing that is handed over with #{name}, with the ticker #{ticker}" do
+      it "loses no value that is passed with #{name}, with the ticker #{ticker}" do
         lost = Heddle.run(ticker:, quantum: 0.0001, tick: 0.0001) do
           found = nil
           YieldingFiber.schedule do
@@ -145,7 +145,7 @@ RSpec.describe "What a yielding fiber resumes" do
       end
     end
 
-    it "may be given up half way, with the ticker #{ticker}" do
+    it "may be abandoned before its end, with the ticker #{ticker}" do
       ended = Heddle.run(ticker:) do
         done = false
         given_up = nil
@@ -163,7 +163,7 @@ RSpec.describe "What a yielding fiber resumes" do
       expect(ended).to be false
     end
 
-    it "is preempted though the generator was begun by another fiber, with the ticker #{ticker}" do
+    it "is preempted though another fiber started the generator, with the ticker #{ticker}" do
       found = Heddle.run(ticker:) do
         done = false
         numbers = Fiber.new do

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# What signals and other threads raise at a thread, while one of its fibers computes and rescues everything.
-RSpec.describe "The root of a thread whose fibers compute" do
+# What signals and other threads raise in a thread, while one of its fibers computes and rescues every exception.
+RSpec.describe "The root fiber of a thread with CPU-bound fibers" do
   options = { "with the ticker signal" => "preempt: :all, ticker: :signal",
               "with the ticker timerfd" => "preempt: :all, ticker: :timerfd",
               "without preemption" => "preempt: :none" }
 
-  # In the fiber that computes. What it rescues it writes, and goes on.
+  # The CPU-bound fiber prints the exceptions that it rescues.
   prelude = <<~RUBY
     require "heddle"
     $stdout.sync = true
@@ -79,7 +79,7 @@ RSpec.describe "The root of a thread whose fibers compute" do
       expect([output, status.termsig]).to eq ["", Signal.list.fetch("TERM")]
     end
 
-    it "gets an exit of a signal handler, #{way}" do
+    it "gets the exit of a signal handler, #{way}" do
       output, errors, status = run_ruby(<<~RUBY)
         #{prelude}
         trap("TERM") { exit(3) }
@@ -110,7 +110,7 @@ RSpec.describe "The root of a thread whose fibers compute" do
       expect([output, errors]).to eq ["raised\n", ""]
     end
 
-    it "goes on when it masks what is raised, and the fiber goes on before all others, #{way}" do
+    it "continues when it masks the exception, and the interrupted fiber runs before all others, #{way}" do
       output, errors, = run_ruby(<<~RUBY)
         #{prelude}
         begun = Queue.new
@@ -134,7 +134,7 @@ RSpec.describe "The root of a thread whose fibers compute" do
     end
   end
 
-  it "leaves the handlers of signals as trap knows them" do
+  it "leaves the handlers that trap returns unchanged" do
     output, errors, = run_ruby(<<~RUBY)
       require "heddle"
       mine = proc { nil }
@@ -150,7 +150,7 @@ RSpec.describe "The root of a thread whose fibers compute" do
       .to eq [['"DEFAULT"', "true", '"IGNORE"', '"DEFAULT"', '"EXIT"', '"SYSTEM_DEFAULT"', "true", '"DEFAULT"'], ""]
   end
 
-  it "gets nothing that Timeout means for a block of Fiber.blocking" do
+  it "doesn't get the Timeout of a block in Fiber.blocking" do
     outcome = Heddle.run do
       require "timeout"
       Fiber.blocking { Timeout.timeout(0.01) { loop { Integer.sqrt(2) } } }

@@ -5,7 +5,7 @@ require "tmpdir"
 
 # rubocop:disable-next Style/GlobalVars -- files that are loaded share nothing else with their example
 RSpec.describe "A preemption" do
-  # Where the fiber computes: each calls its argument somewhere within, and answers something that is then looked at.
+  # Where the fiber computes: each entry calls its argument somewhere inside, and its value is compared.
   spots = {
     "in Hash#each" => [->(work) { { a: 1, b: 2 }.each { work.call }.size }, 2],
     "in Hash#each of a Hash that is changed" => [lambda { |work|
@@ -153,17 +153,17 @@ RSpec.describe "A preemption" do
     "in Enumerator::Lazy" => [->(work) { (1..).lazy.map { |number| work.call || (number * 2) }.first(2) }, [2, 4]],
     "in Dir.mktmpdir" => [->(work) { Dir.mktmpdir { work.call || 1 } }, 1]
   }.freeze
-  # In each call of `work` somebody else runs once, so every call was preempted.
+  # In each call of `work` another fiber runs once, so every call was preempted.
   def preempted(spot, ticker)
     value = error = nil
     Heddle.run(ticker:, quantum: 0.0005, tick: 0.0002) do
-      turns = 0
+      runs = 0
       over = false
-      Fiber.schedule { (turns += 1) && sleep(0) until over }
+      Fiber.schedule { (runs += 1) && sleep(0) until over }
       YieldingFiber.schedule do
         value = spot.call(lambda {
-          before = turns
-          nil until turns > before
+          before = runs
+          nil until runs > before
         })
       rescue StandardError => e
         error = e
@@ -183,19 +183,19 @@ RSpec.describe "A preemption" do
       end
     end
 
-    it "comes while a regular expression is matched, with the ticker #{ticker}" do
-      turns = Heddle.run(ticker:) do
+    it "occurs while a regular expression is matched, with the ticker #{ticker}" do
+      runs = Heddle.run(ticker:) do
         over = nil
-        turns = 0
-        Fiber.schedule { (turns += 1) && sleep(0) until over }
-        hog = YieldingFiber.schedule { over = ["#{"a" * 130}bd".match?(/\A(a*)(a*)(a*)(a*)\1b\z/)] }
-        sleep(0) while hog.alive?
-        [over, turns]
+        runs = 0
+        Fiber.schedule { (runs += 1) && sleep(0) until over }
+        cpu_bound = YieldingFiber.schedule { over = ["#{"a" * 130}bd".match?(/\A(a*)(a*)(a*)(a*)\1b\z/)] }
+        sleep(0) while cpu_bound.alive?
+        [over, runs]
       end
-      expect(turns).to match [[false], be > 1]
+      expect(runs).to match [[false], be > 1]
     end
 
-    it "does no harm to those who wait for the Mutex of the fiber that was preempted, with the ticker #{ticker}" do
+    it "does no harm to fibers that wait for the Mutex of the preempted fiber, with the ticker #{ticker}" do
       order = []
       Heddle.run(ticker:) do
         mutex = Mutex.new
@@ -221,7 +221,7 @@ RSpec.describe "A preemption" do
       Heddle.run(ticker:, quantum: 0.0002, tick: 0.0001) do
         over = false
         Fiber.schedule { sleep(0) until over }
-        hogs = Array.new(3) do
+        cpu_bound_fibers = Array.new(3) do
           YieldingFiber.schedule do
             dive = ->(level) { dive.call(level + 1) + 1 }
             10.times do
@@ -231,13 +231,13 @@ RSpec.describe "A preemption" do
             end
           end
         end
-        sleep(0) while hogs.any?(&:alive?)
+        sleep(0) while cpu_bound_fibers.any?(&:alive?)
         over = true
       end
       expect(found).to eq [:deep] * 30
     end
 
-    it "comes in a file that is required, while another fiber requires it: #{ticker}" do
+    it "occurs in a file that is required, while another fiber requires it: #{ticker}" do
       Dir.mktmpdir do |directory|
         file = File.join(directory, "computes.rb")
         File.write(file, "$heddle_loads += 1; nil until $heddle_other; $heddle_loaded = true")
@@ -255,7 +255,7 @@ RSpec.describe "A preemption" do
       end
     end
 
-    it "comes in a file that is autoloaded, while another fiber wants the constant: #{ticker}" do
+    it "occurs in a file that is autoloaded, while another fiber needs the constant: #{ticker}" do
       Dir.mktmpdir do |directory|
         name = "HeddleAutoloaded#{ticker.capitalize}"
         file = File.join(directory, "autoloaded.rb")
@@ -276,28 +276,28 @@ RSpec.describe "A preemption" do
       end
     end
 
-    # In a process of its own, as one that does nothing but collect cannot be interrupted.
+    # In a process of its own, as a process that collects garbage all the time can't be interrupted.
     it "does no harm under GC.stress, with the ticker #{ticker}" do
       output, errors, status = run_ruby(<<~RUBY, timeout: 10)
         require "heddle"
         Heddle.run(ticker: :#{ticker}) do
-          turns = 0
-          hog = YieldingFiber.schedule do
+          runs = 0
+          cpu_bound = YieldingFiber.schedule do
             GC.stress = true
             text = "a text"
-            nil until turns.positive?
+            nil until runs.positive?
             GC.stress = false
             puts text
           end
-          turns += 1
-          sleep(0) while hog.alive?
+          runs += 1
+          sleep(0) while cpu_bound.alive?
         end
       RUBY
       expect([output, errors, status.success?]).to eq ["a text\n", "", true]
     end
 
-    # Ruby's select gives up at once if an interrupt is pending, as one always is if a collection outlasts a tick.
-    it "does not keep IO.select from its end under GC.stress, with the ticker #{ticker}" do
+    # Ruby's select returns at once if an interrupt is pending. One always is if a collection takes longer than a tick.
+    it "lets IO.select return under GC.stress, with the ticker #{ticker}" do
       output, errors, status = run_ruby(<<~RUBY, timeout: 10)
         require "heddle"
         reader, writer = IO.pipe
@@ -312,7 +312,7 @@ RSpec.describe "A preemption" do
       expect([output, errors, status.success?]).to eq ["true\n", "", true]
     end
 
-    it "does no harm while objects are moved, with the ticker #{ticker}", gc: :compact do
+    it "does no harm during compaction, with the ticker #{ticker}", gc: :compact do
       value = preempted(lambda { |work|
         Array.new(20) do |number|
           text = "a text of #{number}"

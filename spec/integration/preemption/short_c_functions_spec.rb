@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Where a fiber calls short functions written in C all the time, Ruby looks at interrupts at their ends.
+# Where a fiber calls only short functions written in C, Ruby checks for interrupts when they return.
 RSpec.describe "A fiber that calls nothing but short C functions", if: File.directory?("/proc/self/task") do
   object = Object.new
   monitor = Monitor.new
@@ -17,15 +17,15 @@ RSpec.describe "A fiber that calls nothing but short C functions", if: File.dire
     "Mutex#lock and #unlock" => -> { mutex.lock.unlock },
     "Monitor#enter and #exit" => -> { monitor.enter && monitor.exit }
   }.each do |name, call|
-    it "is preempted at every third tick at least, if somebody is due: #{name}" do
+    it "is preempted at every third tick at least, if another fiber is due: #{name}" do
       preempted, ticks = Heddle.run(ticker: :timerfd) do
         result = Queue.new
         YieldingFiber.schedule do
-          turns = 0
+          runs = 0
           ticks = Ticking.wakings
           preempted = Fiber.scheduler.preemptions
-          Fiber.schedule { sleep(0.0001) while (turns += 1) < 30 }
-          100.times { call.call } while turns < 30
+          Fiber.schedule { sleep(0.0001) while (runs += 1) < 30 }
+          100.times { call.call } while runs < 30
           result.push([Fiber.scheduler.preemptions - preempted, Ticking.wakings - ticks])
         end
         result.pop

@@ -17,7 +17,7 @@ RSpec.describe "The signal of a ticker" do
 
   usr2 = Signal.list.fetch("USR2")
 
-  it "is refused if it has a handler, which stays" do
+  it "is refused if it has a handler, which is kept" do
     expect(program(<<~RUBY)).to eq ["ArgumentError true\nhandled\n", "", 0]
       trap("USR2") { puts "handled" }
       begin
@@ -31,7 +31,7 @@ RSpec.describe "The signal of a ticker" do
   end
 
   %w[IGNORE SIG_IGN EXIT].each do |handler|
-    it "is refused if it is set to #{handler}, and stays so" do
+    it "is refused if it is set to #{handler}, which is kept" do
       expect(program(<<~RUBY)).to match [/\AArgumentError (nil|IGNORE|SIG_IGN|EXIT)\n\z/, "", 0]
         trap("USR2", #{handler.inspect})
         begin
@@ -43,7 +43,7 @@ RSpec.describe "The signal of a ticker" do
     end
   end
 
-  it "is refused where YieldingFiber.schedule is called, and the fiber that called goes on" do
+  it "is refused where YieldingFiber.schedule is called, and the calling fiber continues" do
     expect(program(<<~RUBY)).to eq ["ArgumentError\nslept\n", "", 0]
       Heddle.run(ticker: :signal) do
         trap("USR2") { }
@@ -58,7 +58,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "is left to its handler by the ticker :auto, which is timerfd then" do
+  it "is left to its handler by the ticker :auto, which then uses timerfd" do
     expect(program(<<~RUBY)).to eq ["timerfd\nhandled\n", "", 0]
       trap("USR2") { puts "handled" }
       Heddle.run do
@@ -70,7 +70,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "is left alone by the ticker :auto if it is ignored" do
+  it "stays ignored with the ticker :auto" do
     expect(program(<<~RUBY)).to eq ["timerfd\nalive\n", "", 0]
       trap("USR2", "IGNORE")
       Heddle.run do
@@ -82,7 +82,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "may be another one" do
+  it "can be chosen" do
     expect(program(<<~RUBY)).to eq ["signal\nhandled\n", "", 0]
       trap("USR2") { puts "handled" }
       Heddle.run(ticker: :signal, signal: "PROF") do
@@ -110,7 +110,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "is taken until the last scheduler is closed" do
+  it "is used until the last scheduler is closed" do
     expect(program(<<~RUBY)).to eq ["ticks\n", "", usr2]
       stop = Queue.new
       thread = Thread.new { Heddle.run(ticker: :signal) { preempt_a_fiber; stop.pop; preempt_a_fiber; puts "ticks" } }
@@ -122,7 +122,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "ends the process when somebody else sends it while it ticks, as it did before" do
+  it "ends the process when another process sends it while it ticks, as it did before" do
     expect(program(<<~RUBY)).to eq ["ticking\n", "", usr2]
       Heddle.run(ticker: :signal) do
         preempt_a_fiber
@@ -133,7 +133,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "may be trapped while it ticks: the handler gets what is sent, and ticks go on without it" do
+  it "may be trapped while it ticks: the handler gets the signals, and ticks continue by timerfd" do
     expect(program(<<~RUBY)).to eq ["signal\n\"DEFAULT\"\ntimerfd\nhandled\ngoes on\n", "", 0]
       Heddle.run(ticker: :signal) do
         preempt_a_fiber
@@ -149,12 +149,12 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "may be trapped in the fiber that computes, which is preempted further" do
+  it "may be trapped in the CPU-bound fiber, which is preempted further" do
     expect(program(<<~RUBY)).to eq ["true\ntrue\n", "", 0]
       Heddle.run(ticker: :signal) do
         done = handled = false
         first = nil
-        hog = YieldingFiber.schedule do
+        fiber = YieldingFiber.schedule do
           Integer.sqrt(2) until done
           first = Signal.trap("USR2") { handled = true }
           done = false
@@ -165,13 +165,13 @@ RSpec.describe "The signal of a ticker" do
         Process.kill(:USR2, Process.pid)
         sleep(0) until handled
         done = true
-        sleep(0) while hog.alive?
+        sleep(0) while fiber.alive?
         puts handled, Fiber.scheduler.ticker == :timerfd
       end
     RUBY
   end
 
-  it "may be trapped by another thread: all tickers go over" do
+  it "may be trapped by another thread: all tickers change to timerfd" do
     expect(program(<<~RUBY)).to eq ["[:timerfd, :timerfd]\nhandled\n", "", 0]
       ready, go = Queue.new, Queue.new
       threads = Array.new(2) do
@@ -194,7 +194,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "stays with the handler that was set while it ticked, after the scheduler is closed" do
+  it "keeps the handler that was set while it ticked, after the scheduler is closed" do
     expect(program(<<~RUBY)).to eq ["handled\n", "", 0]
       Heddle.run(ticker: :signal) do
         preempt_a_fiber
@@ -205,7 +205,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "leaves traps of other signals as they are" do
+  it "doesn't change traps of other signals" do
     expect(program(<<~RUBY)).to eq ["handled\nsignal\n", "", 0]
       Heddle.run(ticker: :signal) do
         preempt_a_fiber
@@ -217,7 +217,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "leaves trap's own errors as they are" do
+  it "doesn't change the errors of trap" do
     expect(program(<<~RUBY)).to eq ["ArgumentError\nArgumentError\n\"DEFAULT\"\n", "", 0]
       Heddle.run(ticker: :signal) do
         preempt_a_fiber
@@ -227,7 +227,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "is not blocked, and ignored by no program that is started" do
+  it "is neither blocked nor ignored in a program that the process starts" do
     output, errors, status = program(<<~RUBY)
       Heddle.run(ticker: :signal) do
         preempt_a_fiber
@@ -256,7 +256,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "goes on ticking when somebody else sends it, if nothing happens by default" do
+  it "continues to tick when another process sends it, if its default action is to be ignored" do
     expect(program(<<~RUBY)).to eq ["true\n", "", 0]
       Heddle.run(ticker: :signal, signal: "URG", quantum: 0.001) do
         over = false
@@ -269,7 +269,7 @@ RSpec.describe "The signal of a ticker" do
     RUBY
   end
 
-  it "is none by default, so that sleeps of C libraries are not cut short" do
+  it "is not used by default, so that sleeps of C libraries are not cut short" do
     expect(program(<<~RUBY)).to eq ["true\n", "", 0]
       require "fiddle"
       usleep = Fiddle::Function.new(Fiddle.dlopen(nil)["usleep"], [Fiddle::TYPE_INT], Fiddle::TYPE_INT)

@@ -1,20 +1,20 @@
 # frozen_string_literal: true
 
-RSpec.describe "A fiber that computes while nobody else is due" do
-  # So long a quantum that whoever waits for its end fails by the time limit.
+RSpec.describe "A CPU-bound fiber while no other fiber is due" do
+  # So long a quantum that an example that waits for its end fails by the time limit.
   quantum = 60
-  # Seconds. By then the ticks are put off.
+  # Seconds after which ticks are suppressed.
   a_while = 0.02
   tick = 0.001
 
   def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-  # Computes, in a fiber, until the block is true.
+  # Computes, in a yielding fiber, until the block is true.
   def compute_until
     YieldingFiber.schedule { nil until yield }
   end
 
-  it "is left alone for most of the ticks", if: File.directory?("/proc/self/task") do
+  it "isn't interrupted by most of the ticks", if: File.directory?("/proc/self/task") do
     woken, ticks = Heddle.run(ticker: :timerfd, tick:) do
       result = Queue.new
       YieldingFiber.schedule do
@@ -30,7 +30,7 @@ RSpec.describe "A fiber that computes while nobody else is due" do
   end
 
   %i[signal timerfd].each do |ticker|
-    it "makes way for whoever another thread wakes: #{ticker}" do
+    it "is preempted for a fiber that another thread wakes: #{ticker}" do
       woken = nil
       Heddle.run(ticker:, quantum:) do
         computing = nil
@@ -46,7 +46,7 @@ RSpec.describe "A fiber that computes while nobody else is due" do
       expect(woken).to eq :an_item
     end
 
-    it "makes way for whomever it wakes itself: #{ticker}" do
+    it "is preempted for a fiber that it wakes itself: #{ticker}" do
       woken = nil
       Heddle.run(ticker:, quantum:) do
         queue = Queue.new
@@ -60,7 +60,7 @@ RSpec.describe "A fiber that computes while nobody else is due" do
       expect(woken).to eq :an_item
     end
 
-    it "makes way for a sleeper when its time has come: #{ticker}" do
+    it "is preempted for a sleeper when its timer expires: #{ticker}" do
       slept = false
       Heddle.run(ticker:, quantum:) do
         Fiber.schedule { slept = sleep(2 * a_while) }
@@ -69,7 +69,7 @@ RSpec.describe "A fiber that computes while nobody else is due" do
       expect(slept).to be_truthy
     end
 
-    it "makes way for a sleeper that it starts itself: #{ticker}" do
+    it "is preempted for a sleeper that it starts itself: #{ticker}" do
       slept = false
       Heddle.run(ticker:, quantum:) do
         YieldingFiber.schedule do
@@ -81,7 +81,7 @@ RSpec.describe "A fiber that computes while nobody else is due" do
       expect(slept).to be_truthy
     end
 
-    it "makes way for a reader when there is something to read: #{ticker}" do
+    it "is preempted for a reader when there is data: #{ticker}" do
       read = nil
       IO.pipe do |reader, writer|
         Heddle.run(ticker:, quantum:) do
@@ -96,7 +96,7 @@ RSpec.describe "A fiber that computes while nobody else is due" do
       expect(read).to eq "data"
     end
 
-    it "makes way for another that computes when its quantum is over: #{ticker}" do
+    it "is preempted for another CPU-bound fiber when its quantum is over: #{ticker}" do
       counts = [0, 0]
       Heddle.run(ticker:, quantum: 2 * a_while) do
         compute_until { (counts[0] += 1) && counts[1] > 10 }
@@ -119,7 +119,7 @@ RSpec.describe "A fiber that computes while nobody else is due" do
       expect(error).to eq Timeout::Error
     end
 
-    it "computes on in a critical section, and makes way after it: #{ticker}" do
+    it "isn't preempted in a critical section, but after it: #{ticker}" do
       slept = false
       within = nil
       Heddle.run(ticker:, quantum:) do
@@ -136,7 +136,7 @@ RSpec.describe "A fiber that computes while nobody else is due" do
       expect([within, slept]).to match [false, be_truthy]
     end
 
-    it "makes way in a forked child, too: #{ticker}" do
+    it "is preempted in a forked child, too: #{ticker}" do
       skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0"
       slept = in_child do
         Heddle.run(ticker:, quantum:) do
@@ -152,7 +152,7 @@ RSpec.describe "A fiber that computes while nobody else is due" do
     end
   end
 
-  # In a process of which only this fiber is left.
+  # Runs in a forked child that has only this fiber.
   def slept_beside_computing
     slept = false
     Fiber.schedule { slept = true if sleep(0.001) }

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 RSpec.describe "The ticker of a scheduler" do
-  # Who waits for a thread's end goes on a moment before the kernel takes it from its list.
+  # A join returns a moment before the kernel removes the thread from its list.
   def until_no_more_tickers_than(count)
     Thread.pass until Ticking.tickers <= count
   end
 
   %i[signal timerfd].each do |ticker|
-    it "is not there before the first yielding fiber: #{ticker}" do
+    it "doesn't start before the first yielding fiber: #{ticker}" do
       names = Heddle.run(ticker:) do
         5.times { Fiber.schedule { sleep(0.0001) } }
         sleep(0.001)
@@ -18,7 +18,7 @@ RSpec.describe "The ticker of a scheduler" do
       expect(names).to eq [nil, ticker]
     end
 
-    it "is not there before the first fiber that is resumed as a yielding one: #{ticker}" do
+    it "doesn't start before the first resume of a yielding fiber: #{ticker}" do
       names = Heddle.run(ticker:) do
         fiber = YieldingFiber.new { nil }
         before = Fiber.scheduler.ticker
@@ -28,7 +28,7 @@ RSpec.describe "The ticker of a scheduler" do
       expect(names).to eq [nil, ticker]
     end
 
-    it "is there with the first fiber under preempt: :all, and not before: #{ticker}" do
+    it "starts with the first fiber under preempt: :all, and not before: #{ticker}" do
       names = with_scheduler(ticker:, preempt: :all) do |scheduler|
         before = scheduler.ticker
         Fiber.schedule { nil }
@@ -37,7 +37,7 @@ RSpec.describe "The ticker of a scheduler" do
       expect(names).to eq [nil, ticker]
     end
 
-    it "is never there under preempt: :none: #{ticker}" do
+    it "never starts under preempt: :none: #{ticker}" do
       names = Heddle.run(ticker:, preempt: :none) do
         YieldingFiber.schedule { nil }
         YieldingFiber.new { nil }.resume
@@ -46,7 +46,7 @@ RSpec.describe "The ticker of a scheduler" do
       expect(names).to eq [nil]
     end
 
-    # A root that computes is not preempted, so its ticks come to an end.
+    # A root fiber that computes is not preempted, so the ticks end.
     it "ticks for a fiber that begins after the ticks have ended: #{ticker}" do
       woken = false
       with_scheduler(ticker:, preempt: :all) do |scheduler|
@@ -60,7 +60,7 @@ RSpec.describe "The ticker of a scheduler" do
       expect(woken).to be true
     end
 
-    it "is gone when the scheduler is closed: #{ticker}" do
+    it "ends when the scheduler is closed: #{ticker}" do
       scheduler = nil
       Heddle.run(ticker:) do
         scheduler = Fiber.scheduler
@@ -69,7 +69,7 @@ RSpec.describe "The ticker of a scheduler" do
       expect(scheduler.ticker).to be_nil
     end
 
-    it "can be had again and again by one thread: #{ticker}" do
+    it "can start again and again in one thread: #{ticker}" do
       names = Array.new(20) do
         Heddle.run(ticker:) do
           preempt_a_fiber
@@ -79,7 +79,7 @@ RSpec.describe "The ticker of a scheduler" do
       expect(names).to eq [ticker] * 20
     end
 
-    it "can be had by many threads at once: #{ticker}" do
+    it "can run in many threads at once: #{ticker}" do
       threads = Array.new(8) do
         Thread.new do
           Heddle.run(ticker:) do
@@ -100,7 +100,7 @@ RSpec.describe "The ticker of a scheduler" do
         sleep(0.1)
         wake_ups.call - before
       end
-      # A ticker that goes on makes 100: it wakes its own thread, or by its signal this one.
+      # A ticker that doesn't stop makes 100: it wakes its own thread, or by its signal this one.
       expect(idle).to be < 50
     end
 
@@ -115,14 +115,14 @@ RSpec.describe "The ticker of a scheduler" do
       expect(counts.uniq.size).to eq 5
     end
 
-    it "leaves no descriptors and no threads: #{ticker}" do
+    it "leaves no descriptors and no threads behind: #{ticker}" do
       descriptors = -> { GC.start || Dir.children("/proc/self/fd").size }
-      # Those of yielding fibers without a scheduler, in earlier examples, stay.
+      # The tickers of yielding fibers without a scheduler, in earlier examples, stay.
       tickers = Ticking.tickers
       Heddle.run(ticker:) { preempt_a_fiber }
       before = descriptors.call
       10.times { Heddle.run(ticker:) { preempt_a_fiber } }
-      # Fewer, if the garbage collector has meanwhile found what earlier examples left.
+      # There are fewer if the garbage collector has meanwhile closed what earlier examples left.
       expect(descriptors.call).to be <= before
       until_no_more_tickers_than(tickers)
     end
@@ -151,7 +151,7 @@ RSpec.describe "The ticker of a scheduler" do
         fiber = YieldingFiber.schedule do
           nil until done
         end
-        # The fiber is in the midst of its loop. A trap handler would be the innermost frame.
+        # The fiber is inside its loop. A trap handler would be the innermost frame.
         fiber.backtrace.first.tap { done = true }
       end
       expect(place).to start_with("#{__FILE__}:#{line}:")
@@ -167,7 +167,7 @@ RSpec.describe "The ticker of a scheduler" do
   end
 
   # In a process of its own, as yielding fibers without a scheduler leave their ticker's thread behind.
-  it "with a signal is no thread" do
+  it "with a signal has no native thread" do
     output, errors, = run_ruby(<<~RUBY)
       require "heddle"
       Heddle.run(ticker: :signal) do
@@ -179,7 +179,7 @@ RSpec.describe "The ticker of a scheduler" do
     expect([output, errors]).to eq ["signal\n", ""]
   end
 
-  it "is a thread with a timerfd by default, as that interrupts no system call" do
+  it "uses a timerfd by default, as that interrupts no system call" do
     name = Heddle.run do
       preempt_a_fiber
       Fiber.scheduler.ticker
@@ -187,7 +187,7 @@ RSpec.describe "The ticker of a scheduler" do
     expect(name).to eq :timerfd
   end
 
-  it "of one scheduler may be another than that of the next" do
+  it "may differ between two schedulers" do
     names = %i[signal timerfd].map do |ticker|
       scheduled_thread(ticker:) do |scheduler|
         YieldingFiber.schedule { nil }

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Who looks at a condition, finds it unfulfilled and calls `block` may be preempted in between, and woken then.
+# A fiber checks a condition, finds it false, and calls `block`. It may be preempted and woken in between.
 RSpec.describe "A wake-up that comes while a fiber is preempted" do
   def compute_until_preempted
     scheduler = Fiber.scheduler
@@ -8,8 +8,8 @@ RSpec.describe "A wake-up that comes while a fiber is preempted" do
     nil until scheduler.preemptions > before
   end
 
-  # Whether a fiber that is preempted, woken and then blocks is told that it was woken. What the block returns is what
-  # is to be woken.
+  # Whether `block` returns at once in a fiber that was preempted and woken before. The block starts the fiber with the
+  # given Proc, and returns the fiber to wake.
   def woken?
     woken = nil
     Heddle.run do
@@ -27,7 +27,7 @@ RSpec.describe "A wake-up that comes while a fiber is preempted" do
     expect(woken? { |preempted| YieldingFiber.schedule(&preempted) }).to be true
   end
 
-  it "ends the next block of a fiber at once that another has resumed" do
+  it "ends the next block at once of a fiber that another fiber has resumed" do
     found = woken? do |preempted|
       resumed = Fiber.new(&preempted)
       YieldingFiber.schedule { resumed.resume }
@@ -44,7 +44,7 @@ RSpec.describe "A wake-up that comes while a fiber is preempted" do
     expect(woken).to be true
   end
 
-  it "leaves nothing of a fiber that ends without waiting for it" do
+  it "leaves nothing behind of a fiber that ends without waiting for it" do
     counts = Heddle.run do
       scheduler = Fiber.scheduler
       fiber = YieldingFiber.schedule { compute_until_preempted }

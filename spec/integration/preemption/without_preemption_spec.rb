@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
 RSpec.describe "Heddle.without_preemption" do
-  # CPU time for several ticks and quanta, so that a preemption that is possible comes.
+  # Computes for several ticks and quanta of CPU time, so that a possible preemption occurs.
   def compute_for_a_while
     finish = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) + 0.01
     nil until Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) > finish
   end
 
-  # Runs the block in a yielding fiber while another is due all the time. The block is given what computes, and tells
-  # with `events` what came when.
+  # Runs the block in a yielding fiber while another fiber is always due. The block gets the list of events, in which
+  # the other fiber records its runs.
   def beside_others(**)
     events = []
     Heddle.run(quantum: 0.001, tick: 0.0005, **) do
@@ -28,14 +28,14 @@ RSpec.describe "Heddle.without_preemption" do
     events
   end
 
-  # Computes until others have run, which they can only if they are let in.
+  # Computes until the other fiber has run, which requires a preemption.
   def others_run_meanwhile?(events)
     events << :mine
     nil until events.last == :other
     true
   end
 
-  # Whether others ran while the block did.
+  # Whether the other fiber ran during the block.
   def disturbed?(events)
     before = events.size
     yield
@@ -44,7 +44,7 @@ RSpec.describe "Heddle.without_preemption" do
 
   %i[signal timerfd].each do |ticker|
     describe "with the ticker #{ticker}" do
-      it "keeps others out of its block" do
+      it "lets no other fiber run during its block" do
         disturbed = nil
         beside_others(ticker:) do |events|
           disturbed = Heddle.without_preemption { disturbed?(events << :mine) { compute_for_a_while } }
@@ -52,19 +52,19 @@ RSpec.describe "Heddle.without_preemption" do
         expect(disturbed).to be false
       end
 
-      it "lets others in between two blocks, although the one begins where the other ends" do
-        turns = 0
+      it "lets other fibers run between two blocks, although one begins where the other ends" do
+        runs = 0
         beside_others(ticker:) do |events|
           3.times do
             events << :mine
             Heddle.without_preemption { compute_for_a_while } until events.last == :other
-            turns += 1
+            runs += 1
           end
         end
-        expect(turns).to eq 3
+        expect(runs).to eq 3
       end
 
-      it "lets a time limit strike between two blocks, and not where a nested one ends" do
+      it "lets a time limit expire between two blocks, and not where a nested block ends" do
         events = []
         Heddle.run(ticker:) do
           YieldingFiber.schedule do
@@ -79,13 +79,13 @@ RSpec.describe "Heddle.without_preemption" do
               end
             end
           rescue Timeout::Error
-            events << :struck
+            events << :interrupted
           end
         end
-        expect(events.last(3)).to eq %i[half whole struck]
+        expect(events.last(3)).to eq %i[half whole interrupted]
       end
 
-      it "lets others in after it" do
+      it "lets other fibers run after its block" do
         disturbed = nil
         beside_others(ticker:) do |events|
           Heddle.without_preemption { compute_for_a_while }
@@ -94,13 +94,13 @@ RSpec.describe "Heddle.without_preemption" do
         expect(disturbed).to be true
       end
 
-      it "gives the block's value" do
+      it "returns the block's value" do
         value = nil
         beside_others(ticker:) { value = Heddle.without_preemption { :value } }
         expect(value).to eq :value
       end
 
-      it "may be nested, and ends with the outermost" do
+      it "may be nested, and ends with the outermost block" do
         found = []
         beside_others(ticker:) do |events|
           Heddle.without_preemption do
@@ -140,7 +140,7 @@ RSpec.describe "Heddle.without_preemption" do
       }.freeze
 
       leaves.each do |name, leave|
-        it "is over when its block is left by #{name}" do
+        it "ends when its block is left by #{name}" do
           disturbed = nil
           beside_others(ticker:) do |events|
             3.times { leave.call }
@@ -150,7 +150,7 @@ RSpec.describe "Heddle.without_preemption" do
         end
       end
 
-      it "lets its block wait, and others go on then" do
+      it "lets its block wait, and other fibers run meanwhile" do
         disturbed = nil
         beside_others(ticker:) do |events|
           disturbed = Heddle.without_preemption { disturbed?(events << :mine) { sleep(0.0001) } }
@@ -158,7 +158,7 @@ RSpec.describe "Heddle.without_preemption" do
         expect(disturbed).to be true
       end
 
-      it "still keeps others out when its block has waited" do
+      it "still prevents preemption after its block has waited" do
         disturbed = nil
         beside_others(ticker:) do |events|
           Heddle.without_preemption do
@@ -169,8 +169,8 @@ RSpec.describe "Heddle.without_preemption" do
         expect(disturbed).to be false
       end
 
-      it "is no affair of other hogs" do
-        turns = Heddle.run(ticker:) do
+      it "doesn't affect other CPU-bound fibers" do
+        runs = Heddle.run(ticker:) do
           count = 0
           shielded = YieldingFiber.schedule { Heddle.without_preemption { sleep(0) until count > 1 } }
           2.times do
@@ -182,10 +182,10 @@ RSpec.describe "Heddle.without_preemption" do
           sleep(0) while shielded.alive?
           count
         end
-        expect(turns).to eq 2
+        expect(runs).to eq 2
       end
 
-      it "keeps others out of a generator that is resumed in it" do
+      it "prevents preemption in a generator that is resumed in its block" do
         disturbed = nil
         beside_others(ticker:) do |events|
           numbers = Enumerator.new do |yielder|
@@ -196,7 +196,7 @@ RSpec.describe "Heddle.without_preemption" do
         expect(disturbed).to be false
       end
 
-      it "keeps others out of a fiber that is resumed in it" do
+      it "prevents preemption in a fiber that is resumed in its block" do
         disturbed = nil
         beside_others(ticker:) do |events|
           disturbed = Heddle.without_preemption do
@@ -206,7 +206,7 @@ RSpec.describe "Heddle.without_preemption" do
         expect(disturbed).to be false
       end
 
-      it "in a generator keeps others out of the generator's block" do
+      it "in a generator prevents preemption in the generator's block" do
         disturbed = nil
         beside_others(ticker:) do |events|
           disturbed = Enumerator.new do |yielder|
@@ -216,7 +216,7 @@ RSpec.describe "Heddle.without_preemption" do
         expect(disturbed).to be false
       end
 
-      it "in a generator is no affair of who resumes it", timeout: 5 do
+      it "in a generator doesn't affect the fiber that resumes it", timeout: 5 do
         disturbed = nil
         beside_others(ticker:) do |events|
           numbers = Enumerator.new { |yielder| Heddle.without_preemption { yielder << 1 } }
@@ -226,7 +226,7 @@ RSpec.describe "Heddle.without_preemption" do
         expect(disturbed).to be true
       end
 
-      it "keeps others out in a fiber that preempt: :all preempts" do
+      it "prevents preemption under preempt: :all, too" do
         disturbed = Heddle.run(ticker:, preempt: :all, quantum: 0.001, tick: 0.0005) do
           events = []
           over = false
@@ -236,7 +236,7 @@ RSpec.describe "Heddle.without_preemption" do
         expect(disturbed).to be false
       end
 
-      it "makes updates of shared state whole" do
+      it "makes updates of shared state atomic" do
         count = 0
         Heddle.run(ticker:, quantum: 0.0002, tick: 0.0001) do
           8.times do
@@ -255,7 +255,7 @@ RSpec.describe "Heddle.without_preemption" do
     end
   end
 
-  it "lets a time limit strike only after its block" do
+  it "lets a time limit raise only after its block" do
     events = []
     Heddle.run(quantum: 0.001, tick: 0.0005) do
       YieldingFiber.schedule do
@@ -267,17 +267,17 @@ RSpec.describe "Heddle.without_preemption" do
           loop { Integer.sqrt(2) }
         end
       rescue Timeout::Error
-        events << :struck
+        events << :interrupted
       end
     end
-    expect(events).to eq %i[whole struck]
+    expect(events).to eq %i[whole interrupted]
   end
 
   it "does nothing without a scheduler" do
     expect(Heddle.without_preemption { :value }).to eq :value
   end
 
-  it "does nothing in a root" do
+  it "does nothing in a root fiber" do
     expect(with_scheduler { Heddle.without_preemption { :value } }).to eq :value
   end
 
@@ -302,7 +302,7 @@ RSpec.describe "Heddle.without_preemption" do
     expect { Heddle.without_preemption }.to raise_error(ArgumentError, /block/)
   end
 
-  it "passes on its block's error" do
+  it "propagates its block's error" do
     expect { Heddle.run { Heddle.without_preemption { raise KeyError, "mine" } } }.to raise_error(KeyError, "mine")
   end
 

@@ -1,28 +1,28 @@
 # frozen_string_literal: true
 
 require "English"
-RSpec.describe "A fiber that computes" do
-  # Where a scheduler may be.
+RSpec.describe "A CPU-bound fiber" do
+  # Threads on which a scheduler may run.
   places = {
     "on the main thread" => ->(options, block) { Heddle.run(**options, &block) },
     "on another thread" => ->(options, block) { Thread.new { Heddle.run(**options, &block) }.value }
   }
 
-  # A hog runs until somebody else has run. What has happened in which order is returned.
-  def hog_beside_other(*classes)
+  # Runs CPU-bound fibers of these classes until another fiber has run. Returns the order of events.
+  def compute_beside_other(*classes)
     events = []
     done = false
-    hogs = classes.map do |hog|
-      hog.schedule do
+    cpu_bound_fibers = classes.map do |cpu_bound|
+      cpu_bound.schedule do
         nil until done
-        events << :hog
+        events << :cpu_bound
       end
     end
     Fiber.schedule do
       events << :other
       done = true
     end
-    sleep(0) while hogs.any?(&:alive?)
+    sleep(0) while cpu_bound_fibers.any?(&:alive?)
     events
   end
 
@@ -31,23 +31,23 @@ RSpec.describe "A fiber that computes" do
       describe "#{place} with the ticker #{ticker}" do
         define_method(:run) { |**options, &block| run.call({ ticker: }.merge(options), block) }
 
-        it "lets others go on if it is a yielding fiber" do
-          expect(run { hog_beside_other(YieldingFiber) }).to eq %i[other hog]
+        it "lets other fibers run if it is a yielding fiber" do
+          expect(run { compute_beside_other(YieldingFiber) }).to eq %i[other cpu_bound]
         end
 
-        it "lets others go on if it is one of several yielding fibers" do
-          expect(run { hog_beside_other(*[YieldingFiber] * 5) }).to eq [:other, *[:hog] * 5]
+        it "lets other fibers run if it is one of several yielding fibers" do
+          expect(run { compute_beside_other(*[YieldingFiber] * 5) }).to eq [:other, *[:cpu_bound] * 5]
         end
 
-        it "lets others go on if it is any fiber under preempt: :all" do
-          expect(run(preempt: :all) { hog_beside_other(Fiber) }).to eq %i[other hog]
+        it "lets other fibers run if it is any fiber under preempt: :all" do
+          expect(run(preempt: :all) { compute_beside_other(Fiber) }).to eq %i[other cpu_bound]
         end
 
-        it "lets others go on if it is a yielding fiber under preempt: :all" do
-          expect(run(preempt: :all) { hog_beside_other(YieldingFiber) }).to eq %i[other hog]
+        it "lets other fibers run if it is a yielding fiber under preempt: :all" do
+          expect(run(preempt: :all) { compute_beside_other(YieldingFiber) }).to eq %i[other cpu_bound]
         end
 
-        it "lets others go on if it is the block of Heddle.run under preempt: :all" do
+        it "lets other fibers run if it is the block of Heddle.run under preempt: :all" do
           order = run(preempt: :all) do
             events = []
             Fiber.schedule do
@@ -60,13 +60,13 @@ RSpec.describe "A fiber that computes" do
           expect(order).to eq %i[other block]
         end
 
-        it "lets others go on if it was resumed with YieldingFiber#resume" do
+        it "lets other fibers run if it was resumed with YieldingFiber#resume" do
           order = run do
             events = []
             Fiber.schedule do
               YieldingFiber.new do
                 nil while events.empty?
-                events << :hog
+                events << :cpu_bound
               end.resume
               events << :resumer
             end
@@ -74,12 +74,12 @@ RSpec.describe "A fiber that computes" do
             sleep(0) until events.size == 3
             events
           end
-          expect(order).to eq %i[other hog resumer]
+          expect(order).to eq %i[other cpu_bound resumer]
         end
 
         it "counts its preemptions, and names the ticker" do
           counted, name = run do
-            hog_beside_other(YieldingFiber)
+            compute_beside_other(YieldingFiber)
             [Fiber.scheduler.preemptions, Fiber.scheduler.ticker]
           end
           expect(counted).to be >= 1
@@ -89,10 +89,10 @@ RSpec.describe "A fiber that computes" do
         it "lets a sleeper wake" do
           expect(run do
             done = false
-            hog = YieldingFiber.schedule { nil until done }
+            cpu_bound = YieldingFiber.schedule { nil until done }
             sleep(0.002)
             done = true
-            hog.class
+            cpu_bound.class
           end).to eq YieldingFiber
         end
 
@@ -112,7 +112,7 @@ RSpec.describe "A fiber that computes" do
           expect(text).to eq "line\n"
         end
 
-        it "lets others pop what other threads push" do
+        it "lets other fibers pop what other threads push" do
           popped = run do
             queue = Queue.new
             found = nil
@@ -126,15 +126,15 @@ RSpec.describe "A fiber that computes" do
           expect(popped).to eq :pushed
         end
 
-        it "makes way for other hogs" do
-          turns = run do
+        it "is preempted for other CPU-bound fibers" do
+          runs = run do
             count = Array.new(4, 0)
             Array.new(4) do |number|
               YieldingFiber.schedule { count[number] += 1 until count.all?(&:positive?) }
             end.each { |fiber| sleep(0) while fiber.alive? }
             count
           end
-          expect(turns).to all(be_positive)
+          expect(runs).to all(be_positive)
         end
 
         it "is preempted in a method of a method, in blocks and in procs" do
@@ -167,7 +167,7 @@ RSpec.describe "A fiber that computes" do
           expect(kept).to eq [1, 2, :local, :stored]
         end
 
-        it "keeps what it rescues, and what it has matched" do
+        it "keeps $! and the last match" do
           matched = Class.new { def in(text) = (text =~ /(.)x/) && [yield, $LAST_MATCH_INFO[1]].last }.new
           kept = run do
             done = false
@@ -184,17 +184,17 @@ RSpec.describe "A fiber that computes" do
           expect(kept).to eq ["e", "rescued", "o", nil]
         end
 
-        it "ends by an error that is reported as any fiber's" do
+        it "ends by an error that is reported as usual" do
           expect do
             run do
               done = false
               YieldingFiber.schedule do
                 nil until done
-                raise "from the hog"
+                raise "from the cpu_bound"
               end
               done = true
             end
-          end.to output(/from the hog/).to_stderr
+          end.to output(/from the cpu_bound/).to_stderr
         end
       end
     end
@@ -202,24 +202,24 @@ RSpec.describe "A fiber that computes" do
 
   describe "and is not preemptible" do
     %i[signal timerfd].each do |ticker|
-      # Long enough for several quanta.
+      # Computes for several quanta.
       def several_quanta
         finish = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) + 0.03
         -> { Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) > finish }
       end
 
-      it "lets others go on only after it, with the ticker #{ticker}" do
+      it "lets other fibers run only after its end, with the ticker #{ticker}" do
         order = Heddle.run(ticker:) do
           events = []
           finished = several_quanta
           YieldingFiber.schedule { nil until events.any? }
           Fiber.schedule do
             nil until finished.call
-            events << :hog
+            events << :cpu_bound
           end
           events << :other
         end
-        expect(order).to eq %i[hog other]
+        expect(order).to eq %i[cpu_bound other]
       end
 
       it "is not preempted under preempt: :none, though it is a yielding fiber, with the ticker #{ticker}" do
@@ -228,15 +228,15 @@ RSpec.describe "A fiber that computes" do
           finished = several_quanta
           YieldingFiber.schedule do
             nil until finished.call
-            events << :hog
+            events << :cpu_bound
           end
           events << :other
           [events, Fiber.scheduler.preemptions, Fiber.scheduler.ticker]
         end
-        expect([order, counted, name]).to eq [%i[hog other], 0, nil]
+        expect([order, counted, name]).to eq [%i[cpu_bound other], 0, nil]
       end
 
-      it "is not preempted if it is the root, with the ticker #{ticker}" do
+      it "is not preempted if it is the root fiber, with the ticker #{ticker}" do
         order = with_scheduler(ticker:, preempt: :all) do
           events = []
           finished = several_quanta

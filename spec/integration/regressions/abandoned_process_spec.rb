@@ -16,8 +16,8 @@ RSpec.describe "A fiber that waits for a child process" do
     at_exit { Process.kill(:KILL, child) rescue nil }
   RUBY
 
-  # Told twice to end, while it waits again in its `ensure`: nothing on its stack is ever dropped.
-  it "leaves no descriptor behind when it is given up" do
+  # The fiber is terminated twice and waits again in its `ensure`, so it is abandoned without being unwound.
+  it "leaves no descriptor behind when it is abandoned" do
     output, errors, = run_ruby(<<~RUBY)
       #{preamble}
       thread = Thread.new do

@@ -3,12 +3,12 @@
 require "io/wait"
 
 RSpec.describe "An IO that a fiber waits on" do
-  # Each is what a fiber waits in, and what ends the IO meanwhile.
+  # The waits of the fiber, by their names.
   reading = { "IO#wait_readable" => :wait_readable.to_proc, "IO#read" => :read.to_proc, "IO#gets" => :gets.to_proc,
               "IO.select" => ->(io) { IO.select([io]) } }
   writing = { "IO#wait_writable" => :wait_writable.to_proc, "IO#write" => ->(io) { io.write("y" * (1 << 20)) } }
 
-  # What comes of a fiber's wait when the block ends the IO.
+  # Returns the outcome of a fiber's wait when the block closes or reopens the IO.
   def outcome(io, wait)
     Heddle.run do
       outcomes = Queue.new
@@ -23,22 +23,22 @@ RSpec.describe "An IO that a fiber waits on" do
     end
   end
 
-  # Ruby 4.0 tells a scheduler neither of a reopen by name nor, in IO.select, of one by another IO.
-  told_of_reopen = RUBY_VERSION < "4.0"
+  # Ruby 4.0 notifies a scheduler neither of a reopen by name nor, in IO.select, of a reopen by another IO.
+  notified_of_reopen = RUBY_VERSION < "4.0"
 
   reading.each do |name, wait|
     it "ends #{name} with IOError when close_read closes a pipe" do
       expect(IO.pipe { |reader, _| outcome(reader, wait) { reader.close_read } }).to be IOError
     end
 
-    it "ends #{name} with IOError when reopen makes a pipe another one", if: told_of_reopen do
+    it "ends #{name} with IOError when a pipe is reopened as another pipe", if: notified_of_reopen do
       result = IO.pipe do |reader, _|
         IO.pipe { |other, _| outcome(reader, wait) { reader.reopen(other) } }
       end
       expect(result).to be IOError
     end
 
-    it "ends #{name} with IOError when reopen makes a pipe a file", if: told_of_reopen do
+    it "ends #{name} with IOError when a pipe is reopened as a file", if: notified_of_reopen do
       expect(IO.pipe { |reader, _| outcome(reader, wait) { reader.reopen(File::NULL) } }).to be IOError
     end
   end
@@ -53,7 +53,7 @@ RSpec.describe "An IO that a fiber waits on" do
     end
   end
 
-  it "can be read as what reopen has made it" do
+  it "can be read after a reopen as the new IO" do
     read = IO.pipe do |reader, _|
       IO.pipe do |other, writer|
         outcome(reader, :wait_readable.to_proc) { reader.reopen(other) }

@@ -3,7 +3,7 @@
 require "tempfile"
 
 RSpec.describe "A forked child" do
-  it "may close an IO on which a sibling of its fiber stood in IO.select" do
+  it "may close an IO for which a sibling of its fiber waited in IO.select" do
     closed = IO.pipe do |reader, writer|
       Heddle.run do
         Fiber.schedule { IO.select([reader]) }
@@ -15,7 +15,7 @@ RSpec.describe "A forked child" do
     expect(closed).to be true
   end
 
-  it "may close an IO on which two siblings of its fiber stood in IO.select, among others" do
+  it "may close an IO for which two siblings of its fiber waited in IO.select, among other IOs" do
     closed = IO.pipe do |reader, writer|
       IO.pipe do |other, _|
         Heddle.run do
@@ -29,13 +29,13 @@ RSpec.describe "A forked child" do
     expect(closed).to be true
   end
 
-  # io_uring leaves files to the kernel; what it was asked for may not even be submitted before the others have a turn.
+  # io_uring leaves files to the kernel. An operation may not even be submitted before the other fibers run.
   def skip_without_workers
     skip "this backend has no workers for files" unless Heddle.run { Fiber.scheduler.backend } == :poll
   end
 
-  # The parent's fibers have no turn between their writes and the fork, so what came of these hasn't been taken yet.
-  it "isn't hung by what a worker had done, but nobody taken, when the process forked" do
+  # The parent's fibers don't run between their writes and the fork, so the results haven't been received yet.
+  it "doesn't hang on a worker's result that wasn't received when the process forked" do
     skip_without_workers
     result = Tempfile.create("heddle") do |file|
       Heddle.run do
@@ -47,7 +47,7 @@ RSpec.describe "A forked child" do
     expect(result).to eq :slept
   end
 
-  it "isn't hung by workers that were at work when the process forked" do
+  it "doesn't hang on workers that were busy when the process forked" do
     skip_without_workers
     result = Tempfile.create("heddle") do |file|
       Heddle.run do
@@ -59,7 +59,7 @@ RSpec.describe "A forked child" do
     expect(result).to eq :slept
   end
 
-  it "takes nothing from the parent's fibers whose work was under way when the process forked" do
+  it "takes no result from the parent's fibers whose work was pending when the process forked" do
     skip_without_workers
     size = Tempfile.create("heddle") do |file|
       written = 0

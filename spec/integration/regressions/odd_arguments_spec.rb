@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# A process of its own: what goes wrong here ends Ruby.
+# In a process of its own, since a fault here ends Ruby.
 RSpec.describe "Heddle::Scheduler" do
-  # Ends the process or the scheduler, or closes what others use.
+  # These methods end the process or the scheduler, or close IOs of other examples.
   left_out = %i[initialize initialize_copy scheduler_close close run io_close fork]
 
-  it "takes any object for any argument of its methods, and at worst raises", timeout: 60 do
+  it "accepts any object for any argument of its methods, or raises", timeout: 60 do
     output, errors, status = run_ruby(<<~RUBY, timeout: 50)
       require "heddle"
       require "timeout"

@@ -8,26 +8,26 @@ RSpec.describe "A fiber that is inside Fiber#raise" do
   it "is awaited when the scheduler closes" do
     events = []
     with_scheduler do
-      struck = Fiber.schedule do
+      interrupted = Fiber.schedule do
         sleep
       rescue cancelled
-        events << :struck
+        events << :interrupted
       end
       Fiber.schedule do
-        struck.raise(cancelled)
+        interrupted.raise(cancelled)
         sleep(0.001)
         events << :raiser
       end
     end
-    expect(events).to eq %i[struck raiser]
+    expect(events).to eq %i[interrupted raiser]
   end
 
   it "is awaited when the scheduler closes, when it is inside Fiber#kill" do
     events = []
     with_scheduler do
-      struck = Fiber.schedule { sleep }
+      interrupted = Fiber.schedule { sleep }
       Fiber.schedule do
-        struck.kill
+        interrupted.kill
         sleep(0.001)
         events << :killer
       end
@@ -35,86 +35,86 @@ RSpec.describe "A fiber that is inside Fiber#raise" do
     expect(events).to eq [:killer]
   end
 
-  it "may be raised into by the fiber that it strikes, which goes on" do
+  it "may be raised into by the fiber that it interrupts, which continues" do
     events = []
     Heddle.run do
       raiser = nil
-      struck = Fiber.schedule do
+      interrupted = Fiber.schedule do
         sleep
       rescue cancelled
         raiser.raise(cancelled, "back")
-        events << "struck goes on"
+        events << "interrupted goes on"
       end
       raiser = Fiber.schedule do
         raiser = Fiber.current
-        struck.raise(cancelled)
+        interrupted.raise(cancelled)
       rescue cancelled => e
         sleep(0.001)
         events << e.message
       end
     end
-    expect(events).to contain_exactly("back", "struck goes on")
+    expect(events).to contain_exactly("back", "interrupted goes on")
   end
 
-  it "may be raised into by a third fiber, which goes on" do
+  it "may be raised into by a third fiber, which continues" do
     events = []
     Heddle.run do
-      struck = Fiber.schedule do
+      interrupted = Fiber.schedule do
         sleep
       rescue cancelled
         sleep(0.001)
-        events << :struck
+        events << :interrupted
       end
       raiser = nil
       Fiber.schedule do
         raiser = Fiber.current
-        struck.raise(cancelled)
+        interrupted.raise(cancelled)
       rescue cancelled
         events << :raiser
       end
       raiser.raise(cancelled) if raiser.alive?
       events << :third
     end
-    expect(events).to include(:struck, :third)
+    expect(events).to include(:interrupted, :third)
   end
 
-  it "may be killed by the fiber that it strikes, which goes on" do
+  it "may be killed by the fiber that it interrupts, which continues" do
     events = []
     Heddle.run do
       raiser = nil
-      struck = Fiber.schedule do
+      interrupted = Fiber.schedule do
         sleep
       rescue cancelled
         raiser.kill
-        events << :struck
+        events << :interrupted
       end
       Fiber.schedule do
         raiser = Fiber.current
-        struck.raise(cancelled)
+        interrupted.raise(cancelled)
         events << :not_killed
       ensure
         events << :ensured
       end
     end
-    expect(events).to contain_exactly(:ensured, :struck)
+    expect(events).to contain_exactly(:ensured, :interrupted)
   end
 
-  it "may be killed by the fiber that it strikes, and the scheduler closes" do
+  it "may be killed by the fiber that it interrupts, and the scheduler closes" do
     events = []
     with_scheduler do
       raiser = nil
-      struck = Fiber.schedule do
+      interrupted = Fiber.schedule do
         sleep
       rescue cancelled
         raiser.kill
         sleep(0.001)
-        events << :struck
+        events << :interrupted
       end
       Fiber.schedule do
         raiser = Fiber.current
-        struck.raise(cancelled)
+        interrupted.raise(cancelled)
       end
     end
-    expect(events).to eq [:struck]
+    expect(events).to eq [:interrupted]
   end
 end

@@ -3,8 +3,8 @@
 RSpec.describe "A scheduler beside threads and signals" do
   interrupted = Signal.list.fetch("INT")
 
-  describe "Ctrl-C that strikes a fiber while the root is still in Fiber.schedule" do
-    it "ends Heddle.run, and runs the ensure of the others" do
+  describe "on Ctrl-C in a fiber while the root is still in Fiber.schedule" do
+    it "ends Heddle.run, and runs the ensure of the other fibers" do
       output, _errors, status = run_ruby(<<~RUBY)
         require "heddle"
         $stdout.sync = true
@@ -19,7 +19,7 @@ RSpec.describe "A scheduler beside threads and signals" do
       expect([output, status.termsig]).to eq ["ensured\n", interrupted]
     end
 
-    it "is raised out of Heddle.run, which leaves no scheduler" do
+    it "raises the Interrupt out of Heddle.run, which leaves no scheduler" do
       output, errors, status = run_ruby(<<~RUBY)
         require "heddle"
         $stdout.sync = true
@@ -36,10 +36,10 @@ RSpec.describe "A scheduler beside threads and signals" do
     end
   end
 
-  describe "IO#pwrite from many fibers" do
-    # Ruby 3.3 and 3.4 call the hook io_pwrite without the GVL. When that is let happen, its timer thread loops for ever
-    # and no thread's time is over any more.
-    it "leaves other threads' timers running" do
+  describe "with IO#pwrite in many fibers" do
+    # Ruby 3.3 and 3.4 call the hook io_pwrite without the GVL. Without a workaround Ruby's timer thread loops for
+    # ever, and no timeout of a thread expires any more.
+    it "keeps other threads' timers running" do
       output, errors, status = run_ruby(<<~RUBY)
         require "heddle"
         require "tempfile"
@@ -56,7 +56,7 @@ RSpec.describe "A scheduler beside threads and signals" do
     end
   end
 
-  describe "Scheduler#close from another thread" do
+  describe "closed from another thread" do
     def close_from_a_thread(scheduler)
       Thread.new do
         scheduler.close
@@ -84,7 +84,7 @@ RSpec.describe "A scheduler beside threads and signals" do
       expect([kept, events]).to eq [true, [:popped]]
     end
 
-    it "doesn't disturb a thread that drains its fibers" do
+    it "doesn't disturb a thread that waits for its fibers at its end" do
       gate = Queue.new
       schedulers = Queue.new
       thread = scheduled_thread do |scheduler|
@@ -99,7 +99,7 @@ RSpec.describe "A scheduler beside threads and signals" do
     end
   end
 
-  describe "A program that never names IO::Buffer" do
+  describe "in a program that never uses IO::Buffer" do
     reading = <<~RUBY
       require "heddle"
       Heddle.run do
@@ -110,17 +110,17 @@ RSpec.describe "A scheduler beside threads and signals" do
       end
     RUBY
 
-    it "is told nothing of its being experimental" do
+    it "causes no warning about experimental features" do
       output, errors, = run_ruby(reading, env: { "RUBYOPT" => "-W:experimental" })
       expect([output, errors]).to eq ["100000\n", ""]
     end
 
-    it "is told nothing of its being experimental with all warnings" do
+    it "causes no warning about experimental features with all warnings enabled" do
       _output, errors, = run_ruby(reading, env: { "RUBYOPT" => "-w" })
       expect(errors).not_to match(/experimental/)
     end
 
-    it "keeps its choice of warnings" do
+    it "keeps the program's choice of warnings" do
       output, = run_ruby(<<~RUBY, env: { "RUBYOPT" => "-W:experimental" })
         require "heddle"
         puts Warning[:experimental]

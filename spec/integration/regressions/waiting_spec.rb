@@ -3,39 +3,39 @@
 require "io/wait"
 require "socket"
 
-RSpec.describe "Waits" do
+RSpec.describe "A wait in" do
   describe "IO.select over hundreds of descriptors" do
-    # The fibers' turns from the moment when one of the descriptors became ready until IO.select has returned.
-    def turns_until_selected(descriptors, busy:)
+    # Counts the runs of the other fibers from the moment when a descriptor became ready until IO.select has returned.
+    def runs_until_selected(descriptors, busy:)
       pipes = Array.new(descriptors) { IO.pipe }
-      turns = 0
+      runs = 0
       selected = false
       Heddle.run do
-        busy.times { Fiber.schedule { sleep(0) && turns += 1 until selected } }
+        busy.times { Fiber.schedule { sleep(0) && runs += 1 until selected } }
         Fiber.schedule do
-          pass_until { turns > busy }
+          pass_until { runs > busy }
           pipes.last.last.write("x")
-          turns = 0
+          runs = 0
         end
         IO.select(pipes.map(&:first))
         selected = true
       end
-      turns
+      runs
     ensure
       pipes&.flatten&.each(&:close)
     end
 
-    it "doesn't give the others a turn for each of them before it returns" do
-      expect(turns_until_selected(300, busy: 3)).to be < 300
+    it "doesn't let the other fibers run once for each descriptor before it returns" do
+      expect(runs_until_selected(300, busy: 3)).to be < 300
     end
 
-    it "takes no more of the others' turns than over a single one" do
-      expect(turns_until_selected(300, busy: 3)).to be <= turns_until_selected(1, busy: 3) + 200
+    it "lets the other fibers run no more often than with a single descriptor" do
+      expect(runs_until_selected(300, busy: 3)).to be <= turns_until_selected(1, busy: 3) + 200
     end
   end
 
   describe "ConditionVariable#wait" do
-    # Holds its fiber up between its being put on the condition's list and its going to sleep.
+    # Delays the fiber between its entry in the condition's list and its sleep.
     let(:slow_to_sleep) do
       Class.new(Heddle::Scheduler) do
         attr_accessor :on_the_list, :signalled
@@ -73,7 +73,7 @@ RSpec.describe "Waits" do
   end
 
   describe "IO#wait_readable" do
-    it "gives nil when IO#timeout is over, also after read_nonblock" do
+    it "returns nil when IO#timeout expires, also after read_nonblock" do
       ready = IO.pipe do |reader, _|
         reader.timeout = 0.02
         Heddle.run do
@@ -84,7 +84,7 @@ RSpec.describe "Waits" do
       expect(ready).to be_nil
     end
 
-    it "leaves IO::TimeoutError to a read that comes after it" do
+    it "lets a later read raise IO::TimeoutError" do
       attempt = lambda do
         IO.pipe do |reader, _|
           reader.timeout = 0.02
@@ -106,7 +106,7 @@ RSpec.describe "Waits" do
       expect(read).to eq "late"
     end
 
-    it "waits for a socket that has nothing to give" do
+    it "waits for a socket without data" do
       left, right = UNIXSocket.pair
       read = Heddle.run do
         Fiber.schedule { sleep(0) && right.write("late") }
@@ -117,7 +117,7 @@ RSpec.describe "Waits" do
       [left, right].each(&:close)
     end
 
-    it "raises EOFError when the other end is closed while it waits" do
+    it "raises EOFError when the peer closes while it waits" do
       attempt = lambda do
         IO.pipe do |reader, writer|
           Heddle.run do
