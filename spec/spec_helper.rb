@@ -3,7 +3,7 @@
 $LOAD_PATH.unshift(File.expand_path("../lib", __dir__))
 require "heddle"
 
-# Nothing that was printed is lost or printed twice when an example forks, hangs or crashes.
+# Without buffers no output is lost or printed twice when an example forks, hangs or crashes.
 [$stdout, $stderr].each { |io| io.sync = true }
 
 Dir[File.join(__dir__, "support", "*.rb")].each { |file| require file }
@@ -26,7 +26,7 @@ RSpec.configure do |config|
 
   config.before(gc: :compact) { skip "this Ruby can't compact here" unless Collecting.compacts? }
 
-  # Outermost the watchdog, so that it also sees to what the others do.
+  # The watchdog is outermost, so that its time limit includes the other hooks.
   config.around do |example|
     limit = example.metadata.fetch(:timeout) { Collecting.limit(example.metadata[:gc]) }
     Watchdog.guard(limit, example.location) do

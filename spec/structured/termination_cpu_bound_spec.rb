@@ -37,23 +37,23 @@ RSpec.describe "A termination of a CPU-bound fiber" do
     "masks it" => -> { Thread.handle_interrupt(Exception => :never) { loop { Integer.sqrt(2) } } }
   }.each do |name, compute|
     it "ends the fiber after the grace if the fiber #{name}, and other fibers are preempted as before" do
-      turns = 0
+      runs = 0
       text = captured_stderr do
         Heddle.run(grace:, preempt: :all) do
           fiber = Heddle.spin { swallow(&compute) }
           sleep(0.001)
           Heddle.terminate(fiber)
           Heddle.await(fiber)
-          other = Heddle.spin { Integer.sqrt(2) while turns < 10 }
+          other = Heddle.spin { Integer.sqrt(2) while runs < 10 }
           10.times do
             sleep(0.001)
-            turns += 1
+            runs += 1
           end
           Heddle.await(other)
         end
       end
 
-      expect([text.lines.size, turns]).to eq([1, 10])
+      expect([text.lines.size, runs]).to eq([1, 10])
     end
   end
 

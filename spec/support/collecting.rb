@@ -1,19 +1,19 @@
 # frozen_string_literal: true
 
-# Makes the garbage collector run when it hurts. An extension that forgets to mark an object works until then.
+# Runs the garbage collector at inconvenient times. An extension that forgets to mark an object works until then.
 #
-#   it "…", gc: :stress     runs under GC.stress: a collection at every allocation, so the example must be small. It has
-#                           more time than others
-#   it "…", gc: :compact    runs with GC.auto_compact, and has every reference verified at its end
-#   it "…", gc: :plain      is left alone by HEDDLE_GC
+#   it "…", gc: :stress     runs under GC.stress: a collection at every allocation, so the example must be small. Its
+#                           time limit is longer
+#   it "…", gc: :compact    runs with GC.auto_compact, and verifies every reference at its end
+#   it "…", gc: :plain      ignores HEDDLE_GC
 #
 # HEDDLE_GC=stress and HEDDLE_GC=compact collect or compact every few milliseconds in all other examples, from another
-# thread. That strikes where the thread under test has let go of the GVL, and GC.stress everywhere would take hours.
+# thread. They happen where the thread under test has released the GVL. GC.stress everywhere would take hours.
 module Collecting
   INTERVAL = 0.005
   IN_BACKGROUND = { "stress" => :start, "compact" => :compact }.freeze
-  # Seconds for an example under GC.stress. How many collections it takes depends on what has been called before, as the
-  # first call at each place allocates, and how long each of them takes on all that the suite has loaded.
+  # Seconds for an example under GC.stress. The number of collections depends on what has been called before, as the
+  # first call at each place allocates. Their duration depends on all that the suite has loaded.
   STRESS_LIMIT = 150
 
   module_function

@@ -4,17 +4,17 @@ require "etc"
 require "fileutils"
 require "tmpdir"
 
-# A database server for the specs alone, listening on a UNIX socket in a directory that goes with it.
+# A database server for the specs alone, listening on a UNIX socket in a temporary directory of its own.
 class DatabaseServer
-  # Debian keeps PostgreSQL's programs where no PATH leads.
+  # Debian keeps PostgreSQL's programs outside of the PATH.
   PLACES = [*ENV.fetch("PATH", "").split(File::PATH_SEPARATOR), *Dir["/usr/lib/postgresql/*/bin"].reverse].freeze
-  # PostgreSQL refuses to be root.
-  SOMEBODY = "nobody"
-  # Seconds to start in.
+  # PostgreSQL refuses to run as root.
+  UNPRIVILEGED_USER = "nobody"
+  # Seconds for the server to start.
   LIMIT = 30
 
   class << self
-    # A server, or nil if the machine doesn't have the program. So with the next one.
+    # Both methods return a server, or nil if the machine doesn't have the program.
     def redis
       return unless (redis = find("redis-server"))
 
@@ -40,11 +40,11 @@ class DatabaseServer
     def find(name) = PLACES.map { |place| File.join(place, name) }.find { |path| File.executable?(path) }
   end
 
-  # Where its socket is.
+  # The directory of the server's socket.
   attr_reader :folder
 
-  # The block is given the directory and the options to spawn with, and returns the command, which prints a line that
-  # matches `ready` as soon as it can be used.
+  # The block gets the directory and the options of spawn, and returns the command. The command prints a line that
+  # matches `ready` as soon as the server accepts connections.
   def initialize(ready)
     @folder = Dir.mktmpdir("heddle")
     options = { chdir: @folder, **identity }
@@ -68,7 +68,7 @@ class DatabaseServer
   def identity
     return {} unless Process.uid.zero?
 
-    user = Etc.getpwnam(SOMEBODY)
+    user = Etc.getpwnam(UNPRIVILEGED_USER)
     { uid: user.uid, gid: user.gid }
   end
 end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# IO::Buffer warns once that it is experimental, which no example is about. As it only warns at its first use, the
-# category stays as it was for everything else.
+# IO::Buffer warns at its first use that it is experimental. This use takes the warning away, so that examples need not
+# expect it. Other experimental features still warn.
 before = Warning[:experimental]
 begin
   Warning[:experimental] = false

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# What a call comes to on a plain thread, and in a fiber of Heddle's: its value, its error, or that it waits.
+# The outcome of a call on a plain thread and in a fiber: its value, its error, or that it waits.
 module Outcomes
-  # Seconds after which a call is taken to wait. A machine that stands still meanwhile is given a second chance.
+  # Seconds after which a call counts as waiting. The second, longer limit is for a machine that was too busy.
   LIMITS = [0.05, 2].freeze
 
   def expect_same_outcome(&call)
@@ -33,7 +33,7 @@ module Outcomes
     end
   end
 
-  # What Ruby says of the IO is left out: numbers and paths are others each time.
+  # Leaves out what the message says of the IO: numbers and paths differ each time.
   def of
     [:value, yield]
   rescue StandardError => e

@@ -5,12 +5,12 @@ require "rbconfig"
 
 # Runs parts of an example in processes of their own.
 module Processes
-  # Stands for a child's error that can't be brought over, or must not be raised here, such as SystemExit.
+  # Replaces a child's error that can't be marshalled, or must not be raised here, such as SystemExit.
   class ChildFailed < StandardError; end
   class TimedOut < StandardError; end
 
   LIB = File.expand_path("../../lib", __dir__)
-  # Less than an example's own limit, so that what is reported is this one.
+  # Less than an example's own limit, so that this limit is the one that is reported.
   LIMIT = 20
 
   # Runs the block in a forked child and returns its value, or raises its error. The child runs nothing else: neither
@@ -28,7 +28,7 @@ module Processes
   end
 
   # Runs the source in a fresh Ruby, with this project's lib directory in its load path, and returns what it wrote to
-  # stdout, what it wrote to stderr, and its status. A block is given the process id, and its open stdin, when that is
+  # stdout, what it wrote to stderr, and its status. A block, if there is one, gets the process id and its open stdin.
   # what the example is about.
   def run_ruby(source, *arguments, stdin: "", env: {}, timeout: LIMIT, &interaction)
     command = [RbConfig.ruby, "-I", LIB, "-e", source, "--", *arguments]
@@ -44,7 +44,7 @@ module Processes
     end
   end
 
-  # What in_child is made of.
+  # The parts of in_child.
   module Child
     NOT_TO_BE_RAISED_HERE = [SystemExit, SignalException, NoMemoryError].freeze
 
@@ -73,7 +73,7 @@ module Processes
     end
 
     def outcome(pid, reader, timeout)
-      # In threads, because what is waited for must not depend on the scheduler under test.
+      # In threads, because these waits must not depend on the scheduler under test.
       answer = Thread.new { reader.read }
       process = Process.detach(pid)
       unless process.join(timeout)
@@ -92,14 +92,14 @@ module Processes
     end
   end
 
-  # What run_ruby is made of.
+  # The parts of run_ruby.
   module Fresh
     # Seconds for a killed process's last output to arrive.
     LAST_WORDS = 1
 
     module_function
 
-    # Bundler would make each start slower, and narrow down what can be loaded.
+    # Bundler would make each start slower, and restrict which libraries can be loaded.
     def environment
       defined?(Bundler) ? Bundler.unbundled_env : ENV.to_h
     end
@@ -107,7 +107,7 @@ module Processes
     def feed(input, data)
       input.write(data)
     rescue Errno::EPIPE
-      # It ended without reading all of it.
+      # The process ended without reading all of its input.
     ensure
       input.close
     end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Grows a tree of fibers that spin, await, cancel, terminate, raise and kill at random, and counts what became of each.
+# Grows a tree of fibers that spin, await, cancel, terminate, raise and kill at random, and counts how each ends.
 class RandomTree
   class Failure < StandardError; end
 
@@ -12,9 +12,9 @@ class RandomTree
   MOST_ROUNDS = 1000
   STEPS = %i[await wait compute move_on cancel terminate finish disturb fail_sometimes].freeze
 
-  # How often each fiber has begun, and run its ensure, by its number.
+  # How often each fiber has begun, and how often it has run its ensure, by its number.
   attr_reader :begun, :ensured, :fibers
-  # The numbers of those that went on after their parent's end. Only who kills a parent, as Ruby does, makes such.
+  # The numbers of the fibers that ran after their parent's end. Only Fiber#kill of a parent causes them.
   attr_reader :orphans
 
   def initialize(random)
@@ -26,10 +26,10 @@ class RandomTree
     @orphans = []
   end
 
-  # Spins a fiber that goes on at random.
+  # Spins a fiber that runs random steps.
   def grow(depth = 0)
     parent = Fiber.current
-    # Else the tree would have holes, where fibers may be preempted.
+    # A preemption in between would leave a hole in the list of fibers.
     Heddle.without_preemption do
       number = @fibers.size
       fiber = Heddle.spin { live(number, depth, parent) }
@@ -116,7 +116,7 @@ class RandomTree
     fiber.kill
   end
 
-  # Strikes a fiber wherever it waits.
+  # Interrupts a fiber wherever it waits.
   def disturb(_children)
     fiber = @fibers.sample(random: @random)
     return if fiber.equal?(Fiber.current) || Heddle.state(fiber) != :waiting

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Threads with a scheduler of their own, for what is about a scheduler's root fiber or about several threads.
+# Threads with a scheduler of their own, for examples about a scheduler's root fiber or about several threads.
 module Scheduling
-  # A thread whose root fiber has a scheduler and runs the block. It ends when all of its fibers have.
+  # Starts a thread whose root fiber sets a scheduler and runs the block. The thread ends when all of its fibers have.
   def scheduled_thread(**options)
     Thread.new do
       Thread.current.report_on_exception = false
@@ -17,7 +17,7 @@ module Scheduling
     scheduled_thread(...).value
   end
 
-  # How many entries the current fiber's scheduler has, by kind: fibers, waits, timers and operations.
+  # How many entries the current fiber's scheduler has, by kind, such as fibers, timers and operations.
   def state_counts
     Fiber.scheduler.__send__(:counts)
   end
@@ -27,7 +27,7 @@ module Scheduling
     Thread.pass until thread.stop?
   end
 
-  # A clock for what must not come too early, or not take as long as a wait that should have been cut short.
+  # Returns the duration of the block in seconds.
   def seconds
     started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     yield
@@ -36,7 +36,7 @@ module Scheduling
 
   # Lets a fiber sleep for each of the times, and returns these in the order in which the sleeps have ended. It does so
   # again if not all had begun before the first of two of them could be over: on a machine that stands still meanwhile,
-  # who begins late ends late.
+  # a fiber that begins late ends late.
   def order_of_sleeps(times)
     closest = times.sort.each_cons(2).map { |one, other| other - one }.min
     loop do
@@ -47,7 +47,7 @@ module Scheduling
     end
   end
 
-  # Gives the others of this thread their turn until the condition holds.
+  # Lets the other fibers of this thread run until the condition holds.
   def pass_until
     sleep(0) until yield
   end

@@ -1,29 +1,29 @@
 # frozen_string_literal: true
 
-# Looks at the process's native threads, among them those of the tickers :timerfd. Earlier examples may have left some
-# of these that tick no more.
+# Reads the process's native threads, among them those of the tickers :timerfd. Earlier examples may have left tickers
+# that have stopped to tick.
 module Ticking
   TASKS = "/proc/self/task"
   TICKER = "heddle ticker"
 
   module_function
 
-  # Their names, by number. One that ends meanwhile has none.
+  # The names of the threads, by number. A thread that ends meanwhile has an empty name.
   def threads
     Dir.children(TASKS).to_h { |task| [task, read(task, "comm").chomp] }
   end
 
-  # How many of them are tickers'.
+  # The number of tickers.
   def tickers
     threads.values.count(TICKER)
   end
 
-  # How often those were woken up to now.
+  # How often the tickers have been woken.
   def wakings
     threads.sum { |task, name| name == TICKER ? wakings_of(task) : 0 }
   end
 
-  # How often this native thread was woken up to now. A process's first one has the process's number.
+  # How often this native thread has been woken. The main thread has the number of the process.
   def wakings_of(task)
     read(task, "status")[/^voluntary_ctxt_switches:\s*(\d+)/, 1].to_i
   end

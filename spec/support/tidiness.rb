@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# An example leaves nothing behind that could disturb the next one.
+# Checks that an example leaves nothing behind that could disturb the next one.
 module Tidiness
   class LeftBehind < StandardError; end
 
   # Seconds for an example's threads to end by themselves.
   GRACE = 2
-  # The standard library's own, which stay once they are there.
+  # Threads of the standard library, which don't end.
   LASTING_THREADS = ["Timeout stdlib thread"].freeze
 
   module_function

@@ -4,7 +4,7 @@ require "monitor"
 require "socket"
 require "timeout"
 
-# Each kind of wait that a fiber can be in. They last until somebody ends them from outside, and tidy up then.
+# Each kind of wait that a fiber can be in. A wait lasts until it is ended from outside, and then tidies up.
 module Waits
   LONG = 60
   MORE_THAN_A_PIPE_HOLDS = "x" * (1 << 20)
@@ -83,7 +83,7 @@ module Waits
     yield pid
   ensure
     Process.kill(:KILL, pid)
-    # Not waited for here: a fiber that is being killed can't wait.
+    # Detached instead of waited for: a fiber that is being killed can't wait.
     Process.detach(pid)
   end
 end

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Gives every example a time limit. What usually goes wrong in a scheduler is a fiber that nobody wakes.
+# Gives every example a time limit. The typical fault of a scheduler is a fiber that is never woken.
 class Watchdog
   # Not a StandardError: the code under test may rescue those.
   class TimeLimitExceeded < Exception; end # rubocop:disable Lint/InheritException
 
   # Seconds for an example that has no limit of its own.
   LIMIT = 30
-  # Seconds for an example to end, once it has been told to.
+  # Seconds for an example to end after the time limit was raised in it.
   GRACE = 5
 
   def self.guard(limit, name, &)
@@ -41,12 +41,12 @@ class Watchdog
     give_up
   end
 
-  # An example that can't be interrupted leaves nothing to go on with.
+  # After an example that can't be interrupted RSpec can't continue.
   def give_up
     Report.finish("#{@name} still hangs #{GRACE} s after it was told to stop. RSpec ends here.")
   end
 
-  # Where every thread and fiber is.
+  # Reports where every thread and fiber is.
   module Report
     STDERR_FD = 2
     RSPEC = %r{/rspec-core-}
@@ -58,7 +58,7 @@ class Watchdog
       trap(signal) { finish("RSpec got SIG#{signal} and ends here.") }
     end
 
-    # The example may have put something else in the place of $stderr.
+    # Writes to the descriptor, as the example may have replaced $stderr.
     def finish(headline)
       IO.for_fd(STDERR_FD, autoclose: false).syswrite(text(headline))
       exit!(1)
@@ -73,7 +73,7 @@ class Watchdog
       ].join("\n\n") << "\n"
     end
 
-    # RSpec would have told of the earlier ones at its end.
+    # RSpec reports failures at its end, which it doesn't reach.
     def failure(example)
       "failed before: #{example.location_rerun_argument} #{example.exception&.message}"
     end

@@ -55,9 +55,9 @@ RSpec.describe "The scheduler's fairness" do
         asking.write("question")
         events << asking.readpartial(6)
       end
-      Fiber.schedule { events << "another's turn" }
+      Fiber.schedule { events << "another fiber" }
     end
-    expect(events).to eq ["another's turn", "answer"]
+    expect(events).to eq ["another fiber", "answer"]
   ensure
     pair&.each(&:close)
   end
@@ -175,10 +175,10 @@ RSpec.describe "The scheduler's fairness" do
       result = beside_busy_fibers do
         Timeout.timeout(0.01) { sleep }
       rescue Timeout::Error
-        :struck
+        :interrupted
       end
 
-      expect(result).to eq(:struck)
+      expect(result).to eq(:interrupted)
     end
   end
 

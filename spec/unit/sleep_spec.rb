@@ -20,8 +20,8 @@ RSpec.describe "Kernel#sleep in a fiber" do
       3.times do |i|
         Fiber.schedule do
           start.pop
-          2.times do |turn|
-            order << [turn, i]
+          2.times do |round|
+            order << [round, i]
             sleep(0)
           end
         end
