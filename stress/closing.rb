@@ -4,8 +4,8 @@ require "socket"
 require "timeout"
 require_relative "computing"
 
-# Connections that are closed while something is under way on them, so that their numbers go to the next ones: of any
-# world, as all threads share the numbers. Every connection's bytes are its own, and any other that arrives is noticed.
+# Connections that are closed during an operation, so that the next connections get their descriptor numbers. Threads
+# share the numbers, too. Each connection has bytes of its own, so that any other byte is detected.
 module Closing
   ROUNDS = 5
   SOON = 0.003
@@ -23,7 +23,7 @@ module Closing
     end
   end
 
-  # A read of which a part has come is closed, timed out or killed.
+  # A read that has received a part of its data is closed, timed out or killed.
   def abandoned_reads(world)
     ROUNDS.times do
       ends = world.random.rand(4)
@@ -38,7 +38,7 @@ module Closing
     end
   end
 
-  # A write of which a part has gone is closed, timed out or killed.
+  # A write that has sent a part of its data is closed, timed out or killed.
   def abandoned_writes(world)
     ROUNDS.times do
       ends = world.random.rand(4)
@@ -71,7 +71,7 @@ module Closing
     end
   end
 
-  # A fresh connection, which has got the number of one that was closed, carries its own bytes and no others.
+  # A new connection, which has the number of a closed one, carries its own bytes only.
   def prove(world, size)
     text = "#{world.object_id} #{world.random.rand(1 << 32)} ".then { |tag| (tag * ((size / tag.size) + 1))[0, size] }
     one, other = UNIXSocket.pair
@@ -92,7 +92,7 @@ module Closing
     world.ledger.check(:abandoned_read, received.delete("r"), "")
   end
 
-  # A fiber, a thread, a time-out or a kill ends it.
+  # Ends the operation by a fiber, a thread, a timeout or a kill.
   def end_by(ends, fiber, socket)
     sleep(SOON)
     case ends
@@ -106,7 +106,7 @@ module Closing
   def ended_by_close
     yield
   rescue IOError, Errno::EPIPE, Timeout::Error
-    # As it should be.
+    # The operation ended as expected.
   end
 
   ALL = %i[exchanges abandoned_reads abandoned_writes abandoned_lines].freeze

@@ -3,7 +3,7 @@
 require "digest"
 require "stringio"
 
-# Work that takes the CPU, of the kinds in which a preemption could do harm. Each leaves its result with the ledger.
+# CPU-bound work of the kinds in which a preemption could do harm. Each method checks its result with the ledger.
 module Computing
   FIBONACCI = { 14 => 377, 17 => 1597, 20 => 6765, 22 => 17_711 }.freeze
   ENTRIES = 300
@@ -12,7 +12,7 @@ module Computing
   SUBJECT = "#{"a" * 18}c".freeze
   DEPTH = 400
   Point = Struct.new(:x, :y)
-  # What each of them makes of numbers are the same numbers.
+  # Each function returns the numbers that it gets.
   SHORT_FUNCTIONS = {
     objects: ->(numbers) { numbers.map { |number| Marshal.load(Marshal.dump(Point.new(number, number))).x } },
     roots: ->(numbers) { numbers.map { |number| Math.sqrt(number * number).round } },
@@ -30,9 +30,9 @@ module Computing
     number < 2 ? number : fibonacci(number - 1) + fibonacci(number - 2)
   end
 
-  def hog(ledger, random)
+  def fibonacci_values(ledger, random)
     number = FIBONACCI.keys.sample(random:)
-    ledger.check(:hog, fibonacci(number), FIBONACCI[number])
+    ledger.check(:fibonacci_values, fibonacci(number), FIBONACCI[number])
   end
 
   def hash(ledger, _)
@@ -106,11 +106,11 @@ module Computing
     ledger.check(:objects, ObjectSpace.each_object(made.singleton_class).include?(made), true)
   end
 
-  # Nearly all of the time in short functions written in C, at whose ends a tick finds the fiber.
+  # Spends nearly all time in short functions written in C, after which Ruby checks for interrupts.
   def functions(ledger, random)
     numbers = Array.new(ENTRIES) { random.rand(1 << 30) }
     SHORT_FUNCTIONS.each { |name, work| ledger.check(name, work.call(numbers), numbers) }
   end
 
-  ALL = %i[hog hash sort regex exceptions recursion allocation definitions functions].freeze
+  ALL = %i[fibonacci_values hash sort regex exceptions recursion allocation definitions functions].freeze
 end

@@ -1,26 +1,26 @@
 # frozen_string_literal: true
 
-# Has the kernel refuse what Heddle asks of it, one call and one error at a time, under a program that does a little of
-# everything (stress/faults/workload.rb). That must end by itself, with the right bytes or a clean error in each part.
+# Makes the kernel refuse Heddle's system calls, one call and one error at a time, under a program that uses all of
+# them (stress/faults/workload.rb). The program must end by itself, with the right bytes or a clean error in each part.
 #
 #   ruby -Ilib stress/faults.rb
 #   HEDDLE_BACKEND=poll CALLS=epoll_ctl,mmap ruby -Ilib stress/faults.rb
 #
-# VERBOSE=1 prints what became of every run. strace falsifies the answers: where it is missing or may not trace, this
-# says so and fails.
+# VERBOSE=1 prints the outcome of every run. strace changes the results of the calls. Where strace is missing or may not
+# trace, this program says so and fails.
 
 require "open3"
 require_relative "faults/run"
 
 # All runs.
 class Faults
-  # Now and then, and always. What may be tried again is, for as long as it takes, so that it must not be always.
+  # Which of the calls fail: some, or all. A call that Heddle repeats after the error must not fail always.
   SOMETIMES = %w[1 2+3].freeze
   ALWAYS = %w[1 3+5 1+].freeze
   REPEATED = %w[EINTR EAGAIN EBUSY].freeze
-  # Without any Ruby itself does nothing.
+  # Ruby itself needs these calls.
   NEEDED = %w[mmap].freeze
-  # Ruby 3.3 itself hangs when it was refused a thread more than once.
+  # Ruby 3.3 itself hangs when the creation of a thread fails more than once.
   ONCE = %w[clone3].freeze
 
   BOTH = {
@@ -90,7 +90,7 @@ class Faults
     end
   end
 
-  # Which of the calls are refused, as strace takes it.
+  # Which of the calls fail, in strace's notation.
   def occasions(call, error)
     return %w[1] if ONCE.include?(call)
     return SOMETIMES if REPEATED.include?(error)

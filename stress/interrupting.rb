@@ -3,7 +3,7 @@
 require_relative "computing"
 require_relative "ledger"
 
-# Fibers that never end by themselves, and others that end them by `Fiber#raise` or `Fiber#kill`.
+# Fibers that never end by themselves, and fibers that end them by `Fiber#raise` or `Fiber#kill`.
 module Interrupting
   VICTIMS = {
     computing: -> { loop { Computing.fibonacci(7) } },
@@ -22,9 +22,9 @@ module Interrupting
       loop { numbers.next }
     }
   }.freeze
-  # Ruby's Fiber#kill of a fiber that has resumed another kills neither.
+  # In Ruby, Fiber#kill of a fiber that has resumed another fiber kills neither.
   RAISED_ONLY = %i[generating].freeze
-  # Seconds that a victim has at most.
+  # The longest time of a victim in seconds.
   LATEST = 0.01
 
   module_function

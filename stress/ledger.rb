@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# What became of every fiber of a stress run.
+# Records how every fiber of a stress run ended.
 class Ledger
-  # A fiber that has been accounted for.
+  # A fiber with its expected and its actual end.
   Entry = Struct.new(:kind, :expected, :fiber, :begun, :ensured, :outcome)
 
-  # What the program raises into fibers.
+  # The error that the program raises into fibers.
   class Poke < StandardError; end
 
   attr_reader :entries
@@ -16,7 +16,7 @@ class Ledger
     @checks = Hash.new(0)
   end
 
-  # Runs the block in a new fiber, which is to be `:ended`, `:raised` or `:killed`.
+  # Runs the block in a new fiber, whose end must be `:ended`, `:raised` or `:killed`.
   def fiber(kind, expected = :ended, by: YieldingFiber)
     entry = Entry.new(kind, expected, nil, 0, 0, nil)
     @entries << entry
@@ -24,7 +24,7 @@ class Ledger
     entry
   end
 
-  # Notes that something had to be so.
+  # Records a comparison, and a complaint if it fails.
   def check(kind, actual, expected)
     @checks[kind] += 1
     complain("#{kind}: #{actual.inspect} instead of #{expected.inspect}") unless actual == expected
@@ -34,12 +34,12 @@ class Ledger
     @complaints << text
   end
 
-  # How many fibers of each kind there were, and what was looked at.
+  # The numbers of fibers and of checks, by kind.
   def counts
     @entries.map(&:kind).tally.merge(@checks.transform_keys { |kind| :"#{kind} checked" })
   end
 
-  # What was wrong.
+  # Everything that was wrong.
   def complaints
     @complaints + @entries.filter_map { |entry| fault(entry) }
   end
@@ -59,7 +59,7 @@ class Ledger
   end
 
   def fault(entry)
-    # A kill passes by every rescue.
+    # No rescue handles a kill.
     outcome = entry.outcome || :killed
     return if [outcome, entry.begun, entry.ensured, entry.fiber.alive?] == [entry.expected, 1, 1, false]
 

@@ -3,7 +3,7 @@
 require "monitor"
 require_relative "computing"
 
-# Fibers that keep each other out, and what nobody else may change meanwhile. Each is given the world that it lives in.
+# Fibers that exclude each other from shared state. Each method gets the world in which its fibers run.
 module Locking
   ADDITIONS = 15
   MANY = 1_500
@@ -18,7 +18,7 @@ module Locking
     add_under(world, :monitor, Monitor.new, :synchronize) { |monitor| monitor.synchronize { Computing.fibonacci(5) } }
   end
 
-  # Others of the thread must not come in between, without a lock.
+  # Other fibers of the thread must not run in between, though there is no lock.
   def critical_sections(world)
     add_under(world, :critical, Heddle, :without_preemption) do |heddle|
       heddle.without_preemption { Computing.fibonacci(7) }
@@ -49,7 +49,7 @@ module Locking
     end
   end
 
-  # Nothing but locking and unlocking.
+  # Fibers that only lock and unlock.
   def locks(world)
     add_under_at_once(world, :lock, Thread::Mutex.new)
     add_under_at_once(world, :monitor_lock, Monitor.new)

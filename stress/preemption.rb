@@ -1,27 +1,27 @@
 # frozen_string_literal: true
 
-# Mixes everything that a preemption could break, at random, and checks that every fiber came to the end that it should,
-# that each `ensure` ran once, and that the sums are right.
+# Mixes everything that a preemption could break, at random, and checks that every fiber ended as it should, that each
+# `ensure` ran once, and that the sums are right.
 #
 #   ruby -Ilib stress/preemption.rb          # a minute
 #   SEED=7 SECONDS=10 ruby -Ilib stress/preemption.rb
 #   SEED=7 ROUNDS=2 SIZE=20 ruby -Ilib stress/preemption.rb
 #
-# PREEMPT=yielding|all and TICKER=signal|timerfd take the choice out of chance's hands; THREADS says how many have a
-# scheduler, SIZE how much goes on in each, SHOTS how often Thread#raise hits one, and KILLS how often Thread#kill does.
+# PREEMPT=yielding|all and TICKER=signal|timerfd replace a random choice. THREADS is the number of threads with a
+# scheduler, SIZE the amount of work in each, SHOTS the number of Thread#raise, and KILLS the number of Thread#kill.
 # HEDDLE_BACKEND chooses the backend.
 
 require "English"
 require "heddle"
-require_relative "bombardment"
-require_relative "killing"
+require_relative "thread_kills"
+require_relative "thread_raises"
 require_relative "world"
 
 # The whole program.
 class Stress
   SECONDS = 60
   AMOUNTS = { "THREADS" => 3, "SIZE" => 30, "SHOTS" => 20, "KILLS" => 3 }.freeze
-  # Of one round; who takes longer hangs.
+  # Seconds for one round. A round that takes longer hangs.
   LIMIT = 30
 
   def initialize(environment)
@@ -63,17 +63,17 @@ class Stress
     false
   end
 
-  # Plays a round; the last of its worlds is the main thread's.
+  # Plays a round. The last of its worlds runs on the main thread.
   def play
     shared = World::Shared.new
     @worlds = Array.new(@threads) { world(shared) }
-    assaults = [Bombardment.new(shots: @shots, ticker:), Killing.new(kills: @kills, ticker:)]
-    threads = [*@worlds[..-2], *assaults].map { |player| Thread.new { player.run } }
+    interrupters = [ThreadRaises.new(shots: @shots, ticker:), ThreadKills.new(kills: @kills, ticker:)]
+    threads = [*@worlds[..-2], *interrupters].map { |runner| Thread.new { runner.run } }
     Process.kill(:USR1, Process.pid)
     @worlds.last.run
     threads.each(&:join)
     count
-    [*@worlds.map(&:ledger), *assaults].flat_map(&:complaints) + shared_complaints(shared)
+    [*@worlds.map(&:ledger), *interrupters].flat_map(&:complaints) + shared_complaints(shared)
   end
 
   def count
@@ -98,7 +98,7 @@ class Stress
     warn "round #{round} of SEED=#{@seed} went wrong:", *complaints.map { |complaint| "  #{complaint}" }
   end
 
-  # Nobody can be trusted to unwind.
+  # Ends the process at once, as a thread that hangs can't be unwound.
   def give_up(round)
     left = @worlds.flat_map { |world| world.ledger.entries.select { |entry| entry.fiber.nil? || entry.fiber.alive? } }
     report(round, ["not over after #{LIMIT} s", *left.map { |entry| "left: #{entry.kind} #{entry.fiber.inspect}" }])

@@ -3,7 +3,7 @@
 require "tmpdir"
 require_relative "computing"
 
-# Fibers that load the same file, which computes and waits: it must be loaded once, and nobody may see half of it.
+# Fibers that load the same file, which computes and waits. It must be loaded once, and no fiber may see half of it.
 module Requiring
   FIBERS = 3
   SOURCE = <<~RUBY

@@ -2,13 +2,13 @@
 
 require_relative "computing"
 
-# Fibers that compute and resume others. What they pass to each other, values and exceptions, must arrive, whenever a
-# tick comes.
+# Fibers that compute and resume other fibers. The values and exceptions that they pass must arrive, whenever a tick
+# comes.
 module Resuming
   ITEMS = 40
   ROUND_TRIPS = 500
 
-  # Functions in which a fiber can be preempted, and which yield all the same.
+  # Functions in which a fiber can be preempted, and which yield as well.
   SOURCES = {
     structs: -> { Computing::Point.new(1, 2).each },
     lines: -> { StringIO.new("a\nb\nc\n").each_line },
@@ -19,7 +19,7 @@ module Resuming
     lazy: -> { [1, 2, 3].cycle.lazy.map { |number| number * 2 }.first(9).each }
   }.freeze
 
-  # What a fiber raises into the one that has resumed it.
+  # The error that a fiber raises into its resumer.
   class Passed < StandardError; end
 
   module_function
@@ -74,7 +74,7 @@ module Resuming
     ledger.check(:errors, passed, [*0...ITEMS])
   end
 
-  # Who resumes a fiber that waits is refused, and nothing else may come of it.
+  # Resuming a fiber that waits must raise, and have no other effect.
   def refused(ledger, _)
     begun = false
     fiber = YieldingFiber.new { (begun = true) && sleep(0.001) && Computing.fibonacci(12) }

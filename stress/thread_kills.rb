@@ -3,7 +3,7 @@
 require_relative "computing"
 
 # Threads that are killed while their fibers compute. Each must end, and run each fiber's `ensure` once.
-class Killing
+class ThreadKills
   FIBERS = [1, 3].freeze
   # Seconds in which a thread must have ended.
   LIMIT = 10
@@ -33,7 +33,7 @@ class Killing
     end
     fibers.times { begun.pop }
     ended = victim.kill.join(LIMIT)
-    @complaints << "Thread#kill: #{fibers} fibers go on" unless ended
+    @complaints << "Thread#kill: #{fibers} fibers continue" unless ended
     @complaints << "Thread#kill: #{ensured} of #{fibers} ensured" if ended && ensured != fibers
   end
 

@@ -3,9 +3,9 @@
 require_relative "computing"
 require_relative "ledger"
 
-# A thread whose fibers compute and wait, and at which another thread raises: each exception must arrive once, in one of
-# the fibers or in the root.
-class Bombardment
+# Raises from one thread in another, whose fibers compute and wait. Each exception must arrive once, in one of the
+# fibers or in the root fiber.
+class ThreadRaises
   FIBERS = 4
   # Seconds in which an exception must arrive.
   LIMIT = 10

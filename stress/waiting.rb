@@ -4,7 +4,7 @@ require "tempfile"
 require "timeout"
 require_relative "computing"
 
-# Fibers that wait for each other, and compute between. Each is given the world that it lives in.
+# Fibers that wait for each other, and compute in between. Each method gets the world in which its fibers run.
 module Waiting
   ITEMS = 30
   NAP = 0.003

@@ -9,7 +9,7 @@ require_relative "requiring"
 require_relative "resuming"
 require_relative "waiting"
 
-# One thread with its scheduler, and the fibers that live there.
+# One thread with its scheduler and its fibers.
 class World
   # A number that the fibers of several threads add to.
   class Shared
@@ -43,7 +43,7 @@ class World
     @afterwards = []
   end
 
-  # Lets it all happen, on the thread that calls.
+  # Runs the fibers on the calling thread.
   def run
     Fiber.set_scheduler(Heddle::Scheduler.new(**@options))
     begin
@@ -57,7 +57,7 @@ class World
     @afterwards.each(&:call)
   end
 
-  # What is to be looked at when all fibers have ended.
+  # Adds a check for the time when all fibers have ended.
   def afterwards(&check)
     @afterwards << check
   end
@@ -68,15 +68,15 @@ class World
     case @random.rand(20)
     when 0..7 then compute(Computing)
     when 8..11 then compute(Resuming)
-    when 12..15 then live_with_others([Waiting, Locking].sample(random: @random))
+    when 12..15 then start_group([Waiting, Locking].sample(random: @random))
     when 16 then Requiring.requires(self)
-    when 17, 18 then live_with_others(Closing)
+    when 17, 18 then start_group(Closing)
     else Interrupting.victims(self)
     end
   end
 
-  def live_with_others(ways)
-    ways.public_send(ways::ALL.sample(random: @random), self)
+  def start_group(groups)
+    groups.public_send(groups::ALL.sample(random: @random), self)
   end
 
   def compute(works)

@@ -5,19 +5,19 @@
 #   ruby child.rb PLAN
 #
 # PLAN is a file with a marshalled Hash, the attributes of Torture::Plan, and `events`, the file that gets a line per
-# event. JSON and YAML stay out of this process, as they are tested, too.
+# event. This process doesn't load JSON and YAML, as they are tested, too.
 
 plan = Marshal.load(File.binread(ARGV.shift)) # rubocop:disable Security/MarshalLoad -- from the process that started this
 ARGV.clear
 
-# Else `fork` writes out what is in the buffer, and the fiber that forks waits for that.
+# Otherwise `fork` writes the buffer, and the fiber that forks waits for that.
 $stdout.sync = true
 
 require File.join(plan[:tree], "tool/test/init")
 require "core_assertions"
 require_relative "child_process"
 require_relative "child/around"
-require_relative "child/company"
+require_relative "child/companion_fibers"
 require_relative "child/events"
 require_relative "child/modules"
 
@@ -37,5 +37,5 @@ Torture::ChildProcess.answer
 
 folder = File.join(plan[:tree], "test")
 Test::Unit::AutoRunner.run(true, folder, ["--test-order=alpha", File.join(plan[:tree], plan[:file])])
-# The events tell which tests failed. The status tells whether the process ended as it should.
+# The events contain the failed tests. The status shows whether the process ended normally.
 exit

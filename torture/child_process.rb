@@ -9,7 +9,7 @@ module Torture
     BACKTRACES = "XCPU"
     # Seconds for the backtraces.
     LAST_WORDS = 2
-    # Seconds between two looks at the progress.
+    # Seconds between two checks of the progress.
     INTERVAL = 0.1
 
     # Installs the handler for BACKTRACES. To be called in the child.
@@ -21,24 +21,24 @@ module Torture
       end
     end
 
-    # What the child gets to see. Bundler would stand in the way of the tests that start a Ruby.
+    # The child's environment. With Bundler, tests that start a Ruby would fail.
     def self.environment
       inherited = defined?(Bundler) ? Bundler.unbundled_env : ENV.to_h
       inherited.merge("RUBY" => RbConfig.ruby)
     end
 
     # @param command [Array<String>]
-    # @param log [String] the file for its output. A pipe could be held open by what a test has left behind.
+    # @param log [String] the file for its output. Processes that a test has left behind could hold a pipe open.
     def initialize(command, log:, environment: self.class.environment)
       @log = log
       pid = spawn(environment, *command, unsetenv_others: true, pgroup: true, in: File::NULL, %i[out err] => log)
       @waiter = Process.detach(pid)
     end
 
-    # Waits for its end.
+    # Waits for the process to end.
     #
     # @param limit [Numeric] seconds that it may go without progress
-    # @yieldreturn [Object] how far it is: another object than before is progress
+    # @yieldreturn [Object] the state of the process: a change counts as progress
     # @return [Process::Status, nil] nil if it was killed
     def wait(limit)
       progress = deadline = nil
@@ -70,7 +70,7 @@ module Torture
     def kill_group
       Process.kill(:KILL, -@waiter.pid)
     rescue Errno::ESRCH
-      # The usual case: nothing of it is left.
+      # The usual case: no process of the group is left.
     ensure
       @waiter.join
     end

@@ -10,19 +10,19 @@ module Torture
   # Which tests of a file are to be run, and how.
   #
   # tree: the Ruby source tree. file: the test file, relative to it. around: what each test is run in: :plain (nothing),
-  # :fiber (a plain Fiber, to tell what is due to fibers in general) or :heddle. options: for Heddle.run. company:
+  # :fiber (a plain Fiber, which shows the effects of all fibers) or :heddle. options: for Heddle.run. companions:
   # whether other fibers run beside each test. only, except: names of tests; only is nil for all.
-  Plan = Data.define(:tree, :file, :around, :options, :company, :only, :except) do
-    def initialize(around: :plain, options: {}, company: false, only: nil, except: [], **) = super
+  Plan = Data.define(:tree, :file, :around, :options, :companions, :only, :except) do
+    def initialize(around: :plain, options: {}, companions: false, only: nil, except: [], **) = super
   end
 
   # Runs the tests of one file in child processes. When a test hangs or crashes, the rest of the file is run in another
   # process.
   class FileRun
     CHILD = File.join(__dir__, "child.rb")
-    # What has hung or crashed if all tests had ended.
+    # The name of a hang or crash after all tests have ended.
     OUTSIDE_OF_TESTS = "(the process, outside of its tests)"
-    # So many tests of a file may hang or crash. It is given up then: each that hangs takes the whole limit.
+    # After so many tests that hang or crash the rest of the file is not run: each hang takes the whole limit.
     MAX_BROKEN = 5
     # Ruby's tests multiply their own deadlines by it: another file's tests run at the same time.
     TIMEOUT_SCALE = "3"
@@ -53,7 +53,7 @@ module Torture
         status = process.wait(@limit) { log.size }
         results = log.results(@plan.file)
         broken = broken(log, status, process.output)
-        # Without an end in sight: the process has broken off again, outside of all tests.
+        # Don't try again if the process has ended early without running any test.
         @complete = log.complete? || (log.current.nil? && results.empty?)
         [*results, *broken].to_h { |result| [result.test, result] }
       end
@@ -73,7 +73,7 @@ module Torture
                   .merge("TMPDIR" => temporary, "RUBY_TEST_TIMEOUT_SCALE" => TIMEOUT_SCALE)
     end
 
-    # @return [Result, nil] the test that broke the process off
+    # @return [Result, nil] the test in which the process ended early
     def broken(log, status, output)
       return if log.complete? && status&.success?
 

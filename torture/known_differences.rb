@@ -3,13 +3,13 @@
 require "yaml"
 
 module Torture
-  # The tests that are not run, and why: a committed list. Only what is no fault of Heddle's may be listed.
+  # The tests that are not run, with the reasons. Only differences that are no fault of Heddle may be listed.
   #
-  # An entry names one test (`test`) or several (`tests`) and a `reason`. `rubies`, `modes` and `backends` say what it
-  # is about; without them, all are meant.
+  # An entry names one test (`test`) or several (`tests`) and a `reason`. `rubies`, `modes` and `backends` restrict the
+  # entry.
   class KnownDifferences
     # @param path [String] the YAML file
-    # @param about [Hash{String => String}] "rubies", "modes", "backends" => what is being run
+    # @param about [Hash{String => String}] "rubies", "modes" and "backends" of this run
     def initialize(path, **about)
       entries = YAML.safe_load_file(path) || []
       @reasons = entries.select { |entry| about?(entry, about) }.each_with_object({}) do |entry, reasons|

@@ -4,14 +4,14 @@ module Torture
   # How one test ended.
   #
   # outcome: :passed, :skipped (by itself), :failed, :crashed (the process ended in it, or the file couldn't be loaded),
-  # or :hung. leaks: what it has left behind.
+  # or :hung. leaks: what the test has left behind.
   Result = Data.define(:file, :test, :outcome, :message, :seconds, :leaks) do
     def passed? = outcome == :passed
     def broken? = %i[crashed hung].include?(outcome)
     def key = [file, test]
   end
 
-  # What a child process has told, line by line.
+  # The events of a child process, line by line.
   class Log
     attr_reader :path
 
@@ -31,12 +31,12 @@ module Torture
     # Whether all tests were run.
     def complete? = events.any? { |kind,| kind == :done }
 
-    # How long nothing has happened.
+    # The seconds since the last event.
     def seconds = File.exist?(@path) ? Time.now - File.mtime(@path) : 0
 
     # @return [Array<Result>] of the tests that have ended
     def results(file)
-      # One that passed and then never ended did not pass.
+      # A test that passed but did not end is left out.
       outcomes.slice(*ends.keys).map do |test, (outcome, message)|
         Result.new(file, test, outcome, message, ends.fetch(test), leaks.fetch(test, []))
       end
@@ -57,7 +57,7 @@ module Torture
 
     def of(kind) = events.filter_map { |event, *rest| rest if event == kind }
 
-    # Of a test and its teardown, the worse one counts.
+    # Of the outcomes of a test and its teardown, the worse one counts.
     def outcomes
       @outcomes ||= of(:outcome).each_with_object({}) do |(test, outcome, message), outcomes|
         outcomes[test] = [outcome, message] unless outcomes.dig(test, 0) == :failed
@@ -66,7 +66,7 @@ module Torture
 
     def ends = @ends ||= of(:end).to_h
 
-    # They are told after the end of the test.
+    # Leaks are reported after the end of the test.
     def leaks
       @leaks ||= events.slice_before { |kind,| kind == :start }.to_h do |(_, test), *rest|
         [test, rest.filter_map { |kind, *lines| lines if kind == :leak }.flatten]

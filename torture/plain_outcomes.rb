@@ -4,14 +4,14 @@ require "fileutils"
 require_relative "file_run"
 
 module Torture
-  # Says how tests end on plain Ruby. It is asked only about tests that did not pass with Heddle, and keeps its answers.
-  class Judge
-    # @param folder [String] where the answers are kept
+  # How tests end on plain Ruby. Only tests that did not pass with Heddle are run, and their outcomes are kept.
+  class PlainOutcomes
+    # @param folder [String] where the outcomes are kept
     def initialize(tree, folder:, limit:)
       @tree = tree
       @limit = limit
       @path = File.join(folder, "plain-#{RUBY_VERSION}-#{tree.tr("/", "-")}")
-      @outcomes = File.exist?(@path) ? load_answers : {}
+      @outcomes = File.exist?(@path) ? load_outcomes : {}
       @lock = Mutex.new
     end
 
@@ -19,7 +19,7 @@ module Torture
     # @return [Hash{String => Symbol}] the outcome of each; nil for one that plain Ruby doesn't have
     def outcomes(file, tests)
       unknown = @lock.synchronize { tests.reject { |test| @outcomes.key?([file, test]) } }
-      ask(file, unknown) if unknown.any?
+      run(file, unknown) if unknown.any?
       @lock.synchronize { tests.to_h { |test| [test, @outcomes[[file, test]]] } }
     end
 
@@ -30,11 +30,11 @@ module Torture
 
     private
 
-    def load_answers
+    def load_outcomes
       Marshal.load(File.binread(@path)) # rubocop:disable Security/MarshalLoad -- our own
     end
 
-    def ask(file, tests)
+    def run(file, tests)
       results = FileRun.new(Plan.new(tree: @tree, file:, only: tests), limit: @limit).results
       @lock.synchronize do
         tests.each { |test| @outcomes[[file, test]] = nil }

@@ -4,21 +4,21 @@ require "fileutils"
 
 module Torture
   # How a test ended with Heddle in its file's process (first) and, if it did not pass there, alone in another one
-  # (last), and how it ends on plain Ruby (nil if it wasn't asked).
+  # (last), and how it ends on plain Ruby (nil if that is unknown).
   Comparison = Data.define(:backend, :first, :last, :plain) do
     def test = last.test
     def file = last.file
     def outcome = last.outcome
     def differs? = !last.passed? && outcome != plain
     def same_failure? = !last.passed? && outcome == plain
-    # A busy machine, or a fault that shows only sometimes.
+    # The machine was busy, or the fault is intermittent.
     def flaky? = !first.passed? && last.passed?
 
     def name = "#{file} #{test}"
     def headline = "#{outcome.upcase} on #{backend}, #{plain || "unknown"} on plain Ruby: #{name}"
   end
 
-  # What is said about one backend.
+  # The report on one backend.
   class Report
     SLOWEST = 5
     # Characters of a message.
@@ -49,7 +49,7 @@ module Torture
       ]
     end
 
-    # All that is known, for who looks closer.
+    # Writes the whole report, with all outcomes, leaks and durations.
     def write(path)
       FileUtils.mkdir_p(File.dirname(path))
       File.write(path, [*lines, "", *flaky_messages, "", *leaks, "", *slowest, "", *all].join("\n"))
@@ -70,7 +70,7 @@ module Torture
         "#{@known.tests.size} listed, #{differing.size} differ"
     end
 
-    # Entries of the list that nothing speaks for any more.
+    # Entries of the list that no difference justifies any more.
     def out_of_date
       same = @comparisons.reject(&:differs?).map(&:test)
       missing = @known.tests - @comparisons.map(&:test)

@@ -2,7 +2,7 @@
 
 require "etc"
 require_relative "file_run"
-require_relative "judge"
+require_relative "plain_outcomes"
 require_relative "known_differences"
 require_relative "report"
 require_relative "suite"
@@ -12,18 +12,18 @@ module Torture
   # Ruby's.
   class Runner
     LIST = File.join(__dir__, "differences.yml")
-    # Where the answers of plain Ruby and the last outcomes are kept.
+    # Where the outcomes of plain Ruby and the last reports are kept.
     FOLDER = File.expand_path("../tmp/torture", __dir__)
 
-    # What Heddle.run is given, and whether other fibers run beside each test.
+    # The options of Heddle.run, and whether other fibers run beside each test.
     MODES = {
-      "waiting" => { options: {}, company: false },
-      "preempted" => { options: { preempt: :all, tick: 0.0001, quantum: 0.001 }, company: true }
+      "waiting" => { options: {}, companions: false },
+      "preempted" => { options: { preempt: :all, tick: 0.0001, quantum: 0.001 }, companions: true }
     }.freeze
 
-    # files: parts of the names of those to run; none for the mode's. listed: whether to run the tests that
+    # files: parts of the names of the files to run; empty for all of the mode. listed: whether to run the tests that
     # differences.yml lists, and no others. jobs: how many files at a time. limit: seconds for one test. time: seconds
-    # after which no further file is begun.
+    # after which no further file is started.
     Settings = Data.define(:files, :listed, :jobs, :limit, :time) do
       def initialize(files: [], listed: false, jobs: Etc.nprocessors, limit: 60, time: Float::INFINITY) = super
     end
@@ -40,7 +40,7 @@ module Torture
       @files = @suite.files(mode, @settings.files)
       @lock = Mutex.new
       @known = backends.to_h { |backend| [backend, known(mode, backend)] }
-      @judge = Judge.new(@suite.tree, folder: FOLDER, limit: @settings.limit)
+      @plain = PlainOutcomes.new(@suite.tree, folder: FOLDER, limit: @settings.limit)
     end
 
     # @return [Boolean] whether nothing differs from plain Ruby
@@ -52,7 +52,7 @@ module Torture
       puts "NOT RUN within #{@settings.time.round} s: #{@not_run.join(", ")}" if @not_run.any?
       reports.all?(&:success?) && @not_run.empty?
     ensure
-      @judge.save
+      @plain.save
     end
 
     private
@@ -93,7 +93,7 @@ module Torture
     def compare(file, backend)
       listed = @known.fetch(backend).tests
       results = run_file(file, backend, **(@settings.listed ? { only: listed } : { except: listed }))
-      plain = @judge.outcomes(file, results.reject(&:passed?).map(&:test))
+      plain = @plain.outcomes(file, results.reject(&:passed?).map(&:test))
       comparisons = results.map do |result|
         comparison = Comparison.new(backend, result, result, plain[result.test])
         comparison.differs? ? comparison.with(last: run_again(result, backend)) : comparison
@@ -102,12 +102,12 @@ module Torture
       comparisons
     end
 
-    # Alone, in a process of its own. A test for which a busy machine was too slow passes then.
+    # Runs a test alone, in a process of its own. A test that failed because the machine was busy passes then.
     def run_again(result, backend)
       run_file(result.file, backend, only: [result.test]).find { |again| again.test == result.test } || result
     end
 
-    # Seen at once, as the whole takes its time.
+    # Printed at once, as the whole run takes long.
     def sign(comparisons)
       [*comparisons.select(&:differs?).map { |comparison| "\n#{comparison.headline}\n" }, "."].join
     end
@@ -115,7 +115,7 @@ module Torture
     def run_file(file, backend, **tests)
       mode = MODES.fetch(@mode)
       options = { backend: backend.to_sym, **mode[:options] }
-      plan = Plan.new(tree: @suite.tree, file:, around: :heddle, options:, company: mode[:company], **tests)
+      plan = Plan.new(tree: @suite.tree, file:, around: :heddle, options:, companions: mode[:companions], **tests)
       FileRun.new(plan, limit: @settings.limit).results
     end
   end

@@ -4,16 +4,16 @@ require "open3"
 require "rbconfig"
 
 class Faults
-  # One run of the workload, in which one call is refused with one error.
+  # One run of the workload, in which one call fails with one error.
   class Run
-    # Seconds for the workload, which takes half a second by itself, and for its last words.
+    # Seconds for the workload, which takes half a second by itself, and for its report when it hangs.
     LIMIT = 10
     LAST_WORDS = 2
     WORKLOAD = File.expand_path("workload.rb", __dir__)
 
     GOOD = %i[right clean].freeze
     CRASH = /\[BUG\]|panicked/
-    # What Ruby says that can't even begin.
+    # What Ruby prints when it can't start.
     REFUSED = /failed to allocate|NoMemoryError|can't create Thread/
 
     def initialize(backend, fault)
@@ -24,7 +24,7 @@ class Faults
     def play
       command = [{ "HEDDLE_BACKEND" => @backend }, RbConfig.ruby, "-Ilib", WORKLOAD]
       Open3.popen3(*command, pgroup: true) do |input, output, errors, process|
-        raise "the workload doesn't begin: #{errors.read}" unless output.gets == "ready\n"
+        raise "the workload doesn't start: #{errors.read}" unless output.gets == "ready\n"
 
         readers = [output, errors].map { |io| Thread.new { io.read } }
         injecting(process.pid) { input.puts("go") }
@@ -37,7 +37,7 @@ class Faults
       end
     end
 
-    # `:right` and `:clean` are good; `:clean` says that an error came where one may come.
+    # `:right` and `:clean` are good. `:clean` means that an error was raised where one may be.
     def kind
       return :hung unless @status
       return :crashed if crashed?
@@ -56,14 +56,14 @@ class Faults
 
     def crashed? = @status.signaled? || @errors.match?(CRASH)
 
-    # It says at its end how it came to it, unless it couldn't even begin.
+    # The workload prints its outcomes at its end, unless it couldn't start.
     def unfinished?
       return !@errors.match?(REFUSED) unless @output.include?("program")
 
       @output.include?("not over") && @output.include?("program right")
     end
 
-    # strace goes when the traced process does. It says that it is there, and then nothing more.
+    # strace ends with the traced process. It prints that it is attached, and then nothing more.
     def injecting(pid)
       errors, own = IO.pipe
       tracer = spawn("strace", "-f", "-p", pid.to_s, "-o", File::NULL, "-e", "inject=#{@fault}", err: own)
@@ -76,7 +76,7 @@ class Faults
       yield
     end
 
-    # On SIGQUIT it tells where it is.
+    # On SIGQUIT the workload prints where it is.
     def stop(process)
       Process.kill(:QUIT, process.pid)
       process.join(LAST_WORDS) || kill(process.pid)
@@ -85,7 +85,7 @@ class Faults
     def kill(pid)
       Process.kill(:KILL, -pid)
     rescue Errno::ESRCH
-      # It has ended by itself.
+      # The process has ended by itself.
     end
   end
 end

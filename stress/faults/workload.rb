@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Does a little of everything that Heddle asks the kernel for, and prints what became of each part: `right`, the class
-# of an error, or `WRONG` with what was wrong. Begins when a line comes on stdin, so that stress/faults.rb can have the
-# kernel's answers falsified from then on.
+# Uses every system call of Heddle, and prints the outcome of each part: `right`, the class of an error, or `WRONG` with
+# what was wrong. Starts when a line comes on stdin, so that stress/faults.rb can change the kernel's results from then
+# on.
 
 require "English"
 require "heddle"
@@ -10,14 +10,14 @@ require "socket"
 require "tempfile"
 require "timeout"
 
-# What a program may get that asks for something which the kernel doesn't have.
+# The errors that a program may get when the kernel refuses a call.
 CLEAN = [
   SystemCallError, IOError, NoMemoryError, ThreadError, FiberError, Socket::ResolutionError, Heddle::Error
 ].freeze
 
 # rubocop:disable Naming/PredicateMethod -- the parts are named by what they do
 
-# The parts. Each returns whether all was as it should be.
+# The parts. Each returns whether its result was right.
 module Parts
   DATA = Random.new(1).bytes(300_000)
 
@@ -99,7 +99,7 @@ module Parts
     true
   end
 
-  # What the block says, while a fiber writes; or what kept that from it.
+  # Returns the block's value while a fiber writes, or raises the error of the write.
   def fed(writer, data)
     error = nil
     feeder = Fiber.schedule do
@@ -125,7 +125,7 @@ end
 
 # rubocop:enable Naming/PredicateMethod
 
-# By part.
+# The outcomes, by part.
 OUTCOMES = {} # rubocop:disable Style/MutableConstant
 
 def play(part)
@@ -144,16 +144,16 @@ def report
   end
 end
 
-# Any process may trace this one: its parent can't, where Linux lets only ancestors.
+# Lets any process trace this one. Some systems let only ancestors trace, and strace is none.
 PR_SET_PTRACER = 0x59616d61
 PRCTL = 157
 begin
   syscall(PRCTL, PR_SET_PTRACER, -1)
 rescue SystemCallError
-  # This kernel asks nobody.
+  # This kernel doesn't restrict tracing.
 end
 
-# stress/faults.rb asks a program that hangs where it is.
+# stress/faults.rb sends SIGQUIT to a program that hangs.
 trap("QUIT") do
   report
   [*Thread.list, *ObjectSpace.each_object(Fiber)].each { |strand| warn strand.inspect, *strand.backtrace }

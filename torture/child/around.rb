@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# What each test is run in.
+# The surroundings in which each test is run.
 module Around
   # @param plan [Hash] the child's
-  # @return [Proc] that takes the test as its block
+  # @return [Proc] a Proc that gets the test as its block
   def self.for(plan)
     case plan[:around]
     when :plain then ->(&test) { test.call }
@@ -13,9 +13,9 @@ module Around
   end
 
   def self.heddle(plan)
-    company = Company.new if plan[:company]
+    companions = CompanionFibers.new if plan[:companions]
     lambda do |&test|
-      Heddle.run(**plan[:options]) { company ? company.around(&test) : test.call }
+      Heddle.run(**plan[:options]) { companions ? companions.around(&test) : test.call }
     end
   end
   private_class_method :heddle

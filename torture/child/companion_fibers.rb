@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 # Fibers that sleep, compute, and do I/O beside a test.
-class Company
+class CompanionFibers
   END_OF_TEST = "!"
 
   def initialize
-    # Before the first test: Test::Unit reports descriptors that a test leaves open.
+    # Opened before the first test: Test::Unit reports descriptors that a test leaves open.
     @reader, @writer = IO.pipe
   end
 
@@ -38,7 +38,7 @@ class Company
     pause(0.0005)
   end
 
-  # Under GC.stress each object that is made costs a whole collection, and these fibers would leave no time to the test.
+  # Under GC.stress each allocation costs a whole collection, and these fibers would leave no time for the test.
   def pause(seconds) = sleep(GC.stress ? 1 : seconds)
 
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)

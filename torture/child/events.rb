@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
-# Tells the process that has started this one what happens, a line per event.
+# Reports events to the parent process, one line for each.
 class Events
   def initialize(path)
-    # Kept open, as a test may leave no descriptors for another file.
+    # The file stays open, as a test may use up all descriptors.
     @file = File.new(path, "ab")
     @file.sync = true
     @pid = Process.pid
   end
 
   def <<(event)
-    # A child process that a test forks may come here, too.
+    # A child process that a test forks may call this method, too.
     @file.write("#{[Marshal.dump(event)].pack("m0")}\n") if Process.pid == @pid
     self
   end

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# What is prepended to Test::Unit's classes.
+# The modules that are prepended to Test::Unit's classes.
 module Modules
-  # Runs each test in what the plan asks for, and tells of its start and its end.
+  # Runs each test in the surroundings of the plan, and reports its start and its end.
   #
   # @param events [Events]
   # @param around [Proc]
@@ -24,7 +24,7 @@ module Modules
     end
   end
 
-  # Chooses the tests, and tells their outcomes.
+  # Chooses the tests, and reports their outcomes.
   #
   # @param chosen [Proc] whether a test, named "Class#test", is to be run
   def self.for_runner(events, chosen)
@@ -43,7 +43,7 @@ module Modules
     end
   end
 
-  # Tells what a test has left behind: descriptors, threads, temporary files, environment variables.
+  # Reports what a test has left behind: descriptors, threads, temporary files, environment variables.
   def self.for_leak_checker(events)
     Module.new do
       define_method(:puts) do |*lines|
