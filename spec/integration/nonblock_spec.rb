@@ -4,14 +4,14 @@ require "io/nonblock"
 require "io/wait"
 require "socket"
 
-RSpec.describe "Non-blocking I/O by" do
+RSpec.describe IO do
   let(:ends) { IO.pipe }
   let(:reader) { ends.first }
   let(:writer) { ends.last }
 
   after { ends.each { |io| io.close unless io.closed? } }
 
-  describe "read_nonblock" do
+  describe "#read_nonblock" do
     it "raises without waiting when there is no data" do
       expect { Heddle.run { reader.read_nonblock(10) } }.to raise_error(IO::EAGAINWaitReadable)
     end
@@ -77,7 +77,7 @@ RSpec.describe "Non-blocking I/O by" do
     end
   end
 
-  describe "write_nonblock" do
+  describe "#write_nonblock" do
     it "raises without waiting when there is no room" do
       expect { Heddle.run { loop { writer.write_nonblock("x" * 4096) } } }.to raise_error(IO::EAGAINWaitWritable)
     end
@@ -112,7 +112,7 @@ RSpec.describe "Non-blocking I/O by" do
     end
   end
 
-  describe "accept_nonblock" do
+  describe "#accept_nonblock of a server" do
     let(:server) { TCPServer.new("127.0.0.1", 0) }
 
     after { server.close }
@@ -132,7 +132,7 @@ RSpec.describe "Non-blocking I/O by" do
     end
   end
 
-  describe "connect_nonblock" do
+  describe "#connect_nonblock of a socket" do
     let(:server) { TCPServer.new("127.0.0.1", 0) }
 
     after { server.close unless server.closed? }
@@ -169,7 +169,7 @@ RSpec.describe "Non-blocking I/O by" do
     end
   end
 
-  describe "recv_nonblock" do
+  describe "#recv_nonblock of a socket" do
     it "returns :wait_readable without waiting, and later the datagram" do
       left, right = UNIXSocket.pair(:DGRAM)
       results = Heddle.run do
@@ -183,8 +183,8 @@ RSpec.describe "Non-blocking I/O by" do
     end
   end
 
-  describe "wait" do
-    it "returns from wait_readable when there is data" do
+  describe "#wait" do
+    it "returns by wait_readable when there is data" do
       ready = Heddle.run do
         Fiber.schedule { writer.write("x") }
         reader.wait_readable

@@ -162,7 +162,7 @@ RSpec.describe "YieldingFiber" do
     expect { Heddle.run { YieldingFiber.schedule } }.to raise_error(ArgumentError, /block/)
   end
 
-  it "or its subclass is the class of the fiber that its method schedule returns" do
+  it "returns from schedule a fiber of the class it was called on" do
     subclass = Class.new(YieldingFiber)
     expect(Heddle.run { subclass.schedule { nil } }).to be_a(subclass)
   end
