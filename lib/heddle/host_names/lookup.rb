@@ -46,7 +46,9 @@ module Heddle
       #
       # @yield Ruby's own method
       # @return [Object] the block's value
-      def unless_numeric(flags, &) = flags.is_a?(Integer) && flags & NUMERIC_FLAGS == NUMERIC_FLAGS ? yield : in_thread(&)
+      def unless_numeric(flags, &)
+        flags.is_a?(Integer) && flags & NUMERIC_FLAGS == NUMERIC_FLAGS ? yield : in_thread(&)
+      end
 
       # For methods that look up the name of a socket's address if `reverse_lookup` says so.
       #
