@@ -43,12 +43,12 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
         let target = PinnedValue::new(target);
         let Some(key) = state.fibers.find(target) else { return Ok(false) };
         let takes_it_for_a_kill = state.fibers.get(key).is_some_and(|record| {
-            record.wait == Wait::Preempted && (record.ours || foreign_fibers::yield_state_of(target).is_some())
+            record.wait == Wait::Preempted && (record.managed || foreign_fibers::yield_state_of(target).is_some())
         });
         if !takes_it_for_a_kill {
             return Ok(false);
         }
-        if state.fibers.get(key).is_some_and(|record| record.stopped) {
+        if state.fibers.get(key).is_some_and(|record| record.end_requested) {
             state.send_raise(key, PendingRaise { exception, message: None, scope: RaiseScope::Fiber });
         } else {
             state.request_end(key, exception);

@@ -50,7 +50,7 @@ pub fn start_yielding(
     if scheduler.state.borrow().fibers.find(fiber).is_some() {
         return Err(error::fiber_error(ruby, "the fiber has been scheduled already"));
     }
-    let preemptible = scheduler.options.borrow().preempt.takes_yielding();
+    let preemptible = scheduler.options.borrow().preempt.preempts_yielding();
     start(ruby, &scheduler, hook.key, NewFiber { fiber, block, preemptible }, Some(arguments))
 }
 

@@ -123,7 +123,7 @@ fn initialize(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Re
     *scheduler.options.borrow_mut() = options;
     scheduler.owner.generation.set(fork::generation());
     scheduler.initialized.set(true);
-    registry::know(scheduler)?;
+    registry::register(scheduler)?;
     scheduler.open(ruby)
 }
 

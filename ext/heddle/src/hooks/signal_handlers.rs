@@ -8,7 +8,7 @@ use crate::scheduler::Scheduler;
 /// Whether what is raised at this thread belongs in the fiber that runs; see `scheduler/interrupting.rs`.
 pub fn handles_interrupts(_: &Ruby) -> Result<bool, Error> {
     let current = fiber::ensure_current()?;
-    Ok(Scheduler::in_use().is_none_or(|scheduler| scheduler.answers(current)))
+    Ok(Scheduler::in_use().is_none_or(|scheduler| scheduler.handles_interrupts(current)))
 }
 
 /// The handler of a signal has raised `exception`, which belongs in the root.

@@ -335,7 +335,7 @@ impl Scheduler {
     pub fn attend_to_closing(&self, ruby: &Ruby) {
         for _ in 0..LOOKS {
             // An error is told to the fiber that waits next.
-            if !self.state.borrow().is_awaited_elsewhere() || self.poll(ruby, false).is_err() {
+            if !self.state.borrow().has_waiting_threads() || self.poll(ruby, false).is_err() {
                 return;
             }
         }

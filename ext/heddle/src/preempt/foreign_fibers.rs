@@ -52,12 +52,12 @@ pub fn tick(ruby: &Ruby) {
     yield_state.since.set(Some(since));
     let is_due =
         InterruptPhase::at_tick(&yield_state.interrupt_phase).lets_switch() && now.duration_since(since) >= QUANTUM;
-    if !is_due || !safe_points::is_here() || interrupts::is_trap_due() {
+    if !is_due || !safe_points::may_switch_here() || interrupts::is_trap_due() {
         return;
     }
     throttle::end();
     let yielded = if fiber::current_scheduler().is_some() {
-        give_way(current)
+        yield_to_scheduler(current)
     } else {
         ignore_refusal(ruby, fiber::yield_to_resumer())
     };
@@ -74,7 +74,7 @@ pub fn tick(ruby: &Ruby) {
 }
 
 /// Yields by the means of another scheduler: those of Async and io-event, or else those that every scheduler has.
-fn give_way(current: PinnedValue) -> Result<(), Error> {
+fn yield_to_scheduler(current: PinnedValue) -> Result<(), Error> {
     let scheduler = fiber::scheduler();
     if scheduler.respond_to("push", false)? && scheduler.respond_to("transfer", false)? {
         scheduler.funcall::<_, _, Value>("push", (current.get(),))?;

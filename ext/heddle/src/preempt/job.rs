@@ -11,11 +11,11 @@ use crate::ticker::throttle;
 struct Tick;
 
 /// The job is over when this is dropped. It may have interrupted a function written in C.
-struct Over {
+struct FinishJob {
     errno: i32,
 }
 
-impl Drop for Over {
+impl Drop for FinishJob {
     fn drop(&mut self) {
         throttle::end();
         Errno::set_raw(self.errno);
@@ -24,7 +24,7 @@ impl Drop for Over {
 
 impl postponed_job::Job for Tick {
     fn run(ruby: &Ruby) {
-        let _over = Over { errno: Errno::last_raw() };
+        let _finish = FinishJob { errno: Errno::last_raw() };
         throttle::begin();
         match Scheduler::of_thread() {
             Some(scheduler) => scheduler.tick(ruby),

@@ -38,7 +38,9 @@ fn resuming(ruby: &Ruby, target: Value) -> Result<Value, Error> {
 }
 
 fn register_resumed(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<FiberKey>, Error> {
-    if scheduler.owner.thread.get() != Some(thread::current()) || !scheduler.options.borrow().preempt.takes_yielding() {
+    if scheduler.owner.thread.get() != Some(thread::current())
+        || !scheduler.options.borrow().preempt.preempts_yielding()
+    {
         return Ok(None);
     }
     error::expect_fiber(ruby, target)?;

@@ -9,9 +9,9 @@
 use crate::ruby::frames;
 
 /// Whether the fiber that runs a postponed job can be switched away from.
-pub fn is_here() -> bool {
+pub fn may_switch_here() -> bool {
     let Some(frame) = frames::innermost() else { return false };
-    !frame.is_native() || frame.method_name().is_some_and(|name| is_harmless(&name))
+    !frame.is_native() || frame.method_name().is_some_and(|name| never_switches(&name))
 }
 
 /// Whether an exception can be raised where a postponed job has found a fiber. Not in a C function
@@ -22,28 +22,28 @@ pub fn is_here() -> bool {
 ///   would be lost between its end and the assignment of its result.
 pub fn may_raise_here() -> bool {
     let Some(frame) = frames::innermost().filter(|frame| frame.is_native()) else { return true };
-    let deals_with_descriptors = frame.method_name().is_some_and(|name| has_descriptor(owner(&name)));
-    !deals_with_descriptors && !frames::caller().is_some_and(frames::Frame::is_native)
+    let handles_descriptors = frame.method_name().is_some_and(|name| is_descriptor_class(class_of(&name)));
+    !handles_descriptors && !frames::caller().is_some_and(frames::Frame::is_native)
 }
 
-fn has_descriptor(owner: &str) -> bool {
-    matches!(owner, "File" | "IO") || owner.ends_with("Socket") || owner.ends_with("Server")
+fn is_descriptor_class(class: &str) -> bool {
+    matches!(class, "File" | "IO") || class.ends_with("Socket") || class.ends_with("Server")
 }
 
 /// The class or module that a method's name begins with.
-fn owner(method: &str) -> &str {
+fn class_of(method: &str) -> &str {
     method.split(['#', '.']).next().unwrap_or(method)
 }
 
-fn is_harmless(method: &str) -> bool {
+fn never_switches(method: &str) -> bool {
     /// Ends with the wish to be switched away from.
     const SENDS_TO_ROOT: &str = "Heddle::Scheduler.send_to_root";
     if method == SENDS_TO_ROOT {
         return true;
     }
-    let owner = owner(method);
-    let library = owner.split("::").next().unwrap_or(owner);
-    is_core(owner) || is_library(library)
+    let class = class_of(method);
+    let library = class.split("::").next().unwrap_or(class);
+    is_core(class) || is_library(library)
 }
 
 /// Whether a class or module of Ruby's own has no C function that switches fibers. What others have put into its
@@ -51,8 +51,8 @@ fn is_harmless(method: &str) -> bool {
 ///
 /// What waits in a hook is not preempted there, so `IO` and `Thread` are.
 #[rustfmt::skip]
-fn is_core(owner: &str) -> bool {
-    matches!(owner,
+fn is_core(class: &str) -> bool {
+    matches!(class,
         "Array" | "BasicObject" | "Binding" | "Class" | "Comparable" | "Complex" | "Data" | "Dir" | "Encoding"
         | "Encoding::Converter" | "Enumerable" | "Exception" | "FalseClass" | "File" | "File::Stat" | "FileTest"
         | "Float" | "FrozenError" | "GC" | "GC::Profiler" | "Hash" | "IO" | "IO::Buffer" | "Integer" | "Kernel"

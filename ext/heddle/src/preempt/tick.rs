@@ -30,7 +30,7 @@ impl Scheduler {
             let _hook = self.enter(ruby)?.keep_wake_ups();
             ruby.yield_value(())
         };
-        if result.is_ok() && self.preemption.missed.get() {
+        if result.is_ok() && self.preemption.missed_tick.get() {
             self.catch_up_missed_tick(ruby)?;
         }
         result
@@ -41,18 +41,18 @@ impl Scheduler {
     #[cold]
     fn catch_up_missed_tick(&self, ruby: &Ruby) -> Result<(), Error> {
         let current = fiber::current();
-        let Some(Some(holder)) = self.preemptible_current(current) else { return Ok(()) };
-        self.preemption.missed.set(false);
+        let Some(Some(running)) = self.preemptible_current(current) else { return Ok(()) };
+        self.preemption.missed_tick.set(false);
         let hook = self.enter(ruby)?.keep_wake_ups();
         if !self.state.borrow().queue.has_woken() {
             self.poll(ruby, false)?;
         }
-        self.raise_due(holder)?;
+        self.raise_due(running)?;
         if !self.state.borrow_mut().should_preempt(Instant::now()) {
             return Ok(());
         }
         self.yield_preempted(ruby, hook.key)?;
-        self.raise_due(holder)
+        self.raise_due(running)
     }
 
     /// Gives up the turn of a fiber that computes until it comes again.
@@ -71,10 +71,10 @@ impl Scheduler {
             return interrupts::look_again();
         }
         let Ok(current) = fiber::ensure_current() else { return };
-        if self.is_root_wanted() && !self.answers(current) {
+        if self.is_root_wanted() && !self.handles_interrupts(current) {
             return self.yield_to_root(ruby, current);
         }
-        let Some(holder) = self.preemptible_current(current) else { return };
+        let Some(running) = self.preemptible_current(current) else { return };
         if self.state.borrow().queue.has_woken() {
             // Nobody needs to be looked for who is due, but this fiber's own time may be up.
             self.state.borrow_mut().expire(Instant::now());
@@ -83,15 +83,15 @@ impl Scheduler {
             return;
         }
         // What is masked is looked at again when the others are due, too: nobody tells of the end of a mask.
-        let interrupted = holder.filter(|holder| self.due_unmasked(ruby, *holder));
-        if let Some(holder) = interrupted.filter(|_| safe_points::may_raise_here()) {
-            return self.raise_now(ruby, current, holder);
+        let interrupted = running.filter(|running| self.due_unmasked(ruby, *running));
+        if let Some(running) = interrupted.filter(|_| safe_points::may_raise_here()) {
+            return self.raise_now(ruby, current, running);
         }
         let now = Instant::now();
         self.preemption.last_tick.set(Some(now));
         if !self.state.borrow_mut().should_preempt(now) {
             if interrupted.is_some() { self.try_again_soon() } else { self.suppress_ticks(now) }
-        } else if safe_points::is_here() && !interrupts::is_trap_due() {
+        } else if safe_points::may_switch_here() && !interrupts::is_trap_due() {
             self.preempt_current(ruby, current);
         } else {
             self.try_again_soon();
@@ -100,7 +100,7 @@ impl Scheduler {
 
     /// Whether something is to be raised in the fiber that the masks of the one that runs let through.
     fn due_unmasked(&self, ruby: &Ruby, key: FiberKey) -> bool {
-        self.look_for_swallowed_at_tick(key);
+        self.detect_swallowed_at_tick(key);
         let exception = self.state.borrow().due_exception(key);
         exception.is_some_and(|exception| !self.is_masked(ruby, exception.get()))
     }
@@ -109,11 +109,11 @@ impl Scheduler {
         self.preemption.masks.get().is_some_and(|masks| masks.defer(ruby, exception))
     }
 
-    /// Raises what has been sent to `holder`.
-    fn raise_now(&self, ruby: &Ruby, current: PinnedValue, holder: FiberKey) {
-        let Some(pending_raise) = self.state.borrow_mut().take_pending_raise(holder) else { return };
+    /// Raises what has been sent to `running`.
+    fn raise_now(&self, ruby: &Ruby, current: PinnedValue, running: FiberKey) {
+        let Some(pending_raise) = self.state.borrow_mut().take_pending_raise(running) else { return };
         if self.raise_here(ruby, current, &pending_raise.to_error()).is_err() {
-            self.state.borrow_mut().send_raise(holder, pending_raise);
+            self.state.borrow_mut().send_raise(running, pending_raise);
         }
     }
 
@@ -126,8 +126,8 @@ impl Scheduler {
             return None;
         }
         // What another has resumed, and the books do not know, is preempted as that one is.
-        let holder = state.fibers.find(current).or_else(|| state.current().map(|(_, key)| key));
-        let record = holder.and_then(|key| state.fibers.get(key));
+        let running = state.fibers.find(current).or_else(|| state.current().map(|(_, key)| key));
+        let record = running.and_then(|key| state.fibers.get(key));
         let blocking = fiber::current_scheduler().is_none();
         // While all are told to end who computes must not keep that from the others.
         let is_stopping = state.is_stopping();
@@ -135,7 +135,7 @@ impl Scheduler {
             Some(record) if record.preemptible || is_stopping && !record.blocking => true,
             Some(record) if record.fiber == current => false,
             _ if blocking => false,
-            _ => preempt == Preempt::All || (preempt.takes_yielding() && yield_state_of(current).is_some()),
+            _ => preempt == Preempt::All || (preempt.preempts_yielding() && yield_state_of(current).is_some()),
         };
         if !preemptible {
             if !state.queue.has_preempted()
@@ -146,8 +146,8 @@ impl Scheduler {
             return None;
         }
         let shielded = blocking || record.is_some_and(|record| record.is_shielded());
-        self.preemption.missed.set(shielded);
-        (!shielded).then_some(holder)
+        self.preemption.missed_tick.set(shielded);
+        (!shielded).then_some(running)
     }
 
     /// The fiber that runs gives up its turn until it comes again.
@@ -155,14 +155,20 @@ impl Scheduler {
         let Ok(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups) else { return };
         let key = hook.key;
         throttle::end();
-        let lost = self.yield_preempted(ruby, key);
-        self.continue_preempted(ruby, current, hook, lost);
+        let yielded = self.yield_preempted(ruby, key);
+        self.continue_preempted(ruby, current, hook, yielded);
     }
 
-    /// The fiber goes on where the job has found it. `lost` is what was raised into it meanwhile.
-    pub fn continue_preempted(&self, ruby: &Ruby, current: PinnedValue, hook: HookGuard<'_>, lost: Result<(), Error>) {
+    /// The fiber goes on where the job has found it. `yielded` is what was raised into it meanwhile.
+    pub fn continue_preempted(
+        &self,
+        ruby: &Ruby,
+        current: PinnedValue,
+        hook: HookGuard<'_>,
+        yielded: Result<(), Error>,
+    ) {
         let key = hook.key;
-        let raised = lost.and_then(|()| self.raise_due_here(ruby, key));
+        let raised = yielded.and_then(|()| self.raise_due_here(ruby, key));
         let is_due = self.due_unmasked(ruby, key);
         // A fiber that is not ours is in the books until here.
         drop(hook);
@@ -205,7 +211,7 @@ impl Scheduler {
         let pending_raise =
             PendingRaise { exception: PinnedValue::new(exception), message: None, scope: RaiseScope::Fiber };
         let mut state = self.state.borrow_mut();
-        match state.fibers.find(current).or_else(|| state.current().map(|(_, holder)| holder)) {
+        match state.fibers.find(current).or_else(|| state.current().map(|(_, running)| running)) {
             Some(key) => state.send_raise(key, pending_raise),
             None => state.defer_raise(current, pending_raise),
         }
@@ -224,16 +230,16 @@ impl Scheduler {
             return async_raise::raise_after_job(ruby, exception);
         }
         error::end_jump(ruby);
-        let ours = {
+        let managed = {
             let mut state = self.state.borrow_mut();
             let key = state.fibers.find(current);
             let record = key.and_then(|key| state.fibers.get_mut(key));
             record.is_some_and(|record| {
                 record.preemptible = false;
-                record.ours
+                record.managed
             })
         };
-        if ours || yield_state_of(current).is_some() {
+        if managed || yield_state_of(current).is_some() {
             async_raise::raise_after_job(ruby, error::stop_class(ruby)?.as_value())
         } else {
             Ok(())

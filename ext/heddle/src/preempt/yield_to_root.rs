@@ -18,7 +18,7 @@ impl Scheduler {
             let key = state.fibers.find(current).or_else(|| state.current().map(|(_, key)| key));
             key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
         };
-        if is_shielded || !safe_points::is_here() {
+        if is_shielded || !safe_points::may_switch_here() {
             // At the next tick, unless a hook comes first.
             self.force_ticks(ruby);
             return self.try_again_soon();

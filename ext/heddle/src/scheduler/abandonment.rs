@@ -8,7 +8,7 @@ use magnus::{Error, Module, RClass, RModule, Ruby, Symbol, TryConvert, Value, me
 
 use super::Scheduler;
 use super::fibers::FiberKey;
-use super::state::ending::{Overdue, Remains};
+use super::state::ending::{Abandoned, EndAction};
 use super::unhandled::propagates_to_thread;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, gc};
@@ -27,7 +27,7 @@ pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) 
         fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
             let nil = ruby.qnil().as_value();
             let Some(overdue) = arguments.first() else { return Ok(nil) };
-            match end(ruby, PinnedValue::new(*overdue)) {
+            match report_and_end(ruby, PinnedValue::new(*overdue)) {
                 // An error would be raised in whichever fiber goes on. What is meant for the thread is to be.
                 Err(error) if error::exception_of(&error).is_none() || propagates_to_thread(ruby, &error) => Err(error),
                 _ => Ok(nil),
@@ -48,7 +48,7 @@ pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) 
     }
 }
 
-fn end(ruby: &Ruby, fiber: PinnedValue) -> Result<(), Error> {
+fn report_and_end(ruby: &Ruby, fiber: PinnedValue) -> Result<(), Error> {
     let scheduler = Obj::<Scheduler>::try_convert(fiber::scheduler())?;
     let block = {
         let state = scheduler.state.borrow();
@@ -67,23 +67,23 @@ fn end(ruby: &Ruby, fiber: PinnedValue) -> Result<(), Error> {
 /// again, and `:forgotten` if that is so because it survived the first; nil if it has ended.
 fn abandon(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<Symbol>, Error> {
     let stop = PinnedValue::new(error::stop_class(ruby)?.as_value());
-    let (outcome, remains) = {
+    let (outcome, abandoned) = {
         let mut state = scheduler.state.borrow_mut();
         let key = state.fibers.find(PinnedValue::new(target));
-        let Some((key, overdue)) = key.and_then(|key| Some((key, state.overdue(key)?))) else { return Ok(None) };
-        match overdue {
-            Overdue::Kill => {
+        let Some((key, action)) = key.and_then(|key| Some((key, state.end_action(key)?))) else { return Ok(None) };
+        match action {
+            EndAction::Kill => {
                 state.kill(key, stop);
-                ("killed", Remains::default())
+                ("killed", Abandoned::default())
             }
-            Overdue::Abandon => ("abandoned", state.abandon(key)),
-            Overdue::Forget => ("forgotten", state.abandon(key)),
+            EndAction::Abandon => ("abandoned", state.abandon(key)),
+            EndAction::Forget => ("forgotten", state.abandon(key)),
         }
     };
     if let Some(reactor) = scheduler.io.reactor.borrow_mut().as_mut() {
-        remains.operations.iter().for_each(|token| reactor.cancel(*token));
+        abandoned.operations.iter().for_each(|token| reactor.cancel(*token));
     }
     // The kernel may still write to their buffers, and Ruby's lists of waiters lead to their stacks.
-    remains.fibers.iter().for_each(|fiber| gc::keep_for_ever(*fiber));
+    abandoned.fibers.iter().for_each(|fiber| gc::keep_for_ever(*fiber));
     Ok(Some(ruby.to_symbol(outcome)))
 }

@@ -8,12 +8,12 @@ use magnus::Ruby;
 use crate::ruby::gc;
 
 /// How many there may be: they have a quarter of the maps then.
-const MOST: u32 = 8192;
+const MAX_ENDED: u32 = 8192;
 
 /// How many fibers of the scheduler's have ended since the last garbage collection.
 #[derive(Default)]
 pub struct EndedStacks {
-    number: Cell<u32>,
+    count: Cell<u32>,
     collections: Cell<u64>,
 }
 
@@ -21,8 +21,8 @@ impl EndedStacks {
     /// A fiber is about to end. Collects garbage if there has been none for too many of them.
     pub fn add(&self, ruby: &Ruby) {
         self.forget_collected();
-        self.number.set(self.number.get() + 1);
-        if self.number.get() >= MOST {
+        self.count.set(self.count.get() + 1);
+        if self.count.get() >= MAX_ENDED {
             self.collect(ruby);
         }
     }
@@ -30,7 +30,7 @@ impl EndedStacks {
     /// Collects garbage, since there was no stack for a new fiber. False if that is of no use.
     pub fn collect(&self, ruby: &Ruby) -> bool {
         self.forget_collected();
-        let useful = self.number.get() > 0;
+        let useful = self.count.get() > 0;
         if useful {
             ruby.gc_start();
             self.forget_collected();
@@ -41,7 +41,7 @@ impl EndedStacks {
     fn forget_collected(&self) {
         let collections = gc::collections();
         if self.collections.replace(collections) != collections {
-            self.number.set(0);
+            self.count.set(0);
         }
     }
 }

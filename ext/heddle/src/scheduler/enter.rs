@@ -40,7 +40,7 @@ impl Drop for HookGuard<'_> {
         let mut state = self.scheduler.state.borrow_mut();
         let Some(record) = state.fibers.get_mut(self.key) else { return };
         record.leave_hook(self.keeps_wake_ups);
-        if record.hook_depth == 0 && !record.ours {
+        if record.hook_depth == 0 && !record.managed {
             state.unregister(self.key);
         }
     }
@@ -107,8 +107,8 @@ impl Scheduler {
             Some(key) => key,
             None => {
                 let blocking = fiber::is_current_blocking()?;
-                let yielding =
-                    self.options.borrow().preempt.takes_yielding() && foreign_fibers::yield_state_of(current).is_some();
+                let yielding = self.options.borrow().preempt.preempts_yielding()
+                    && foreign_fibers::yield_state_of(current).is_some();
                 self.register(current, blocking, yielding)
             }
         };

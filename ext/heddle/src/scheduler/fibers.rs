@@ -150,7 +150,7 @@ pub struct Record {
     /// What it waits for, if it does.
     pub wait: Wait,
     /// Made by the `fiber` hook, so its record lasts until its end. Other fibers have one only while they are in a hook.
-    pub ours: bool,
+    pub managed: bool,
     /// May be preempted.
     pub preemptible: bool,
     /// Of one that has no record of its own otherwise: the fiber that has the turn, which has resumed it.
@@ -172,7 +172,7 @@ pub struct Record {
     /// The socket on which it has sent, and not received since.
     pub answer_on: Option<RawFd>,
     /// It has been told to end.
-    pub stopped: bool,
+    pub end_requested: bool,
     /// What the scheduler knows of that.
     pub end_request: Option<Box<EndRequest>>,
     /// Exceptions to raise, in order.
@@ -228,8 +228,8 @@ impl Record {
     }
 
     /// Whether it is to be told when all are told to end.
-    pub fn can_be_stopped(&self) -> bool {
-        let is_told = self.stopped || self.task.shield.holds_back(RaiseScope::End);
+    pub fn is_stoppable(&self) -> bool {
+        let is_told = self.end_requested || self.task.shield.holds_back(RaiseScope::End);
         !(is_told || self.blocking || self.wait == Wait::Drain)
     }
 
@@ -274,7 +274,7 @@ impl Record {
     /// See [`super::state::State::finish_yield`].
     #[inline(always)]
     pub fn finish_yield(&mut self, outer: Wait) -> bool {
-        let is_plain = self.state == FiberState::Running && self.ours && self.pending_raises.is_empty();
+        let is_plain = self.state == FiberState::Running && self.managed && self.pending_raises.is_empty();
         if is_plain {
             self.wait = outer;
             self.leave_hook(false);
@@ -293,7 +293,7 @@ impl Record {
 
     /// It has the turn, unless it is lost.
     #[inline]
-    fn run(&mut self, parked: &mut Parked) {
+    fn set_running(&mut self, parked: &mut Parked) {
         if self.state != FiberState::Lost {
             self.move_to(FiberState::Running, parked);
         }
@@ -360,7 +360,13 @@ fn record_mut(records: &mut Slab<Record>, key: FiberKey) -> Option<&mut Record> 
 
 impl Fibers {
     /// Takes a fiber into the books, as `Running`.
-    pub fn insert(&mut self, fiber: PinnedValue, ours: bool, blocking: bool, block: Option<PinnedValue>) -> FiberKey {
+    pub fn insert(
+        &mut self,
+        fiber: PinnedValue,
+        managed: bool,
+        blocking: bool,
+        block: Option<PinnedValue>,
+    ) -> FiberKey {
         self.next_serial = self.next_serial.wrapping_add(1);
         let place = self.records.vacant_entry();
         let index = u32::try_from(place.key()).expect("four thousand million fibers do not fit into memory");
@@ -370,7 +376,7 @@ impl Fibers {
             fiber,
             state: FiberState::Running,
             wait: Wait::Nothing,
-            ours,
+            managed,
             preemptible: false,
             resumed_by: None,
             blocking,
@@ -381,7 +387,7 @@ impl Fibers {
             waits: 0,
             would_block: None,
             answer_on: None,
-            stopped: false,
+            end_requested: false,
             end_request: None,
             pending_raises: PendingRaises::default(),
             yield_after_unlock: false,
@@ -452,9 +458,9 @@ impl Fibers {
     }
 
     /// The fiber has the turn, unless it is lost. Returns it if it is in the books.
-    pub fn run(&mut self, key: FiberKey) -> Option<PinnedValue> {
+    pub fn set_running(&mut self, key: FiberKey) -> Option<PinnedValue> {
         let record = record_mut(&mut self.records, key)?;
-        record.run(&mut self.parked);
+        record.set_running(&mut self.parked);
         Some(record.fiber)
     }
 
@@ -464,8 +470,8 @@ impl Fibers {
         if record.epoch != epoch || record.state != FiberState::Runnable {
             return None;
         }
-        let is_started = record.ours && record.wait != Wait::NotStarted;
-        record.run(&mut self.parked);
+        let is_started = record.managed && record.wait != Wait::NotStarted;
+        record.set_running(&mut self.parked);
         Some(Claimed { fiber: record.fiber, key, is_started })
     }
 
@@ -491,12 +497,12 @@ impl Fibers {
     }
 
     /// Whether a blocking fiber has given its turn away: then that one, or one that it resumed, answers for interrupts.
-    pub fn is_blocking_parked(&self) -> bool {
+    pub fn has_parked_blocking(&self) -> bool {
         self.parked.blocking > 0
     }
 
     /// The same of a fiber that is not ours, and was not resumed by one of ours: then the root has resumed it.
-    pub fn is_stranger_parked(&self) -> bool {
-        self.iter().any(|(_, record)| record.is_parked() && !record.ours && record.resumed_by.is_none())
+    pub fn has_parked_unmanaged(&self) -> bool {
+        self.iter().any(|(_, record)| record.is_parked() && !record.managed && record.resumed_by.is_none())
     }
 }

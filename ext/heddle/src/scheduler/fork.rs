@@ -13,8 +13,8 @@ impl Scheduler {
         {
             let mut state = self.state.borrow_mut();
             let survivor = state.fibers.find(fiber::current());
-            state.forget_siblings(survivor);
-            state.set_forker(survivor);
+            state.forget_other_fibers(survivor);
+            state.set_forking_fiber(survivor);
             // This hook then takes the slow path, which sets up a backend.
             state.clear_current();
         }

@@ -99,9 +99,9 @@ impl Scheduler {
         }
         let mut state = self.state.borrow_mut();
         // The fiber that yielded last is moved last, and so runs first.
-        while let Some(holder) = state.lock_handoff.fibers.pop_front() {
-            if state.move_to_front(holder) {
-                state.lock_handoff.boosted.push(holder);
+        while let Some(candidate) = state.lock_handoff.fibers.pop_front() {
+            if state.move_to_front(candidate) {
+                state.lock_handoff.boosted.push(candidate);
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ impl Scheduler {
     pub fn find_masks(&self) {
         if self.preemption.masks.get().is_none() {
             let masks = Masks::of_thread();
-            self.preemption.masks_of_root.set(masks.map_or(0, Masks::len));
+            self.preemption.root_mask_count.set(masks.map_or(0, Masks::len));
             self.preemption.masks.set(masks);
         }
     }
@@ -20,7 +20,7 @@ impl Scheduler {
     #[inline]
     pub fn switch(&self, ruby: &Ruby, key: FiberKey, switch: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         match self.preemption.masks.get() {
-            Some(masks) if masks.len() != self.preemption.masks_of_root.get() => {
+            Some(masks) if masks.len() != self.preemption.root_mask_count.get() => {
                 self.switch_masked(ruby, key, masks, switch)
             }
             _ => switch(),
@@ -36,14 +36,14 @@ impl Scheduler {
         switch: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
         let is_root = self.state.borrow().fibers.get(key).is_none_or(|record| record.blocking);
-        if is_root || masks.len() < self.preemption.masks_of_root.get() {
-            self.preemption.masks_of_root.set(masks.len());
+        if is_root || masks.len() < self.preemption.root_mask_count.get() {
+            self.preemption.root_mask_count.set(masks.len());
             return switch();
         }
-        let away = masks.put_away(ruby, self.preemption.masks_of_root.get());
+        let saved = masks.put_away(ruby, self.preemption.root_mask_count.get());
         let switched = switch();
-        if let Some(away) = away {
-            masks.put_back(away);
+        if let Some(saved) = saved {
+            masks.put_back(saved);
         }
         switched
     }

@@ -131,11 +131,11 @@ impl Scheduler {
 
     /// What leads to the fiber that answers for the thread's interrupts; `None` if that is the fiber that asks.
     fn prepare_fall_back(&self, key: FiberKey) -> Result<Option<PinnedValue>, Error> {
-        if self.state.borrow().answers(Some(key)) {
+        if self.state.borrow().handles_interrupts(Some(key)) {
             return Ok(None);
         }
-        if let Some((forker, _)) = self.state.borrow().forker() {
-            return Ok(Some(forker));
+        if let Some((forking_fiber, _)) = self.state.borrow().forking_fiber() {
+            return Ok(Some(forking_fiber));
         }
         if self.owner.fall_back.get().is_none() {
             self.owner.fall_back.set(Some(fiber::fall_back_fiber()?));

@@ -15,7 +15,7 @@ const BACKEND_VARIABLE: &str = "HEDDLE_BACKEND";
 /// As many workers as libuv has: enough to keep a disk busy, too few to matter when idle.
 const DEFAULT_WORKERS: usize = 4;
 /// More threads than this are a mistake in the unit.
-const MOST_WORKERS: usize = 1024;
+const MAX_WORKERS: usize = 1024;
 
 /// Which backend is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,14 +29,14 @@ pub enum BackendChoice {
 }
 
 /// Shorter than this a tick costs more than what is done between two of them.
-const SHORTEST_TICK: Duration = Duration::from_micros(100);
+const MIN_TICK: Duration = Duration::from_micros(100);
 /// Whoever wants to wait longer wants no preemption.
-const LONGEST_QUANTUM: Duration = Duration::from_secs(60);
+const MAX_QUANTUM: Duration = Duration::from_secs(60);
 
 /// Less than this is no grace.
-const SHORTEST_GRACE: Duration = Duration::from_millis(1);
+const MIN_GRACE: Duration = Duration::from_millis(1);
 /// Longer than this is meant to be for ever, and to be said so.
-const LONGEST_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Within the ten seconds that container runtimes give a process between SIGTERM and SIGKILL.
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 
@@ -53,7 +53,7 @@ pub enum Preempt {
 
 impl Preempt {
     /// Whether a yielding fiber is preempted.
-    pub fn takes_yielding(self) -> bool {
+    pub fn preempts_yielding(self) -> bool {
         self != Preempt::None
     }
 }
@@ -117,7 +117,7 @@ impl Options {
             options.preempt = parse_preempt(ruby, preempt)?;
         }
         if let Some(quantum) = quantum.flatten() {
-            options.policy.quantum = parse_period(ruby, "quantum", quantum, LONGEST_QUANTUM)?;
+            options.policy.quantum = parse_period(ruby, "quantum", quantum, MAX_QUANTUM)?;
             options.policy.tick = options.policy.tick.min(options.policy.quantum);
         }
         if let Some(tick) = tick.flatten() {
@@ -162,9 +162,9 @@ fn backend_named(name: &str) -> Option<BackendChoice> {
 fn parse_workers(ruby: &Ruby, value: Value) -> Result<usize, Error> {
     magnus::Integer::from_value(value)
         .and_then(|count| count.to_usize().ok())
-        .filter(|count| (1..=MOST_WORKERS).contains(count))
+        .filter(|count| (1..=MAX_WORKERS).contains(count))
         .ok_or_else(|| {
-            let message = format!("workers: must be an Integer from 1 to {MOST_WORKERS}, not {}", value.inspect());
+            let message = format!("workers: must be an Integer from 1 to {MAX_WORKERS}, not {}", value.inspect());
             argument_error(ruby, message)
         })
 }
@@ -202,11 +202,11 @@ fn parse_grace(ruby: &Ruby, value: Value) -> Result<Option<Duration>, Error> {
         return Ok(None);
     }
     let grace = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    grace.filter(|grace| (SHORTEST_GRACE..=LONGEST_GRACE).contains(grace)).map(Some).ok_or_else(|| {
+    grace.filter(|grace| (MIN_GRACE..=MAX_GRACE).contains(grace)).map(Some).ok_or_else(|| {
         let message = format!(
             "grace: must be seconds from {} to {}, or Float::INFINITY, not {}",
-            SHORTEST_GRACE.as_secs_f64(),
-            LONGEST_GRACE.as_secs_f64(),
+            MIN_GRACE.as_secs_f64(),
+            MAX_GRACE.as_secs_f64(),
             value.inspect()
         );
         argument_error(ruby, message)
@@ -221,11 +221,11 @@ fn seconds(ruby: &Ruby, value: Value) -> Option<f64> {
 fn parse_period(ruby: &Ruby, name: &str, value: Value, longest: Duration) -> Result<Duration, Error> {
     seconds(ruby, value)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .filter(|period| (SHORTEST_TICK..=longest).contains(period))
+        .filter(|period| (MIN_TICK..=longest).contains(period))
         .ok_or_else(|| {
             let message = format!(
                 "{name}: must be seconds from {} to {}, not {}",
-                SHORTEST_TICK.as_secs_f64(),
+                MIN_TICK.as_secs_f64(),
                 longest.as_secs_f64(),
                 value.inspect()
             );

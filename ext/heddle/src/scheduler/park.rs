@@ -258,9 +258,9 @@ impl Scheduler {
 /// since a fiber that raises may not get control back for long.
 #[cold]
 fn raise_by_helper(ruby: &Ruby, target: PinnedValue, pending_raise: PendingRaise) -> Result<(), Error> {
-    struct Raise;
+    struct RaiseBody;
 
-    impl fiber::FiberBody for Raise {
+    impl fiber::FiberBody for RaiseBody {
         fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
             if let Some((target, exception)) = arguments.split_first() {
                 // The fiber may have ended meanwhile (FiberError): then there is nothing left to interrupt.
@@ -271,7 +271,7 @@ fn raise_by_helper(ruby: &Ruby, target: PinnedValue, pending_raise: PendingRaise
     }
 
     let nil = ruby.qnil().as_value();
-    let raiser = fiber::spawn::<Raise>(nil, nil)?;
+    let raiser = fiber::spawn::<RaiseBody>(nil, nil)?;
     let arguments = [target.get(), pending_raise.exception.get(), pending_raise.message.map_or(nil, PinnedValue::get)];
     let count = arguments.len() - usize::from(pending_raise.message.is_none());
     fiber::start(raiser, &arguments[..count])

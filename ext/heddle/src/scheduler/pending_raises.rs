@@ -27,11 +27,11 @@ use crate::ruby::value::PinnedValue;
 
 /// Longest time between two raises of the same exception. A fiber that swallows it in a loop must not take the CPU from
 /// the others.
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// So many times in a row a tick has to find that an exception is not in flight. Ruby hides from what it runs at a tick
 /// the exception that is on its way through functions written in C; their `ensure` are short.
-const TICKS_OF_SWALLOWED: u32 = 16;
+const TICKS_UNTIL_SWALLOWED: u32 = 16;
 
 /// What has become of an exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,9 +49,9 @@ struct Entry {
     pending_raise: PendingRaise,
     phase: Phase,
     /// How often it has been raised.
-    times: u32,
+    times_raised: u32,
     /// How many ticks in a row have not found it in flight.
-    ticks: u32,
+    ticks_absent: u32,
 }
 
 impl Entry {
@@ -98,7 +98,7 @@ impl PendingRaises {
             .find(|raise| raise.pending_raise.scope == pending_raise.scope && pending_raise.scope.is_repeated())
         {
             Some(raise) => raise.phase = Phase::Due,
-            None => self.0.push(Entry { pending_raise, phase: Phase::Due, times: 0, ticks: 0 }),
+            None => self.0.push(Entry { pending_raise, phase: Phase::Due, times_raised: 0, ticks_absent: 0 }),
         }
     }
 
@@ -107,12 +107,12 @@ impl PendingRaises {
         if pending_raise.scope.is_repeated() && self.iter().any(|sent| sent.scope == pending_raise.scope) {
             return self.push(pending_raise);
         }
-        self.0.insert(0, Entry { pending_raise, phase: Phase::Due, times: 0, ticks: 0 });
+        self.0.insert(0, Entry { pending_raise, phase: Phase::Due, times_raised: 0, ticks_absent: 0 });
     }
 
     /// Adds a repeated one that is being raised by other means.
     pub fn push_in_flight(&mut self, pending_raise: PendingRaise) {
-        self.0.push(Entry { pending_raise, phase: Phase::InFlight, times: 1, ticks: 0 });
+        self.0.push(Entry { pending_raise, phase: Phase::InFlight, times_raised: 1, ticks_absent: 0 });
     }
 
     /// The one to raise next. Of several deadlines that have passed it is the innermost block's. `is_waiting` says
@@ -138,7 +138,7 @@ impl PendingRaises {
 
     /// Whether the one at `index` has never been raised.
     pub fn is_new(&self, index: usize) -> bool {
-        self.0[index].times == 0
+        self.0[index].times_raised == 0
     }
 
     /// The one at `index` is being raised.
@@ -148,8 +148,8 @@ impl PendingRaises {
             return self.0.remove(index).pending_raise;
         }
         raise.phase = Phase::InFlight;
-        raise.times += 1;
-        raise.ticks = 0;
+        raise.times_raised += 1;
+        raise.ticks_absent = 0;
         raise.pending_raise
     }
 
@@ -191,23 +191,24 @@ impl PendingRaises {
     pub fn update(
         &mut self,
         scope: RaiseScope,
-        found: Sighting,
+        observed: Observation,
         timers: &mut Timers<TimerAction>,
         action: TimerAction,
     ) {
         let Some(raise) = self.0.iter_mut().find(|raise| raise.pending_raise.scope == scope) else { return };
-        raise.ticks = if found == Sighting::MissingAtTick { raise.ticks.saturating_add(1) } else { 0 };
-        let is_in_flight = match found {
-            Sighting::InFlight => true,
-            Sighting::Missing => false,
-            Sighting::MissingAtTick => raise.ticks < TICKS_OF_SWALLOWED,
+        raise.ticks_absent =
+            if observed == Observation::AbsentAtTick { raise.ticks_absent.saturating_add(1) } else { 0 };
+        let is_in_flight = match observed {
+            Observation::InFlight => true,
+            Observation::Absent => false,
+            Observation::AbsentAtTick => raise.ticks_absent < TICKS_UNTIL_SWALLOWED,
         };
         match raise.phase {
             Phase::InFlight if !is_in_flight => {
-                let again_at = Instant::now() + pause_after(raise.times);
+                let again_at = Instant::now() + pause_after(raise.times_raised);
                 raise.phase = Phase::Swallowed(timers.insert(again_at, action));
             }
-            Phase::Swallowed(timer) if found == Sighting::InFlight => {
+            Phase::Swallowed(timer) if observed == Observation::InFlight => {
                 timers.cancel(timer);
                 raise.phase = Phase::InFlight;
             }
@@ -218,16 +219,16 @@ impl PendingRaises {
 
 /// Where an exception is that has been raised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sighting {
+pub enum Observation {
     /// It unwinds the fiber.
     InFlight,
     /// The fiber is about to wait, and it is nowhere.
-    Missing,
+    Absent,
     /// The fiber computes, and it is nowhere to be seen from a tick.
-    MissingAtTick,
+    AbsentAtTick,
 }
 
 /// How long an exception that has been raised `times` times is not raised again.
-fn pause_after(times: u32) -> Duration {
-    Duration::from_millis(1 << times.saturating_sub(1).min(6)).min(LONGEST_PAUSE)
+fn pause_after(times_raised: u32) -> Duration {
+    Duration::from_millis(1 << times_raised.saturating_sub(1).min(6)).min(MAX_PAUSE)
 }

@@ -36,7 +36,7 @@ impl Scheduler {
         self.state.borrow_mut().cancel_closed(reactor);
         let mut interrupted = false;
         if timeout == Some(Duration::ZERO) {
-            reactor.look().map_err(|error| error::from_core(ruby, error))?;
+            reactor.poll_now().map_err(|error| error::from_core(ruby, error))?;
         } else {
             let waker = reactor.waker();
             reactor.arm();

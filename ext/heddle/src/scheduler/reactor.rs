@@ -27,7 +27,7 @@ pub struct Reactor {
 impl Reactor {
     /// Sets up the backend that was chosen.
     pub fn new(choice: BackendChoice, workers: Arc<WorkerPool>) -> Result<Self, Error> {
-        let backend = set_up(choice, &workers)?;
+        let backend = open_backend(choice, &workers)?;
         let waker = backend.waker();
         let mailbox = Arc::new(Mailbox::new(waker.clone()));
         Ok(Reactor { backend, mailbox, workers, waker, arrived: Vec::new() })
@@ -78,7 +78,7 @@ impl Reactor {
     }
 
     /// Looks for completions without blocking.
-    pub fn look(&mut self) -> Result<(), Error> {
+    pub fn poll_now(&mut self) -> Result<(), Error> {
         // A tick would pay a system call for nothing.
         if self.backend.is_idle() { Ok(()) } else { self.backend.wait(Some(Duration::ZERO)) }
     }
@@ -87,7 +87,7 @@ impl Reactor {
     /// Ruby.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         if !self.mailbox.is_empty() {
-            return self.look();
+            return self.poll_now();
         }
         if self.backend.is_idle() {
             self.waker.park(timeout);
@@ -112,7 +112,7 @@ impl Reactor {
     }
 }
 
-fn set_up(choice: BackendChoice, workers: &Arc<WorkerPool>) -> Result<Box<dyn Backend>, Error> {
+fn open_backend(choice: BackendChoice, workers: &Arc<WorkerPool>) -> Result<Box<dyn Backend>, Error> {
     let poll = || Poll::new(Arc::clone(workers)).map(|backend| Box::new(backend) as Box<dyn Backend>);
     match choice {
         BackendChoice::Poll => poll(),

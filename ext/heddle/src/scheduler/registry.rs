@@ -36,7 +36,7 @@ pub fn define(ruby: &Ruby) -> Result<(), Error> {
 }
 
 /// A scheduler has been made. It may be opened from now on.
-pub fn know(scheduler: Obj<Scheduler>) -> Result<(), Error> {
+pub fn register(scheduler: Obj<Scheduler>) -> Result<(), Error> {
     ALIVE.get().map_or(Ok(()), |alive| alive.get().funcall::<_, _, Value>("[]=", (scheduler, true)).map(|_| ()))
 }
 
@@ -59,12 +59,12 @@ pub fn is_empty() -> bool {
 }
 
 /// Calls `look` with each open scheduler; `look` calls no Ruby. Whether it has answered true.
-pub fn any(mut look: impl FnMut(&Scheduler) -> bool) -> bool {
+pub fn any(mut predicate: impl FnMut(&Scheduler) -> bool) -> bool {
     let mut any = false;
     for entry in open().iter() {
         // SAFETY: `Drop` removes the entry before the scheduler is freed, which happens with the GVL. It is held now, and
         // not released, as no Ruby is called.
-        any |= look(unsafe { &*entry.0 });
+        any |= predicate(unsafe { &*entry.0 });
     }
     any
 }
@@ -74,10 +74,10 @@ pub fn each(mut hook: impl FnMut(&Scheduler) -> Result<(), Error>) -> Result<(),
     let Some(alive) = ALIVE.get() else { return Ok(()) };
     // On this stack, and thus what is in it is kept alive until the last visit has ended.
     let alive: RArray = alive.get().funcall("keys", ())?;
-    let visited = alive.into_iter().try_for_each(|scheduler| {
+    let result = alive.into_iter().try_for_each(|scheduler| {
         let scheduler = Obj::<Scheduler>::try_convert(scheduler)?;
         if open().iter().any(|entry| std::ptr::eq(entry.0, &raw const *scheduler)) { hook(&scheduler) } else { Ok(()) }
     });
     std::hint::black_box(alive);
-    visited
+    result
 }

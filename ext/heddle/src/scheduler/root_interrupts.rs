@@ -74,12 +74,13 @@ impl pending_interrupts::Gate for RootGate {
 impl Scheduler {
     fn holds_back(&self, ruby: &Ruby, class: Value, entry: Value) -> bool {
         // `Timeout` means the current block. In a blocking fiber it asks no scheduler, and raises through the thread.
-        let is_meant = || fiber::current_scheduler().is_none() && error::is_of_timeout(ruby, class);
+        let is_for_current_fiber = || fiber::current_scheduler().is_none() && error::is_of_timeout(ruby, class);
         // A close concerns the native call that the current fiber comes from, and no other fiber.
         if error::is_close(ruby, entry) {
             return false;
         }
-        let holds_back = fiber::ensure_current().is_ok_and(|current| !self.answers(current)) && !is_meant();
+        let holds_back =
+            fiber::ensure_current().is_ok_and(|current| !self.handles_interrupts(current)) && !is_for_current_fiber();
         if holds_back {
             self.root.phase.set(Interrupts::ForRoot);
             postponed_job::trigger();
@@ -90,13 +91,13 @@ impl Scheduler {
     }
 
     /// Whether the current fiber is the one to be interrupted.
-    pub fn answers(&self, current: PinnedValue) -> bool {
+    pub fn handles_interrupts(&self, current: PinnedValue) -> bool {
         // If an interrupt ends the fiber that leads to the root, Ruby raises it in the root.
         if !self.is_in_use() || self.root.phase.get() == Interrupts::Here {
             return true;
         }
         let state = self.state.borrow();
-        state.answers(state.fibers.find(current))
+        state.handles_interrupts(state.fibers.find(current))
     }
 
     /// Whether the root has to run soon because something is to be raised in it.

@@ -11,7 +11,7 @@ pub struct Shield {
 
 impl Shield {
     /// A shield that is put up now. `last_deadline` is the highest number of a deadline so far.
-    pub fn up(last_deadline: u64) -> Self {
+    pub fn new(last_deadline: u64) -> Self {
         Shield { since: Some(last_deadline) }
     }
 

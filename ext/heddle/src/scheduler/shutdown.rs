@@ -78,7 +78,7 @@ impl Scheduler {
         drop(self.io.take_pools());
         let mut state = self.state.borrow_mut();
         let survivor = state.fibers.find(fiber::current());
-        state.forget_siblings(survivor);
+        state.forget_other_fibers(survivor);
         // A later hook then takes the slow path, which sets up a backend. Any thread may call it.
         state.clear_current();
         self.owner.thread.set(None);

@@ -149,7 +149,7 @@ impl Scheduler {
         let exit_observer = self.state.borrow().fibers.get(key).and_then(|record| record.task.exit_observer);
         let Some(exit_observer) = exit_observer else { return result };
         let nil = ruby.qnil().as_value();
-        let told: Result<Value, Error> = match &result {
+        let notified: Result<Value, Error> = match &result {
             Ok(value) => exit_observer.get().funcall("returned", (*value,)),
             Err(error) if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) => {
                 exit_observer.get().funcall("returned", (nil,))
@@ -163,6 +163,6 @@ impl Scheduler {
                 _ => exit_observer.get().funcall("killed", ()),
             },
         };
-        told.and(result)
+        notified.and(result)
     }
 }

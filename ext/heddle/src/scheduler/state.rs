@@ -83,7 +83,7 @@ pub struct State {
     pub lock_handoff: LockHandoff,
     next_deadline: u64,
     /// Fibers have been forgotten, and some that are not gone might find out.
-    forgotten: bool,
+    has_lost_fibers: bool,
     /// Timers that have expired, for as long as it takes to deal with them; kept to be used again.
     due: Vec<TimerAction>,
     /// Exceptions for fibers that are suspended, but not by us.
@@ -97,8 +97,8 @@ pub struct State {
     /// See [`State::end_fiber`].
     ending: Option<PinnedValue>,
     close_waiters: CloseWaiters,
-    /// See [`State::set_forker`].
-    forker: Option<FiberKey>,
+    /// See [`State::set_forking_fiber`].
+    forking_fiber: Option<FiberKey>,
     /// What fibers in `IO.select` wait on.
     pub selections: Slab<Selection>,
     /// Memory that operations use instead of a program's `IO::Buffer`. A fiber that waits has a key only: its stack may
@@ -119,7 +119,7 @@ impl Default for State {
             current: None,
             lock_handoff: LockHandoff::default(),
             next_deadline: 0,
-            forgotten: false,
+            has_lost_fibers: false,
             due: Vec::new(),
             deferred_raises: Vec::new(),
             stop: None,
@@ -127,7 +127,7 @@ impl Default for State {
             overdue: Vec::new(),
             ending: None,
             close_waiters: CloseWaiters::default(),
-            forker: None,
+            forking_fiber: None,
             selections: Slab::new(),
             bounce_buffers: Slab::new(),
             descriptors: Slab::new(),
@@ -151,7 +151,7 @@ impl State {
 
     /// The fiber has the turn from now on, whether or not it had waited for it.
     pub fn set_current(&mut self, key: FiberKey) {
-        self.current = self.fibers.run(key).map(|fiber| (fiber, key));
+        self.current = self.fibers.set_running(key).map(|fiber| (fiber, key));
     }
 
     /// A new fiber gets its first turn.
@@ -224,26 +224,26 @@ impl State {
     /// root, what that has resumed, or what a program switches by hand.
     ///
     /// In a forked child they belong to the fiber that forked: what leaves its block ends the process.
-    pub fn answers(&self, key: Option<FiberKey>) -> bool {
-        if let Some((_, forker)) = self.forker() {
-            let is_away = self.fibers.get(forker).is_some_and(|record| record.is_parked());
-            return key == Some(forker) || !is_away;
+    pub fn handles_interrupts(&self, key: Option<FiberKey>) -> bool {
+        if let Some((_, forking_fiber)) = self.forking_fiber() {
+            let is_away = self.fibers.get(forking_fiber).is_some_and(|record| record.is_parked());
+            return key == Some(forking_fiber) || !is_away;
         }
         let record = key.and_then(|key| self.fibers.get(key));
-        let is_root = record.is_some_and(|record| record.blocking && !record.ours);
-        let is_ours = record.is_some_and(|record| record.ours);
-        is_root || !(self.fibers.is_blocking_parked() || is_ours && self.fibers.is_stranger_parked())
+        let is_root = record.is_some_and(|record| record.blocking && !record.managed);
+        let is_managed = record.is_some_and(|record| record.managed);
+        is_root || !(self.fibers.has_parked_blocking() || is_managed && self.fibers.has_parked_unmanaged())
     }
 
     /// This process is a forked child, and `survivor` the fiber that forked.
-    pub fn set_forker(&mut self, survivor: Option<FiberKey>) {
-        self.forker = survivor;
+    pub fn set_forking_fiber(&mut self, survivor: Option<FiberKey>) {
+        self.forking_fiber = survivor;
     }
 
     /// The fiber that forked, until it has ended, if it is none that Ruby itself falls back to.
-    pub fn forker(&self) -> Option<(PinnedValue, FiberKey)> {
-        let record = self.fibers.get(self.forker?).filter(|record| !record.blocking)?;
-        Some((record.fiber, self.forker?))
+    pub fn forking_fiber(&self) -> Option<(PinnedValue, FiberKey)> {
+        let record = self.fibers.get(self.forking_fiber?).filter(|record| !record.blocking)?;
+        Some((record.fiber, self.forking_fiber?))
     }
 
     /// Whether the fiber that computes has to make way for another.
@@ -257,8 +257,8 @@ impl State {
         if self.operations.len() > 0 || self.queue.has_woken() {
             return None;
         }
-        let turn_ends = self.queue.slice_ends_at(now);
-        Some(self.timers.next_deadline().map_or(turn_ends, |deadline| deadline.min(turn_ends)))
+        let slice_ends = self.queue.slice_ends_at(now);
+        Some(self.timers.next_deadline().map_or(slice_ends, |deadline| deadline.min(slice_ends)))
     }
 
     /// Takes the first fiber off the run queue and gives it the turn.
@@ -401,21 +401,21 @@ impl State {
 
     /// Whether the fiber waits for something that will never come: its process forked, and it stayed behind.
     pub fn is_lost(&self, key: FiberKey) -> bool {
-        self.forgotten && self.fibers.get(key).is_none_or(|record| record.state() == FiberState::Lost)
+        self.has_lost_fibers && self.fibers.get(key).is_none_or(|record| record.state() == FiberState::Lost)
     }
 
     /// In a forked child, or when the scheduler is closed: `survivor` is the fiber that did it. It stays as it is, and so
     /// do those that have resumed it, and blocking fibers, since the root will get the control when the survivor ends. All
     /// others are lost, and their timers and operations with them.
-    pub fn forget_siblings(&mut self, survivor: Option<FiberKey>) {
-        self.forgotten = true;
-        let siblings: Vec<FiberKey> = self
+    pub fn forget_other_fibers(&mut self, survivor: Option<FiberKey>) {
+        self.has_lost_fibers = true;
+        let others: Vec<FiberKey> = self
             .fibers
             .iter()
             .filter(|(key, record)| Some(*key) != survivor && !record.blocking && record.is_parked())
             .map(|(key, _)| key)
             .collect();
-        for key in siblings {
+        for key in others {
             self.fibers.set_state(key, FiberState::Lost);
         }
         self.operations.clear();

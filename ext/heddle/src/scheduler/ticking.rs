@@ -25,11 +25,11 @@ pub struct Preemption {
     /// How many times a fiber was preempted.
     pub preemptions: Cell<u64>,
     /// The last tick came in a critical section.
-    pub missed: Cell<bool>,
+    pub missed_tick: Cell<bool>,
     /// Known from the first hook on.
     pub masks: Cell<Option<Masks>>,
     /// How many of them are the root's.
-    pub masks_of_root: Cell<usize>,
+    pub root_mask_count: Cell<usize>,
 }
 
 /// Whether ticks are postponed. They are while a fiber computes, and it is known when another one can be due at the

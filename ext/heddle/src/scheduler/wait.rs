@@ -48,12 +48,12 @@ impl Wait {
         matches!(self, Wait::Sleep | Wait::Block(_))
     }
 
-    /// Whether who has waited like this owes its turn to those that wait for a lock of its; `owed` if it did before.
+    /// Whether who has waited like this owes its turn to those that wait for a lock of its; `yields_already` if it did before.
     /// See [`super::lock_handoff`].
-    pub fn keeps_yield_after_unlock(self, owed: bool) -> bool {
+    pub fn keeps_yield_after_unlock(self, yields_already: bool) -> bool {
         match self {
             Wait::Preempted | Wait::Ready(..) | Wait::Transfer(..) => true,
-            Wait::Yielded => owed,
+            Wait::Yielded => yields_already,
             _ => false,
         }
     }

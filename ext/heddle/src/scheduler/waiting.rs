@@ -31,7 +31,7 @@ impl Scheduler {
     /// Ruby.
     ///
     /// # Errors
-    /// What was raised into the fiber. What has come is looked at first: a wake-up that Ruby has passed to this fiber
+    /// What was raised into the fiber. What has come is checked at first: a wake-up that Ruby has passed to this fiber
     /// alone (a mutex, an element of a queue) must not get lost because a timeout came right after it.
     pub fn wait<T>(
         &self,
@@ -46,9 +46,9 @@ impl Scheduler {
             let outer = state.begin_wait(key, wait);
             (outer, deadline.map(|deadline| state.timers.insert(deadline, TimerAction::Wake(key))))
         };
-        self.look_for_swallowed(key);
+        self.detect_swallowed(key);
         let result = loop {
-            let looked = {
+            let checked = {
                 let mut state = self.state.borrow_mut();
                 if let Some(value) = done(&mut state) {
                     break Ok(Outcome::Done(value));
@@ -62,8 +62,8 @@ impl Scheduler {
                     }
                 }
             };
-            let parked = match looked {
-                Ok(pick_next) => self.park_with(ruby, key, pick_next),
+            let parked = match checked {
+                Ok(next) => self.park_with(ruby, key, next),
                 Err(pending_raise) => Err(pending_raise.to_error()),
             };
             if let Err(error) = parked {
@@ -81,7 +81,7 @@ impl Scheduler {
     /// Raises what has been sent to the fiber, if anything has.
     #[inline]
     pub fn raise_due(&self, key: FiberKey) -> Result<(), Error> {
-        self.look_for_swallowed(key);
+        self.detect_swallowed(key);
         let pending_raise = self.state.borrow_mut().take_pending_raise(key);
         pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
     }

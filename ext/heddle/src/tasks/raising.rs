@@ -91,7 +91,7 @@ fn defer_raises(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
 fn run_shielded(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<Value, Error> {
     let outer = {
         let mut state = scheduler.state.borrow_mut();
-        let shield = Shield::up(state.last_number());
+        let shield = Shield::new(state.last_number());
         replace_shield(&mut state, key, shield)
     };
     let result = ruby.yield_value::<_, Value>(ruby.qnil());

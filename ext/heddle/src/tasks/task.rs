@@ -109,7 +109,7 @@ fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
 fn observe_exit(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
     let key = state.fibers.find(PinnedValue::new(target));
-    let record = key.and_then(|key| state.fibers.get_mut(key)).filter(|record| record.ours);
+    let record = key.and_then(|key| state.fibers.get_mut(key)).filter(|record| record.managed);
     let found = record.is_some();
     if let Some(record) = record {
         record.task.exit_observer = Some(PinnedValue::new(exit_observer));
@@ -125,11 +125,11 @@ fn current_fiber(_: &Ruby, scheduler: &Scheduler) -> Option<Value> {
 /// `:running`, `:runnable`, `:waiting` or `:dead`.
 fn fiber_state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
     error::expect_fiber(ruby, target)?;
-    let held = PinnedValue::new(target);
-    if held == fiber::ensure_current()? {
+    let fiber = PinnedValue::new(target);
+    if fiber == fiber::ensure_current()? {
         return Ok(ruby.to_symbol("running"));
     }
-    if !fiber::is_alive(held) {
+    if !fiber::is_alive(fiber) {
         return Ok(ruby.to_symbol("dead"));
     }
     let mut found = None;
@@ -137,7 +137,7 @@ fn fiber_state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
     if ractor::is_main() {
         registry::any(|scheduler| {
             let state = scheduler.state.borrow();
-            let record = state.fibers.find(held).and_then(|key| state.fibers.get(key));
+            let record = state.fibers.find(fiber).and_then(|key| state.fibers.get(key));
             found = found.or(record.map(|record| record.state()));
             found.is_some()
         });

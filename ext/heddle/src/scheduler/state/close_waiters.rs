@@ -76,7 +76,7 @@ impl State {
     }
 
     /// Whether a thread waits for the ends of operations.
-    pub fn is_awaited_elsewhere(&self) -> bool {
+    pub fn has_waiting_threads(&self) -> bool {
         !self.close_waiters.threads.is_empty()
     }
 

@@ -15,9 +15,9 @@ use crate::scheduler::fibers::{FiberKey, FiberState, PendingRaise, RaiseScope};
 use crate::scheduler::wait::Wait;
 
 /// For how long a fiber that has been killed may still run before it is abandoned.
-const GRACE_OF_KILLED: Duration = Duration::from_millis(100);
+const GRACE_AFTER_KILL: Duration = Duration::from_millis(100);
 /// More fibers than this never resume one another in a row.
-const DEEPEST_RESUMING: usize = 64;
+const MAX_RESUME_DEPTH: usize = 64;
 
 /// A fiber has been told to end.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl EndRequest {
 
 /// What is to be done about a fiber whose grace is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overdue {
+pub enum EndAction {
     /// It waits: to kill it makes it leave the lists of waiters that it is on.
     Kill,
     /// It cannot be killed, as it computes or has resumed another one.
@@ -53,7 +53,7 @@ pub enum Overdue {
 
 /// What an abandoned fiber leaves behind.
 #[derive(Debug, Default)]
-pub struct Remains {
+pub struct Abandoned {
     /// The fiber, and those that it has resumed. Their stacks are in Ruby's lists of waiters, so they must never be freed.
     pub fibers: Vec<PinnedValue>,
     /// What the kernel does for them, which is to be cancelled.
@@ -63,27 +63,27 @@ pub struct Remains {
 impl State {
     /// Has `exception` raised in a fiber until it ends. Nothing happens to a fiber that has been told before.
     pub fn request_end(&mut self, key: FiberKey, exception: PinnedValue) {
-        let Some(record) = self.fibers.get_mut(key).filter(|record| !record.stopped) else { return };
-        record.stopped = true;
+        let Some(record) = self.fibers.get_mut(key).filter(|record| !record.end_requested) else { return };
+        record.end_requested = true;
         self.begin_grace(key);
         self.send_raise(key, PendingRaise { exception, message: None, scope: RaiseScope::End });
     }
 
-    /// The end is being raised in a fiber. The fiber that answers for it (see [`State::answerable`]) has been told with
+    /// The end is being raised in a fiber. The fiber that answers for it (see [`State::responsible_fiber`]) has been told with
     /// that.
     pub fn end_is_raised(&mut self, key: FiberKey, end: PendingRaise) {
-        let answerable = self.answerable(key);
-        for told in [key, answerable] {
-            if let Some(record) = self.fibers.get_mut(told) {
-                record.stopped = true;
+        let responsible_fiber = self.responsible_fiber(key);
+        for fiber in [key, responsible_fiber] {
+            if let Some(record) = self.fibers.get_mut(fiber) {
+                record.end_requested = true;
             }
         }
-        self.begin_grace(answerable);
-        let Some(record) = self.fibers.get_mut(answerable) else { return };
+        self.begin_grace(responsible_fiber);
+        let Some(record) = self.fibers.get_mut(responsible_fiber) else { return };
         if !record.pending_raises.iter().any(|sent| sent.scope == RaiseScope::End) {
             record.pending_raises.push_in_flight(end);
         }
-        self.note_end_raised(answerable);
+        self.note_end_raised(responsible_fiber);
     }
 
     /// The end has been raised in the fiber.
@@ -94,20 +94,20 @@ impl State {
     }
 
     /// The scheduler is being stopped, and the fiber has not been told to end yet.
-    pub fn is_to_be_stopped(&self, key: FiberKey) -> bool {
-        let stoppable = |key| self.fibers.get(key).is_some_and(|record| record.can_be_stopped());
+    pub fn must_be_stopped(&self, key: FiberKey) -> bool {
+        let stoppable = |key| self.fibers.get(key).is_some_and(|record| record.is_stoppable());
         self.stop.is_some() && stoppable(key) && {
-            let answerable = self.answerable(key);
-            answerable == key || !self.fibers.get(answerable).is_some_and(|record| record.stopped)
+            let responsible_fiber = self.responsible_fiber(key);
+            responsible_fiber == key || !self.fibers.get(responsible_fiber).is_some_and(|record| record.end_requested)
         }
     }
 
     /// The fiber that answers for what happens to this one: a fiber of the scheduler's that has resumed it, or itself.
-    pub fn answerable(&self, key: FiberKey) -> FiberKey {
+    pub fn responsible_fiber(&self, key: FiberKey) -> FiberKey {
         let mut at = key;
-        for _ in 0..DEEPEST_RESUMING {
+        for _ in 0..MAX_RESUME_DEPTH {
             match self.fibers.get(at) {
-                Some(record) if record.ours => return at,
+                Some(record) if record.managed => return at,
                 Some(record) => match record.resumed_by {
                     Some(resumer) => at = resumer,
                     None => return key,
@@ -134,7 +134,7 @@ impl State {
         let shielded = record.task.shield.holds_back(RaiseScope::End);
         let (is_queued, waits) = (record.state() == FiberState::Runnable, record.waits);
         let Some(request) = record.end_request.as_mut() else { return };
-        let grace = if request.killed { GRACE_OF_KILLED } else { whole };
+        let grace = if request.killed { GRACE_AFTER_KILL } else { whole };
         let again_at = match request.raised_at {
             _ if shielded => Some(now + grace),
             Some(raised_at) if !request.killed => Some(raised_at + grace).filter(|end| *end > now),
@@ -149,7 +149,7 @@ impl State {
 
     /// The fiber could not be dealt with: it is tried again.
     pub fn prolong_grace(&mut self, key: FiberKey) {
-        let timer = self.timers.insert(Instant::now() + GRACE_OF_KILLED, TimerAction::Grace(key));
+        let timer = self.timers.insert(Instant::now() + GRACE_AFTER_KILL, TimerAction::Grace(key));
         if let Some(request) = self.fibers.get_mut(key).and_then(|record| record.end_request.as_mut()) {
             request.timer = timer;
         }
@@ -161,20 +161,20 @@ impl State {
     }
 
     /// What is to be done about it. `None` if it has ended.
-    pub fn overdue(&self, key: FiberKey) -> Option<Overdue> {
+    pub fn end_action(&self, key: FiberKey) -> Option<EndAction> {
         let record = self.fibers.get(key)?;
         let killed = record.end_request.as_ref().is_some_and(|request| request.killed);
         let waits = record.is_parked() && record.wait != Wait::Preempted;
         Some(match (killed, waits) {
-            (true, _) => Overdue::Forget,
-            (false, true) => Overdue::Kill,
-            (false, false) => Overdue::Abandon,
+            (true, _) => EndAction::Forget,
+            (false, true) => EndAction::Kill,
+            (false, false) => EndAction::Abandon,
         })
     }
 
     /// Has a fiber killed that waits.
     pub fn kill(&mut self, key: FiberKey, exception: PinnedValue) {
-        let timer = self.timers.insert(Instant::now() + GRACE_OF_KILLED, TimerAction::Grace(key));
+        let timer = self.timers.insert(Instant::now() + GRACE_AFTER_KILL, TimerAction::Grace(key));
         let Some(record) = self.fibers.get_mut(key) else { return };
         record.end_request =
             Some(Box::new(EndRequest { timer, waits: record.waits, raised_at: Some(Instant::now()), killed: true }));
@@ -183,29 +183,29 @@ impl State {
     }
 
     /// Forgets a fiber that has not ended, and those that it has resumed.
-    pub fn abandon(&mut self, key: FiberKey) -> Remains {
+    pub fn abandon(&mut self, key: FiberKey) -> Abandoned {
         let lost: Vec<FiberKey> =
-            self.fibers.iter().map(|(other, _)| other).filter(|other| self.answerable(*other) == key).collect();
+            self.fibers.iter().map(|(other, _)| other).filter(|other| self.responsible_fiber(*other) == key).collect();
         let is_lost = |key: &FiberKey| lost.contains(key);
-        let mut remains = Remains::default();
-        remains.fibers.extend(lost.iter().filter_map(|key| self.fibers.get(*key)).map(|record| record.fiber));
-        remains.operations.extend(self.operations.abandon_all_of(&lost));
+        let mut abandoned = Abandoned::default();
+        abandoned.fibers.extend(lost.iter().filter_map(|key| self.fibers.get(*key)).map(|record| record.fiber));
+        abandoned.operations.extend(self.operations.abandon_all_of(&lost));
         self.timers.retain(|action| !is_lost(&action.fiber()));
-        self.deferred_raises.retain(|(fiber, _)| !remains.fibers.contains(fiber));
+        self.deferred_raises.retain(|(fiber, _)| !abandoned.fibers.contains(fiber));
         self.close_waiters.forget_fibers(|fiber| is_lost(&fiber));
         if self.current.is_some_and(|(_, running)| is_lost(&running)) {
             self.clear_current();
         }
         // One that gets the control all the same, from the program, is told so.
-        self.forgotten = true;
+        self.has_lost_fibers = true;
         lost.iter().for_each(|key| self.fibers.remove(*key));
-        remains
+        abandoned
     }
 
     /// The fiber has run its block, and ends. What was to end it is void.
     pub fn end_block(&mut self, key: FiberKey) {
         if let Some(record) = self.fibers.get_mut(key) {
-            record.stopped = true;
+            record.end_requested = true;
             record.pending_raises.retract_repeated(&mut self.timers);
             if let Some(request) = record.end_request.take() {
                 self.timers.cancel(request.timer);

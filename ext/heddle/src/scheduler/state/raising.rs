@@ -7,7 +7,7 @@ use heddle_core::timers::TimerKey;
 use super::{State, TimerAction};
 use crate::ruby::value::PinnedValue;
 use crate::scheduler::fibers::{FiberKey, FiberState, Limit, PendingRaise, RaiseScope};
-use crate::scheduler::pending_raises::Sighting;
+use crate::scheduler::pending_raises::Observation;
 use crate::scheduler::wait::Wait;
 
 impl State {
@@ -48,7 +48,7 @@ impl State {
 
     #[cold]
     fn take_due_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
-        if let Some(stop) = self.stop.filter(|_| self.is_to_be_stopped(key)) {
+        if let Some(stop) = self.stop.filter(|_| self.must_be_stopped(key)) {
             let end = PendingRaise { exception: stop, message: None, scope: RaiseScope::End };
             self.end_is_raised(key, end);
             return Some(end);
@@ -66,7 +66,7 @@ impl State {
     pub fn take_new_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
         let record = self.fibers.get(key)?;
         let next = record.pending_raises.next(record.task.shield, record.is_waiting(), &self.timers);
-        let is_new = self.is_to_be_stopped(key) || next.is_some_and(|index| record.pending_raises.is_new(index));
+        let is_new = self.must_be_stopped(key) || next.is_some_and(|index| record.pending_raises.is_new(index));
         if is_new { self.take_due_raise(key) } else { None }
     }
 
@@ -75,12 +75,12 @@ impl State {
         if pending_raise.scope == RaiseScope::Wait {
             return;
         }
-        let answerable = self.answerable(key);
-        if pending_raise.scope == RaiseScope::End && answerable != key {
+        let responsible_fiber = self.responsible_fiber(key);
+        if pending_raise.scope == RaiseScope::End && responsible_fiber != key {
             // What a generator was not interrupted by is for its next wait, or for that of the fiber that resumed it.
-            for told in [key, answerable] {
-                if let Some(record) = self.fibers.get_mut(told) {
-                    record.stopped = false;
+            for fiber in [key, responsible_fiber] {
+                if let Some(record) = self.fibers.get_mut(fiber) {
+                    record.end_requested = false;
                     record.pending_raises.retract(RaiseScope::End, &mut self.timers);
                 }
             }
@@ -91,7 +91,7 @@ impl State {
 
     /// The exception of that one, without taking it.
     pub fn due_exception(&self, key: FiberKey) -> Option<PinnedValue> {
-        if self.is_to_be_stopped(key) {
+        if self.must_be_stopped(key) {
             return self.stop;
         }
         let record = self.fibers.get(key)?;
@@ -102,9 +102,9 @@ impl State {
     /// From now on `exception` is raised in each fiber that waits, or will wait.
     pub fn stop_all(&mut self, exception: PinnedValue) {
         self.stop = Some(exception);
-        let told: Vec<FiberKey> =
-            self.fibers.iter().filter(|(_, record)| record.can_be_stopped()).map(|(key, _)| key).collect();
-        told.into_iter().for_each(|key| self.begin_grace(key));
+        let stoppable: Vec<FiberKey> =
+            self.fibers.iter().filter(|(_, record)| record.is_stoppable()).map(|(key, _)| key).collect();
+        stoppable.into_iter().for_each(|key| self.begin_grace(key));
         let waiting: Vec<FiberKey> = self
             .fibers
             .iter()
@@ -148,9 +148,9 @@ impl State {
     }
 
     /// See [`PendingRaises::update`](crate::scheduler::pending_raises::PendingRaises::update).
-    pub fn update_raise(&mut self, key: FiberKey, scope: RaiseScope, found: Sighting, action: TimerAction) {
+    pub fn update_raise(&mut self, key: FiberKey, scope: RaiseScope, observed: Observation, action: TimerAction) {
         if let Some(record) = self.fibers.get_mut(key) {
-            record.pending_raises.update(scope, found, &mut self.timers, action);
+            record.pending_raises.update(scope, observed, &mut self.timers, action);
         }
     }
 
