@@ -17,8 +17,8 @@ use crate::ruby::error::make_exception;
 use crate::ruby::fiber;
 use crate::ruby::value::PinnedValue;
 
-/// Names a record: its place, and a serial number. A key whose record is gone never means a later one.
-// One number, so that it is compared and copied as one.
+/// Names a record: its index, and a serial number. A key whose record is gone never names a later record.
+// One integer, so that it is compared and copied as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FiberKey(u64);
 
@@ -38,7 +38,7 @@ impl FiberKey {
 ///              spawn                      switch to it
 ///   (unknown) ───────▶ Runnable ─────────────────────────▶ Running ───▶ (ended: no record)
 ///                          ▲                                │    │
-///                          │ what it waits for has come     │    │ yields its turn
+///                          │ what it waits for has come     │    │ yields
 ///                          │ (or it is raised into)         │    │
 ///                          │                        waits   │    │
 ///                       Waiting ◀───────────────────────────┘    │
@@ -46,31 +46,31 @@ impl FiberKey {
 ///                          └────── Runnable ◀────────────────────┘
 /// ```
 ///
-/// `Running` says that it has the turn. It may have `resume`d another fiber that runs, or waits, in its stead; then it
-/// is still `Running` here, and must not be switched to.
+/// `Running` says that the scheduler switched to the fiber. The fiber may have `resume`d another fiber, which runs or
+/// waits instead. Then it is still `Running` here, and must not be switched to.
 ///
-/// Ruby itself may give the control to a fiber that is `Waiting` or `Runnable`, when another one ends or raises into
-/// it. It stays in its state then, and hands the control on.
+/// Ruby itself may give control to a fiber that is `Waiting` or `Runnable`, when another fiber ends or raises into it.
+/// The fiber stays in its state, and parks again; see [`park`](super::park).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FiberState {
     /// On the run queue.
     Runnable,
-    /// Has the turn.
+    /// The scheduler has switched to it.
     Running,
-    /// Waits for what its record says.
+    /// Waits for the event in [`Record::wait`].
     Waiting,
-    /// The process forked, and this fiber did not come along.
+    /// The process forked and this fiber stayed in the parent, or the scheduler was closed.
     Lost,
 }
 
-/// An exception on its way to a fiber.
+/// An exception that is to be raised in a fiber.
 #[derive(Debug, Clone, Copy)]
 pub struct PendingRaise {
     /// The arguments of `raise`: a class or an exception, and perhaps a message.
     pub exception: PinnedValue,
     /// The message, if `exception` is to be called with one.
     pub message: Option<PinnedValue>,
-    /// How long it is meant.
+    /// Until when it is valid.
     pub scope: RaiseScope,
 }
 
@@ -83,7 +83,7 @@ impl PendingRaise {
         }
     }
 
-    /// What is to be raised in the fiber that is running.
+    /// The error to raise in the fiber, which is the running one.
     pub fn to_error(self) -> Error {
         if self.scope == RaiseScope::Kill {
             return fiber::kill_current().unwrap_or_else(|| make_exception(self.exception, None));
@@ -92,20 +92,20 @@ impl PendingRaise {
     }
 }
 
-/// When a delivery that has not been raised yet is void.
+/// When an exception that has not been raised yet is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RaiseScope {
-    /// When the wait is over that was under way when it came.
+    /// When the wait ends that was under way when the exception was sent.
     Wait,
     /// When the block of `timeout_after` with this number has ended.
     Deadline(u64),
-    /// The same, and it is raised again if the block swallows it.
+    /// As with `Deadline`; and it is raised again if the block swallows it.
     Limit(u64),
-    /// When whoever sent it takes it back, by this number.
+    /// When its sender retracts it, by this number.
     Message(u64),
     /// Never.
     Fiber,
-    /// Never. It is the fiber's end, and is raised again if the fiber swallows it.
+    /// Never. It ends the fiber, and is raised again if the fiber swallows it.
     End,
     /// Never. The fiber is killed in its next wait.
     Kill,
@@ -126,54 +126,56 @@ impl RaiseScope {
     }
 }
 
-/// What happens to a block that takes too long.
+/// What is raised in a block that takes too long.
 #[derive(Debug, Clone, Copy)]
 pub enum Limit {
-    /// What `raise` makes of these is raised in it.
+    /// The exception that `raise` makes of these, once.
     Once {
         /// A class or an exception.
         exception: PinnedValue,
         /// The message, if `exception` is to be called with one.
         message: Option<PinnedValue>,
     },
-    /// This exception is raised in it, until it ends.
+    /// This exception, again and again until the block ends.
     Repeated(PinnedValue),
 }
 
-/// What the scheduler knows of a fiber.
+/// What the scheduler knows about a fiber.
 pub struct Record {
     key: FiberKey,
     /// The fiber. Marked and pinned as long as the record exists.
     pub fiber: PinnedValue,
-    /// See [`FiberState`]. Changed by [`Fibers::set_state`] alone, which keeps the counts.
+    /// See [`FiberState`]. Only [`Fibers::set_state`] and its like change it, since they keep the counts of parked
+    /// fibers.
     state: FiberState,
-    /// What it waits for, if it does.
+    /// What it waits for, if it waits.
     pub wait: Wait,
-    /// Made by the `fiber` hook, so its record lasts until its end. Other fibers have one only while they are in a hook.
+    /// The scheduler has made this fiber, so its record lasts until the fiber ends. Other fibers have one only while
+    /// they are in a hook.
     pub managed: bool,
     /// May be preempted.
     pub preemptible: bool,
-    /// Of one that has no record of its own otherwise: the fiber that has the turn, which has resumed it.
+    /// For an unmanaged fiber: the fiber that was current when this one was registered, and so has resumed it.
     pub resumed_by: Option<FiberKey>,
-    /// A blocking fiber, as a thread's root is: it waits for the others, nobody waits for it.
+    /// A blocking fiber, as a thread's root is: it waits for the others at the end, and no fiber waits for it.
     pub blocking: bool,
     /// The block that it runs, for messages.
     pub block: Option<PinnedValue>,
-    /// How often `unblock` named it. Who blocks compares.
+    /// How often `unblock` was called for it. A fiber that blocks compares this with `unblocks_seen`.
     pub unblocks: u32,
-    /// How often that was when its last hook ended; a preemption is none.
+    /// The value of `unblocks` when its last hook ended. A preemption does not count as a hook.
     pub unblocks_seen: u32,
     /// Whether its last `Mutex#sleep` was ended by `unblock`, and not by its time.
     pub sleep_was_ended: bool,
     /// How often it has begun to wait.
     pub waits: u32,
-    /// The descriptor on which its last read or write answered EAGAIN: Ruby will wait for it next.
+    /// The descriptor on which its last read or write returned EAGAIN: Ruby will wait for it next.
     pub would_block: Option<RawFd>,
-    /// The socket on which it has sent, and not received since.
+    /// The socket on which it has sent, and not received since: the peer's answer is expected there.
     pub answer_on: Option<RawFd>,
-    /// It has been told to end.
+    /// It has been asked to end, or must not be asked any more.
     pub end_requested: bool,
-    /// What the scheduler knows of that.
+    /// The grace period of that request.
     pub end_request: Option<Box<EndRequest>>,
     /// Exceptions to raise, in order.
     pub pending_raises: PendingRaises,
@@ -182,13 +184,13 @@ pub struct Record {
     pub yield_after_unlock: bool,
     /// For structured concurrency.
     pub task: TaskData,
-    /// What to fetch before its turn comes.
+    /// What to prefetch before it runs.
     pub prefetch_hints: PrefetchHints,
     /// The number of its valid entry in the run queue; entries with other numbers are void.
     epoch: u32,
     /// How many hooks (nested by traps and timeouts) are under way in it.
     pub hook_depth: u32,
-    /// How many of those run a block of the program's, which may be preempted (`timeout_after`).
+    /// How many of those hooks run a block of the program's, which may be preempted (`timeout_after`).
     pub user_block_depth: u32,
 }
 
@@ -211,7 +213,7 @@ impl Record {
         self.state
     }
 
-    /// Whether it must not be preempted now: it is in a hook, in a critical section, or has not begun.
+    /// Whether it must not be preempted now: it is in a hook, in a critical section, or has not started.
     pub fn is_shielded(&self) -> bool {
         self.hook_depth > self.user_block_depth || self.wait == Wait::NotStarted
     }
@@ -227,14 +229,14 @@ impl Record {
         !matches!(self.wait, Wait::Nothing | Wait::NotStarted | Wait::Preempted)
     }
 
-    /// Whether it is to be told when all are told to end.
+    /// Whether it is asked to end when all fibers are.
     pub fn is_stoppable(&self) -> bool {
-        let is_told = self.end_requested || self.task.shield.holds_back(RaiseScope::End);
-        !(is_told || self.blocking || self.wait == Wait::Drain)
+        let is_exempt = self.end_requested || self.task.shield.holds_back(RaiseScope::End);
+        !(is_exempt || self.blocking || self.wait == Wait::Drain)
     }
 
-    /// Whether its record must outlast its hooks: what was sent to a root, which comes back, that it has been told to end,
-    /// and a wake-up that it has not seen, must not get lost.
+    /// Whether its record must outlive its hooks. What must not get lost is a wake-up that the fiber has not seen, a
+    /// request to end, and what was sent to a root, which comes back.
     pub fn must_outlive_hooks(&self) -> bool {
         let wake_up = self.unblocks != self.unblocks_seen;
         wake_up
@@ -242,14 +244,15 @@ impl Record {
             || self.blocking && !(self.pending_raises.is_empty() && self.task.inbox.is_empty())
     }
 
-    /// Returns the ticket of the new state.
+    /// Returns the epoch of the new state.
     #[inline]
     fn move_to(&mut self, state: FiberState, parked: &mut Parked) -> u32 {
         let was_parked = self.is_parked();
         self.state = state;
         self.epoch = self.epoch.wrapping_add(1);
         if was_parked != self.is_parked() {
-            // What it waits for changes only while it is not parked, so it is discounted where it was counted.
+            // `wait` changes only while the fiber is not parked, so the same count is decremented that was
+            // incremented.
             let count = parked.kind(self.blocking, self.wait);
             *count = if was_parked { *count - 1 } else { *count + 1 };
         }
@@ -264,7 +267,7 @@ impl Record {
         std::mem::replace(&mut self.wait, wait)
     }
 
-    /// It gives up its turn. Returns what it waited for until then, and the ticket for its entry in the run queue.
+    /// It yields. Returns what it waited for until then, and the epoch for its entry in the run queue.
     #[inline(always)]
     fn requeue(&mut self, wait: Wait, parked: &mut Parked) -> (Wait, u32) {
         let outer = self.begin_wait(wait);
@@ -282,7 +285,8 @@ impl Record {
         is_plain
     }
 
-    /// A hook of it has ended. Unless it leaves wake-ups, those that have come until now are not for the next one.
+    /// A hook has ended. Unless `keeps_wake_ups`, the wake-ups that have come until now do not count for the next
+    /// hook.
     #[inline(always)]
     pub fn leave_hook(&mut self, keeps_wake_ups: bool) {
         self.hook_depth -= 1;
@@ -291,7 +295,7 @@ impl Record {
         }
     }
 
-    /// It has the turn, unless it is lost.
+    /// The scheduler switches to it, unless it is lost.
     #[inline]
     fn set_running(&mut self, parked: &mut Parked) {
         if self.state != FiberState::Lost {
@@ -302,13 +306,13 @@ impl Record {
         }
     }
 
-    /// Whether it has given its turn away within a hook.
+    /// Whether it has parked: the scheduler has switched from it to another fiber.
     pub fn is_parked(&self) -> bool {
         matches!(self.state, FiberState::Waiting | FiberState::Runnable)
     }
 }
 
-/// A record takes so many cache lines, wherever it begins.
+/// The number of cache lines that a record can overlap.
 const LINES_OF_RECORD: usize = size_of::<Record>() / LINE + 1;
 
 /// All fibers that the scheduler knows.
@@ -320,24 +324,24 @@ pub struct Fibers {
     parked: Parked,
 }
 
-/// A fiber whose turn has come.
+/// A fiber that was taken off the run queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Claimed {
     /// The fiber.
     pub fiber: PinnedValue,
     /// Its key.
     pub key: FiberKey,
-    /// It has begun, and its record goes when it ends: then it need not be asked whether it is alive, which means to
-    /// fetch it into the cache.
+    /// It has started, and its record goes when it ends. Then `is_alive` need not be called, which would bring the
+    /// fiber into the cache.
     pub is_started: bool,
 }
 
 /// How many fibers are parked.
 #[derive(Default)]
 struct Parked {
-    /// Those that the scheduler has to see to their ends before it may close.
+    /// Fibers that must end before the scheduler may close.
     awaited: usize,
-    /// Those that wait for the end of all others, and the root for them.
+    /// Fibers that wait for the end of all others. The root waits for them.
     draining: usize,
     blocking: usize,
 }
@@ -352,14 +356,14 @@ impl Parked {
     }
 }
 
-// Not a method, for those who change the counts at the same time.
+// Not a method of [`Fibers`], so that a caller can borrow `parked` at the same time.
 #[inline(always)]
 fn record_mut(records: &mut Slab<Record>, key: FiberKey) -> Option<&mut Record> {
     records.get_mut(key.index()).filter(|record| record.key == key)
 }
 
 impl Fibers {
-    /// Takes a fiber into the books, as `Running`.
+    /// Adds a fiber, as `Running`.
     pub fn insert(
         &mut self,
         fiber: PinnedValue,
@@ -369,7 +373,7 @@ impl Fibers {
     ) -> FiberKey {
         self.next_serial = self.next_serial.wrapping_add(1);
         let place = self.records.vacant_entry();
-        let index = u32::try_from(place.key()).expect("four thousand million fibers do not fit into memory");
+        let index = u32::try_from(place.key()).expect("more than u32::MAX fibers");
         let key = FiberKey::new(index, self.next_serial);
         place.insert(Record {
             key,
@@ -401,7 +405,7 @@ impl Fibers {
         key
     }
 
-    /// Forgets a fiber.
+    /// Removes a fiber's record.
     pub fn remove(&mut self, key: FiberKey) {
         if self.get(key).is_none() {
             return;
@@ -423,7 +427,7 @@ impl Fibers {
         record_mut(&mut self.records, key)
     }
 
-    /// The key of a fiber, if it is in the books.
+    /// The key of a fiber, if it has a record.
     pub fn find(&self, fiber: PinnedValue) -> Option<FiberKey> {
         self.by_fiber.get(&fiber).copied()
     }
@@ -433,7 +437,7 @@ impl Fibers {
         self.records.len()
     }
 
-    /// Has the record itself fetched into the cache.
+    /// Prefetches the record itself.
     pub fn prefetch(&self, key: FiberKey) {
         if let Some(record) = self.records.get(key.index()) {
             prefetch(std::ptr::from_ref(record).addr(), LINES_OF_RECORD);
@@ -445,26 +449,26 @@ impl Fibers {
         self.records.iter().map(|(_, record)| (record.key, record))
     }
 
-    /// Moves a fiber to another state. Returns the ticket for its entry in the run queue; all earlier ones are void.
+    /// Moves a fiber to another state. Returns the epoch for its entry in the run queue; entries with earlier epochs
+    /// are void.
     pub fn set_state(&mut self, key: FiberKey, state: FiberState) -> u32 {
         let record = record_mut(&mut self.records, key);
         record.map_or(0, |record| record.move_to(state, &mut self.parked))
     }
 
-    /// The fiber gives up its turn by itself. Returns what it waited for until then, and the ticket for its entry in the
-    /// run queue.
+    /// The fiber yields. Returns what it waited for until then, and the epoch for its entry in the run queue.
     pub fn requeue(&mut self, key: FiberKey, wait: Wait) -> Option<(Wait, u32)> {
         record_mut(&mut self.records, key).map(|record| record.requeue(wait, &mut self.parked))
     }
 
-    /// The fiber has the turn, unless it is lost. Returns it if it is in the books.
+    /// The scheduler switches to the fiber, unless it is lost. Returns the fiber if it has a record.
     pub fn set_running(&mut self, key: FiberKey) -> Option<PinnedValue> {
         let record = record_mut(&mut self.records, key)?;
         record.set_running(&mut self.parked);
         Some(record.fiber)
     }
 
-    /// The fiber has the turn, if its entry with this ticket is still valid.
+    /// Makes the fiber `Running`, if its entry with this epoch is still valid.
     pub fn claim(&mut self, key: FiberKey, epoch: u32) -> Option<Claimed> {
         let record = record_mut(&mut self.records, key)?;
         if record.epoch != epoch || record.state != FiberState::Runnable {
@@ -475,19 +479,19 @@ impl Fibers {
         Some(Claimed { fiber: record.fiber, key, is_started })
     }
 
-    /// How many fibers must come to their end before this one, which waits for that, may go on. A blocking fiber, as the
-    /// root is, waits for those as well that wait for all others themselves.
+    /// How many fibers must end before this one, which waits for that, may continue. A blocking fiber, as the root is,
+    /// also waits for the fibers that wait for all others.
     pub fn awaited_by(&self, key: FiberKey) -> usize {
         let blocking = self.get(key).is_none_or(|record| record.blocking);
         if blocking { self.parked.awaited + self.parked.draining } else { self.parked.awaited }
     }
 
-    /// Whether a fiber, and no blocking one, waits for the end of all others.
+    /// Whether a non-blocking fiber waits for the end of all others.
     pub fn is_draining(&self) -> bool {
         self.parked.draining > 0
     }
 
-    /// Those that wait for the end of all others, and for whom there is none left.
+    /// The fibers that wait for the end of all others, and need not wait any more.
     pub fn finished_drainers(&self) -> Vec<FiberKey> {
         if self.parked.awaited > 0 {
             return Vec::new();
@@ -496,12 +500,12 @@ impl Fibers {
         self.iter().filter(|(key, record)| drains(record) && self.awaited_by(*key) == 0).map(|(key, _)| key).collect()
     }
 
-    /// Whether a blocking fiber has given its turn away: then that one, or one that it resumed, answers for interrupts.
+    /// Whether a blocking fiber is parked: then it handles interrupts, or a fiber that it has resumed does.
     pub fn has_parked_blocking(&self) -> bool {
         self.parked.blocking > 0
     }
 
-    /// The same of a fiber that is not ours, and was not resumed by one of ours: then the root has resumed it.
+    /// Whether an unmanaged fiber is parked that no managed fiber has resumed: then the root has resumed it.
     pub fn has_parked_unmanaged(&self) -> bool {
         self.iter().any(|(_, record)| record.is_parked() && !record.managed && record.resumed_by.is_none())
     }

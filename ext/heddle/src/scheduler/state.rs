@@ -1,4 +1,4 @@
-//! Whose turn it is: the run queue, and all events that put a fiber on it.
+//! The scheduler's state: which fiber runs, which fibers are runnable, and all events that make a fiber runnable.
 
 mod close_waiters;
 pub mod ending;
@@ -29,7 +29,7 @@ use crate::ruby::value::PinnedValue;
 /// What happens when a timer runs out.
 #[derive(Debug, Clone, Copy)]
 pub enum TimerAction {
-    /// The fiber that set it looks at the clock again.
+    /// Wakes the fiber that set the timer: its wait has timed out, or an exception is to be raised again.
     Wake(FiberKey),
     /// `timeout_after`: an exception is due.
     Deadline {
@@ -38,7 +38,7 @@ pub enum TimerAction {
         /// What to raise in it.
         pending_raise: PendingRaise,
     },
-    /// The time is over that this fiber, told to end, may take for it.
+    /// The grace period of this fiber is over: it was asked to end, and may not have ended.
     Grace(FiberKey),
 }
 
@@ -53,9 +53,9 @@ impl TimerAction {
 /// What a fiber in `IO.select` waits on.
 #[derive(Debug, Default)]
 pub struct Selection {
-    /// Each number once, with all that is wanted of it.
+    /// Each descriptor number once, with all events that the fiber waits for on it.
     pub wanted: Vec<(RawFd, Interest)>,
-    /// An operation for each.
+    /// The tokens of the operations that wait for them, one for each number.
     pub tokens: Vec<Token>,
 }
 
@@ -64,35 +64,36 @@ pub struct Selection {
 pub enum Requeue {
     /// Behind all woken fibers.
     Last,
-    /// Before all others: a fiber that computes lets the root check its interrupts.
+    /// Before all others: a fiber that yields only so that the root can check its interrupts.
     First,
     /// Among the preempted fibers.
     Preempted(Instant),
 }
 
-/// The scheduler's books. No method calls Ruby, so a borrow of this never lives across a switch.
+/// The state of a scheduler. No method calls Ruby, so a borrow of it never lives across a switch.
 pub struct State {
     pub fibers: Fibers,
     pub timers: Timers<TimerAction>,
     pub budget: Budget,
-    /// Entries are valid as long as the fiber's ticket is the same.
+    /// Entries are valid as long as the fiber's epoch is the same.
     pub queue: RunQueue<(FiberKey, u32)>,
     pub operations: Operations,
-    /// The fiber that has the turn, as far as we know: Ruby switches fibers on its own, too.
+    /// The fiber that the scheduler switched to last. Ruby switches fibers on its own, too, so another fiber may be
+    /// running.
     current: Option<(PinnedValue, FiberKey)>,
     pub lock_handoff: LockHandoff,
     next_deadline: u64,
-    /// Fibers have been forgotten, and some that are not gone might find out.
+    /// Fibers have been forgotten or marked as lost, and may still get control; see [`State::is_lost`].
     has_lost_fibers: bool,
-    /// Timers that have expired, for as long as it takes to deal with them; kept to be used again.
+    /// Timers that have expired, while they are handled. The memory is kept for the next time.
     due: Vec<TimerAction>,
-    /// Exceptions for fibers that are suspended, but not by us.
+    /// Exceptions for fibers that are suspended, but not parked by the scheduler.
     deferred_raises: Vec<(PinnedValue, PendingRaise)>,
     /// Raised in every fiber while the scheduler is being stopped.
     stop: Option<PinnedValue>,
-    /// How long a fiber may take for its end when it has been told to. `None` is for ever.
+    /// The grace period: how long a fiber that was asked to end may take for that. `None` is for ever.
     pub grace: Option<Duration>,
-    /// Fibers whose grace is over.
+    /// Fibers whose grace period is over.
     overdue: Vec<FiberKey>,
     /// See [`State::end_fiber`].
     ending: Option<PinnedValue>,
@@ -101,10 +102,10 @@ pub struct State {
     forking_fiber: Option<FiberKey>,
     /// What fibers in `IO.select` wait on.
     pub selections: Slab<Selection>,
-    /// Memory that operations use instead of a program's `IO::Buffer`. A fiber that waits has a key only: its stack may
-    /// be left for good.
+    /// Memory that operations use instead of a program's `IO::Buffer`. A waiting fiber has only a key to it: its stack
+    /// may be abandoned, and then nothing on it is dropped.
     pub bounce_buffers: Slab<Vec<u8>>,
-    /// Those that hooks have opened for the time of a wait.
+    /// Descriptors that hooks have opened for the time of a wait.
     descriptors: Slab<(FiberKey, OwnedFd)>,
 }
 
@@ -136,31 +137,31 @@ impl Default for State {
 }
 
 impl State {
-    // --- whose turn it is
+    // --- which fiber runs
 
-    /// The fiber that was given the turn last and has not given it away to our knowledge.
+    /// The fiber that the scheduler switched to last, unless it is known to have stopped running.
     pub fn current(&self) -> Option<(PinnedValue, FiberKey)> {
         self.current
     }
 
-    /// Whether this fiber was given the turn.
+    /// Whether this fiber is the current one.
     pub fn is_current(&self, key: FiberKey) -> bool {
         self.current.is_some_and(|(_, running)| running == key)
             && self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Running)
     }
 
-    /// The fiber has the turn from now on, whether or not it had waited for it.
+    /// Makes the fiber the current one, whether or not it was picked.
     pub fn set_current(&mut self, key: FiberKey) {
         self.current = self.fibers.set_running(key).map(|fiber| (fiber, key));
     }
 
-    /// A new fiber gets its first turn.
+    /// A new fiber starts: it becomes the current fiber, with a new time slice.
     pub fn start_first_slice(&mut self, key: FiberKey) {
         self.set_current(key);
         self.queue.begin_slice();
     }
 
-    /// `current` enters a hook. `None` if it is not the one that was given the turn.
+    /// `current` enters a hook. `None` if it is not the fiber that the scheduler switched to.
     #[inline]
     pub fn enter_hook(&mut self, current: PinnedValue) -> Option<FiberKey> {
         let (_, key) = self.current.filter(|(fiber, _)| *fiber == current)?;
@@ -170,7 +171,8 @@ impl State {
         Some(key)
     }
 
-    /// A fiber that has a record only while it is in a hook, or has mail, leaves the last one. Who has resumed it has the turn again.
+    /// Called when an unmanaged fiber leaves its outermost hook: it has a record only while it is in a hook, or while
+    /// there is something that the record must keep. The fiber that resumed it becomes the current one again.
     pub fn unregister(&mut self, key: FiberKey) {
         if self.is_current(key) {
             let resumer = self.fibers.get(key).and_then(|record| record.resumed_by);
@@ -184,18 +186,18 @@ impl State {
         }
     }
 
-    /// Nobody that we know has the turn.
+    /// It is not known which fiber runs.
     pub fn clear_current(&mut self) {
         self.current = None;
     }
 
-    /// Puts a fiber at the end of the run queue.
+    /// Makes a fiber runnable, at the end of the run queue.
     pub fn enqueue(&mut self, key: FiberKey) {
         let epoch = self.fibers.set_state(key, FiberState::Runnable);
         self.queue.push_woken((key, epoch));
     }
 
-    /// A fiber of the run queue, unless it was preempted, goes before all others. False if it is not there.
+    /// Moves a fiber to the front of the run queue, unless it was preempted. False if it is not in the queue.
     pub fn move_to_front(&mut self, key: FiberKey) -> bool {
         let queued = |record: &Record| record.state() == FiberState::Runnable && record.wait != Wait::Preempted;
         let found = self.fibers.get(key).is_some_and(queued);
@@ -219,11 +221,11 @@ impl State {
         Some(outer)
     }
 
-    /// Whether this fiber, which runs, answers for the thread's interrupts. They belong to the root. If the root has given
-    /// its turn away to us, or has resumed a fiber that has, it is none of the others; else it is the one that runs: the
-    /// root, what that has resumed, or what a program switches by hand.
+    /// Whether this fiber, which is running, handles the thread's interrupts. They belong to the root. If the root is
+    /// parked, or has resumed a fiber that is parked, no other fiber handles them. Otherwise the running fiber does:
+    /// it is the root, a fiber that the root has resumed, or one that the program switches by hand.
     ///
-    /// In a forked child they belong to the fiber that forked: what leaves its block ends the process.
+    /// In a forked child they belong to the fiber that forked: an exception that leaves its block ends the process.
     pub fn handles_interrupts(&self, key: Option<FiberKey>) -> bool {
         if let Some((_, forking_fiber)) = self.forking_fiber() {
             let is_away = self.fibers.get(forking_fiber).is_some_and(|record| record.is_parked());
@@ -240,13 +242,13 @@ impl State {
         self.forking_fiber = survivor;
     }
 
-    /// The fiber that forked, until it has ended, if it is none that Ruby itself falls back to.
+    /// The fiber that forked, until it has ended. `None` if it is blocking: then Ruby itself falls back to it.
     pub fn forking_fiber(&self) -> Option<(PinnedValue, FiberKey)> {
         let record = self.fibers.get(self.forking_fiber?).filter(|record| !record.blocking)?;
         Some((record.fiber, self.forking_fiber?))
     }
 
-    /// Whether the fiber that computes has to make way for another.
+    /// Whether the running fiber has to yield to another one.
     pub fn should_preempt(&mut self, now: Instant) -> bool {
         self.queue.should_preempt(now) || self.has_deferred_raises()
     }
@@ -261,7 +263,7 @@ impl State {
         Some(self.timers.next_deadline().map_or(slice_ends, |deadline| deadline.min(slice_ends)))
     }
 
-    /// Takes the first fiber off the run queue and gives it the turn.
+    /// Takes the first fiber off the run queue and makes it the current one.
     #[inline(always)]
     pub fn dequeue(&mut self) -> Option<Claimed> {
         let fibers = &mut self.fibers;
@@ -308,15 +310,15 @@ impl State {
 
     // --- events
 
-    /// What a fiber waits for may have come: it looks again when its turn comes. Nothing happens to one that does not
-    /// wait.
+    /// What a fiber waits for may have come: the fiber checks that when it is picked. Does nothing if the fiber is not
+    /// waiting.
     pub fn wake(&mut self, key: FiberKey) {
         if self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Waiting) {
             self.enqueue(key);
         }
     }
 
-    /// Ruby's `unblock`. Returns whether somebody was woken; `None` if the fiber is not in the books.
+    /// Ruby's `unblock`. Returns whether the fiber was in a wait that `unblock` ends; `None` if the fiber is unknown.
     pub fn unblock(&mut self, fiber: PinnedValue) -> Option<bool> {
         let key = self.fibers.find(fiber)?;
         let record = self.fibers.get_mut(key)?;
@@ -335,13 +337,13 @@ impl State {
         self.fibers.get_mut(key).map(|record| record.begin_wait(wait))
     }
 
-    /// A fiber whose wait was ended early goes on waiting, for the end of what it began. To a fiber that waits for it to
-    /// leave this is the same wait.
+    /// A fiber whose wait was ended early keeps waiting, for the end of the operation that it began. For a fiber that
+    /// waits for it to leave the IO this is the same wait.
     pub fn continue_wait(&mut self, key: FiberKey, wait: Wait) -> Option<Wait> {
         self.fibers.get_mut(key).map(|record| std::mem::replace(&mut record.wait, wait))
     }
 
-    /// A fiber's wait has ended. Exceptions that were meant for this wait alone are void now.
+    /// A fiber's wait has ended. Exceptions that were meant for this wait alone are dropped.
     #[inline]
     pub fn end_wait(&mut self, key: FiberKey, outer: Option<Wait>) {
         if self.restore_wait(key, outer)
@@ -351,8 +353,8 @@ impl State {
         }
     }
 
-    /// A fiber that has yielded, or continued a wait, waits for what it waited for before. Returns whether an exception may
-    /// be due in it.
+    /// Ends a yield or a continued wait: the fiber waits for what it waited for before. Returns whether an exception
+    /// may be due in it.
     #[inline]
     pub fn restore_wait(&mut self, key: FiberKey, outer: Option<Wait>) -> bool {
         let mut may_be_due = self.stop.is_some();
@@ -377,9 +379,10 @@ impl State {
         self.fibers.get_mut(key).is_some_and(|record| record.finish_yield(outer))
     }
 
-    /// Lets the timers that have run out do what they are for.
+    /// Performs the actions of the timers that have expired.
     pub fn expire(&mut self, now: Instant) {
-        // First taken, then dealt with: meanwhile the records come into the cache, all at the same time.
+        // First all are taken, then all are handled: meanwhile the fibers' records come into the cache, all at the
+        // same time.
         let mut due = std::mem::take(&mut self.due);
         while let Some(action) = self.timers.pop_expired(now) {
             if let TimerAction::Wake(key) = &action {
@@ -399,14 +402,15 @@ impl State {
 
     // --- fork
 
-    /// Whether the fiber waits for something that will never come: its process forked, and it stayed behind.
+    /// Whether the fiber waits for an event that will never come: its process forked and the fiber stayed in the
+    /// parent, or its scheduler was closed.
     pub fn is_lost(&self, key: FiberKey) -> bool {
         self.has_lost_fibers && self.fibers.get(key).is_none_or(|record| record.state() == FiberState::Lost)
     }
 
-    /// In a forked child, or when the scheduler is closed: `survivor` is the fiber that did it. It stays as it is, and so
-    /// do those that have resumed it, and blocking fibers, since the root will get the control when the survivor ends. All
-    /// others are lost, and their timers and operations with them.
+    /// Called in a forked child, and when the scheduler is closed. `survivor` is the current fiber. It stays as it is,
+    /// and so do the fibers that have resumed it, and blocking fibers, since the root gets control when the survivor
+    /// ends. All others are lost, with their timers and operations.
     pub fn forget_other_fibers(&mut self, survivor: Option<FiberKey>) {
         self.has_lost_fibers = true;
         let others: Vec<FiberKey> = self
@@ -431,7 +435,7 @@ impl State {
         self.timers.retain(|action| stays(action.fiber()));
     }
 
-    /// Tells the garbage collector what is held.
+    /// Marks all Ruby objects that the state refers to.
     pub fn mark(&self, marker: &Marker) {
         for (_, record) in self.fibers.iter() {
             record.mark(marker);
@@ -446,13 +450,13 @@ impl State {
             pending_raise.mark(marker);
         }
         let current = self.current.map(|(fiber, _)| fiber);
-        // While the fiber that ended last is remembered, no other fiber may get its address.
+        // As long as the fiber that ended last is remembered, no other fiber may get its address.
         current.iter().chain(&self.ending).chain(&self.stop).for_each(|value| value.mark(marker));
     }
 
     // --- inspect
 
-    /// How many fibers wait for what, as `inspect` tells it.
+    /// How many fibers wait for which kind of event, for `inspect`.
     pub fn summary(&self) -> String {
         let mut kinds: Vec<(String, usize)> = Vec::new();
         for (_, record) in self.fibers.iter().filter(|(_, record)| record.state() == FiberState::Waiting) {
