@@ -1,12 +1,13 @@
-//! The exceptions that have been sent to a fiber, and what has become of each.
+//! The exceptions that have been sent to a fiber, and the phase that each is in.
 //!
-//! Most of them are raised once. The limit of a block ([`RaiseScope::Limit`]) and the end of a fiber ([`RaiseScope::End`]) are
-//! raised again when the fiber has swallowed them: they stay here until the block, or the fiber, has ended.
+//! Most of them are raised once. The limit of a block ([`RaiseScope::Limit`]) and the end of a fiber
+//! ([`RaiseScope::End`]) are raised again if the fiber swallows them: they stay here until the block, or the fiber,
+//! has ended.
 //!
 //! A fiber that unwinds may wait in its `ensure` clauses, and must not be interrupted there by the exception that
-//! unwinds it. Ruby's `$!` tells the two cases apart. While the exception is in flight, `$!` is the exception, or an
-//! exception that it caused: in `ensure` clauses and in the body of a `rescue`. When a `rescue`, or a `return` in an
-//! `ensure`, has swallowed it, `$!` is what it was before.
+//! unwinds it. Ruby's `$!` tells the two cases apart. While the exception is in flight, in `ensure` clauses and in the
+//! body of a `rescue`, `$!` is that exception, or one that it caused. When a `rescue`, or a `return` in an `ensure`,
+//! has swallowed it, `$!` is what it was before.
 //!
 //! ```text
 //!            raised             the fiber waits, `$!` is something else
@@ -25,22 +26,23 @@ use super::shield::Shield;
 use super::state::TimerAction;
 use crate::ruby::value::PinnedValue;
 
-/// Longest time between two raises of the same exception. A fiber that swallows it in a loop must not take the CPU from
-/// the others.
+/// The longest pause before an exception is raised again. There is a pause because a fiber that swallows the exception
+/// in a loop must not take the CPU from other fibers.
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
-/// So many times in a row a tick has to find that an exception is not in flight. Ruby hides from what it runs at a tick
-/// the exception that is on its way through functions written in C; their `ensure` are short.
+/// An exception counts as swallowed when this many ticks in a row do not find it in flight. One tick is not enough:
+/// Ruby hides an exception that passes through C functions from the code that runs at a tick. The `ensure` parts of C
+/// functions are short.
 const TICKS_UNTIL_SWALLOWED: u32 = 16;
 
-/// What has become of an exception.
+/// The phase of an exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// It has not been raised.
     Due,
     /// It has been raised, and unwinds the fiber.
     InFlight,
-    /// The fiber has swallowed it. It is due again when the timer has run out.
+    /// The fiber has swallowed it. It is due again when the timer expires.
     Swallowed(TimerKey),
 }
 
@@ -48,7 +50,7 @@ enum Phase {
 struct Entry {
     pending_raise: PendingRaise,
     phase: Phase,
-    /// How often it has been raised.
+    /// How many times it has been raised.
     times_raised: u32,
     /// How many ticks in a row have not found it in flight.
     ticks_absent: u32,
@@ -64,33 +66,34 @@ impl Entry {
     }
 }
 
-/// What has been sent to a fiber, in order.
+/// The exceptions that have been sent to a fiber, in order.
 #[derive(Debug, Default)]
 pub struct PendingRaises(Vec<Entry>);
 
 impl PendingRaises {
-    /// Whether there is nothing.
+    /// Whether there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them.
+    /// All exceptions, whether they have been raised or not.
     pub fn iter(&self) -> impl Iterator<Item = &PendingRaise> {
         self.0.iter().map(|raise| &raise.pending_raise)
     }
 
-    /// How many have not been raised.
+    /// The number of exceptions that have not been raised.
     pub fn unraised(&self) -> usize {
         self.0.iter().filter(|raise| raise.phase == Phase::Due).count()
     }
 
-    /// Whether one with this scope has not been raised.
+    /// Whether there is an exception with this scope that has not been raised.
     pub fn is_unraised(&self, scope: RaiseScope) -> bool {
         self.0.iter().any(|raise| raise.pending_raise.scope == scope && raise.phase == Phase::Due)
     }
 
-    /// Adds one. A repeated exception that is here already is due again.
+    /// Adds an exception. A repeated exception with the same scope as an earlier one is not added: the earlier one is
+    /// due again.
     pub fn push(&mut self, pending_raise: PendingRaise) {
         match self
             .0
@@ -102,7 +105,7 @@ impl PendingRaises {
         }
     }
 
-    /// Adds one that goes before all others.
+    /// Adds an exception before all others.
     pub fn push_first(&mut self, pending_raise: PendingRaise) {
         if pending_raise.scope.is_repeated() && self.iter().any(|sent| sent.scope == pending_raise.scope) {
             return self.push(pending_raise);
@@ -110,13 +113,13 @@ impl PendingRaises {
         self.0.insert(0, Entry { pending_raise, phase: Phase::Due, times_raised: 0, ticks_absent: 0 });
     }
 
-    /// Adds a repeated one that is being raised by other means.
+    /// Adds a repeated exception that is being raised by other means, such as `Fiber#raise`.
     pub fn push_in_flight(&mut self, pending_raise: PendingRaise) {
         self.0.push(Entry { pending_raise, phase: Phase::InFlight, times_raised: 1, ticks_absent: 0 });
     }
 
-    /// The one to raise next. Of several deadlines that have passed it is the innermost block's. `is_waiting` says
-    /// whether the fiber is in a wait.
+    /// The index of the exception to raise next. Of several deadlines that have passed, the innermost block's is
+    /// raised. `is_waiting` says whether the fiber is in a wait.
     pub fn next(&self, shield: Shield, is_waiting: bool, timers: &Timers<TimerAction>) -> Option<usize> {
         let is_next = |raise: &Entry| {
             raise.is_due(timers)
@@ -136,12 +139,12 @@ impl PendingRaises {
         self.0[index].pending_raise.exception
     }
 
-    /// Whether the one at `index` has never been raised.
+    /// Whether the exception at `index` has never been raised.
     pub fn is_new(&self, index: usize) -> bool {
         self.0[index].times_raised == 0
     }
 
-    /// The one at `index` is being raised.
+    /// Returns the exception at `index`, which is being raised. Unless it is a repeated one, it is removed.
     pub fn take(&mut self, index: usize) -> PendingRaise {
         let raise = &mut self.0[index];
         if !raise.pending_raise.scope.is_repeated() {
@@ -153,7 +156,7 @@ impl PendingRaises {
         raise.pending_raise
     }
 
-    /// Takes those back that have this scope.
+    /// Removes the exceptions with this scope.
     pub fn retract(&mut self, scope: RaiseScope, timers: &mut Timers<TimerAction>) {
         self.0.retain(|raise| {
             let keeps = raise.pending_raise.scope != scope;
@@ -164,7 +167,7 @@ impl PendingRaises {
         });
     }
 
-    /// Takes all back that are raised again and again.
+    /// Removes all repeated exceptions.
     pub fn retract_repeated(&mut self, timers: &mut Timers<TimerAction>) {
         let repeated = |sent: &Self| sent.iter().map(|sent| sent.scope).find(|scope| scope.is_repeated());
         while let Some(scope) = repeated(self) {
@@ -172,22 +175,23 @@ impl PendingRaises {
         }
     }
 
-    /// Drops those that were meant for the wait which has ended.
+    /// Removes the exceptions that were meant only for the wait that has ended.
     pub fn drop_for_wait(&mut self) {
         self.0.retain(|raise| raise.pending_raise.scope != RaiseScope::Wait);
     }
 
-    /// Whether a repeated one has been raised.
+    /// Whether a repeated exception has been raised.
     pub fn has_raised(&self) -> bool {
         self.0.iter().any(|raise| raise.phase != Phase::Due)
     }
 
-    /// Of the repeated ones that have been raised, the `nth`.
+    /// The `nth` of the repeated exceptions that have been raised.
     pub fn raised(&self, nth: usize) -> Option<PendingRaise> {
         self.0.iter().filter(|raise| raise.phase != Phase::Due).nth(nth).map(|raise| raise.pending_raise)
     }
 
-    /// A repeated one that has been raised has been looked for. `action` is what ends the pause before it is raised again.
+    /// Updates the phase of a repeated exception after an observation. `action` is the action of the timer that ends
+    /// the pause before it is raised again.
     pub fn update(
         &mut self,
         scope: RaiseScope,
@@ -217,18 +221,18 @@ impl PendingRaises {
     }
 }
 
-/// Where an exception is that has been raised.
+/// What `$!` says about an exception that has been raised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Observation {
-    /// It unwinds the fiber.
+    /// It is in flight.
     InFlight,
-    /// The fiber is about to wait, and it is nowhere.
+    /// It is not in flight, and the fiber is about to wait.
     Absent,
-    /// The fiber computes, and it is nowhere to be seen from a tick.
+    /// A tick has not found it in flight. Ruby may have hidden it from the tick.
     AbsentAtTick,
 }
 
-/// How long an exception that has been raised `times` times is not raised again.
+/// How long to wait before an exception that has been raised `times_raised` times is raised again.
 fn pause_after(times_raised: u32) -> Duration {
     Duration::from_millis(1 << times_raised.saturating_sub(1).min(6)).min(MAX_PAUSE)
 }

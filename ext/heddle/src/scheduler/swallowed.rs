@@ -7,14 +7,14 @@ use super::state::TimerAction;
 use crate::ruby::{error, fiber};
 
 impl Scheduler {
-    /// Finds out whether the fiber has swallowed what it is to be interrupted by. To be called at the beginning of each of
-    /// its waits.
+    /// Finds out whether the fiber has swallowed an exception that is to be raised again. Called at the beginning of
+    /// each of the fiber's waits.
     #[inline]
     pub fn detect_swallowed(&self, key: FiberKey) {
         self.observe_raised(key, Observation::Absent);
     }
 
-    /// The same at each tick, for a fiber that computes.
+    /// Like [`Scheduler::detect_swallowed`], at a tick, for a fiber that calls no hook.
     #[inline]
     pub fn detect_swallowed_at_tick(&self, key: FiberKey) {
         self.observe_raised(key, Observation::AbsentAtTick);
@@ -36,7 +36,8 @@ impl Scheduler {
 
     #[cold]
     fn observe_each_raised(&self, key: FiberKey, absent: Observation) {
-        // `$!` is that of the fiber that runs. A generator tells nothing of the fiber that has resumed it.
+        // `$!` belongs to the running fiber. In a generator it says nothing about the fiber that has resumed the
+        // generator.
         let is_current = self.state.borrow().fibers.get(key).is_some_and(|record| record.fiber == fiber::current());
         if !is_current {
             return;

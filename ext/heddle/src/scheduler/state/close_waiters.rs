@@ -1,4 +1,5 @@
-//! Fibers, and other threads, that close a descriptor and wait until no operation names its number any more.
+//! Close waiters: fibers, and other threads, that close a descriptor. They wait until no operation uses its number any
+//! more.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use super::State;
 use crate::scheduler::fibers::FiberKey;
 
-/// How another thread is told that operations have ended.
+/// Tells another thread that operations have ended.
 #[derive(Debug, Default)]
 pub struct Signal {
     given: Mutex<bool>,
@@ -28,7 +29,7 @@ impl Signal {
     }
 }
 
-/// What waits for the ends of operations, or of waits.
+/// The fibers that wait for the end of operations or waits, and the threads that wait for the end of operations.
 #[derive(Default)]
 pub struct CloseWaiters {
     fibers: Vec<FiberKey>,
@@ -36,20 +37,20 @@ pub struct CloseWaiters {
 }
 
 impl CloseWaiters {
-    /// Forgets other threads, and the fibers that do not stay.
+    /// Removes all threads, and the fibers for which `stays` is false.
     pub fn retain(&mut self, stays: impl Fn(FiberKey) -> bool) {
         self.forget_fibers(|key| !stays(key));
         self.threads.clear();
     }
 
-    /// Forgets the fibers that are lost.
+    /// Removes the fibers for which `is_lost` is true.
     pub fn forget_fibers(&mut self, is_lost: impl Fn(FiberKey) -> bool) {
         self.fibers.retain(|key| !is_lost(*key));
     }
 }
 
 impl State {
-    /// The fiber is to be woken whenever operations or waits end.
+    /// From now on the fiber is woken whenever operations or waits end.
     pub fn add_close_waiter(&mut self, key: FiberKey) {
         self.close_waiters.fibers.push(key);
     }
@@ -59,7 +60,7 @@ impl State {
         self.close_waiters.fibers.retain(|waiter| *waiter != key);
     }
 
-    /// Another thread is to be told whenever operations end.
+    /// From now on the signal is given whenever operations end.
     pub fn add_signal(&mut self, signal: Arc<Signal>) {
         self.close_waiters.threads.push(signal);
     }

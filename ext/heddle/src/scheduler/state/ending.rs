@@ -1,8 +1,9 @@
-//! Fibers that are told to end, and how long they may take.
+//! Fibers that are asked to end, and how long they may take for that.
 //!
-//! The end is raised again in a fiber that swallows it. A fiber that has not ended when its grace is over is killed, as
-//! `Fiber#kill` does it: its `ensure` clauses run, and cannot wait. A fiber that survives this, or computes, is
-//! abandoned: the scheduler forgets it, and never switches to it again.
+//! A request to end raises an exception in the fiber, and raises it again if the fiber swallows it. A fiber that has
+//! not ended when its grace period is over is killed, as `Fiber#kill` does it: its `ensure` clauses run, and cannot
+//! wait. A fiber that survives this is abandoned, and so is one that cannot be killed, because it computes: the
+//! scheduler forgets it, and never switches to it again.
 
 use std::time::{Duration, Instant};
 
@@ -14,22 +15,22 @@ use crate::ruby::value::PinnedValue;
 use crate::scheduler::fibers::{FiberKey, FiberState, PendingRaise, RaiseScope};
 use crate::scheduler::wait::Wait;
 
-/// For how long a fiber that has been killed may still run before it is abandoned.
+/// How long a fiber that was killed may run before it is abandoned.
 const GRACE_AFTER_KILL: Duration = Duration::from_millis(100);
-/// More fibers than this never resume one another in a row.
+/// The longest chain of fibers, each resumed by the next, that is followed.
 const MAX_RESUME_DEPTH: usize = 64;
 
-/// A fiber has been told to end.
+/// A request to a fiber to end.
 #[derive(Debug)]
 pub struct EndRequest {
-    /// Runs out with the grace.
+    /// Expires with the grace period.
     timer: TimerKey,
-    /// How often the fiber had begun to wait when the grace began: a fiber that is still in the run queue, and has not waited
-    /// since, has had no turn.
+    /// `Record::waits` at the beginning of the grace period. If it is unchanged and the fiber is in the run queue, the
+    /// fiber has not run since.
     waits: u32,
-    /// When the end was raised in the fiber for the first time.
+    /// When the exception was raised in the fiber for the first time.
     raised_at: Option<Instant>,
-    /// The grace was over once.
+    /// The grace period was over once, and the fiber was killed.
     killed: bool,
 }
 
@@ -40,28 +41,29 @@ impl EndRequest {
     }
 }
 
-/// What is to be done about a fiber whose grace is over.
+/// How to end a fiber whose grace period is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndAction {
-    /// It waits: to kill it makes it leave the lists of waiters that it is on.
+    /// Kill it. It waits, and so it leaves the lists of waiters that it is on.
     Kill,
-    /// It cannot be killed, as it computes or has resumed another one.
+    /// Abandon it. It cannot be killed, since it computes or has resumed another fiber.
     Abandon,
-    /// It has been killed, and survived that.
+    /// Abandon it, after it has been killed and survived that.
     Forget,
 }
 
-/// What an abandoned fiber leaves behind.
+/// What remains of an abandoned fiber.
 #[derive(Debug, Default)]
 pub struct Abandoned {
-    /// The fiber, and those that it has resumed. Their stacks are in Ruby's lists of waiters, so they must never be freed.
+    /// The fiber, and the fibers that it has resumed. Ruby's lists of waiters point into their stacks, so they must
+    /// never be freed.
     pub fibers: Vec<PinnedValue>,
-    /// What the kernel does for them, which is to be cancelled.
+    /// Their operations, which are to be cancelled.
     pub operations: Vec<Token>,
 }
 
 impl State {
-    /// Has `exception` raised in a fiber until it ends. Nothing happens to a fiber that has been told before.
+    /// Asks a fiber to end: `exception` is raised in it until it ends. A second request changes nothing.
     pub fn request_end(&mut self, key: FiberKey, exception: PinnedValue) {
         let Some(record) = self.fibers.get_mut(key).filter(|record| !record.end_requested) else { return };
         record.end_requested = true;
@@ -69,8 +71,8 @@ impl State {
         self.send_raise(key, PendingRaise { exception, message: None, scope: RaiseScope::End });
     }
 
-    /// The end is being raised in a fiber. The fiber that answers for it (see [`State::responsible_fiber`]) has been told with
-    /// that.
+    /// `end` is being raised in a fiber. That also counts as a request to the fiber that is responsible for it; see
+    /// [`State::responsible_fiber`].
     pub fn end_is_raised(&mut self, key: FiberKey, end: PendingRaise) {
         let responsible_fiber = self.responsible_fiber(key);
         for fiber in [key, responsible_fiber] {
@@ -86,14 +88,14 @@ impl State {
         self.note_end_raised(responsible_fiber);
     }
 
-    /// The end has been raised in the fiber.
+    /// Notes that the exception that ends the fiber has been raised in it.
     pub fn note_end_raised(&mut self, key: FiberKey) {
         if let Some(request) = self.fibers.get_mut(key).and_then(|record| record.end_request.as_mut()) {
             request.raised_at.get_or_insert_with(Instant::now);
         }
     }
 
-    /// The scheduler is being stopped, and the fiber has not been told to end yet.
+    /// Whether the scheduler is ending all fibers, and has not asked this one yet.
     pub fn must_be_stopped(&self, key: FiberKey) -> bool {
         let stoppable = |key| self.fibers.get(key).is_some_and(|record| record.is_stoppable());
         self.stop.is_some() && stoppable(key) && {
@@ -102,7 +104,8 @@ impl State {
         }
     }
 
-    /// The fiber that answers for what happens to this one: a fiber of the scheduler's that has resumed it, or itself.
+    /// The managed fiber that is responsible for this one: this one if it is managed, or else the first managed fiber
+    /// in the chain of fibers that have resumed it. If there is none, the fiber itself.
     pub fn responsible_fiber(&self, key: FiberKey) -> FiberKey {
         let mut at = key;
         for _ in 0..MAX_RESUME_DEPTH {
@@ -118,7 +121,7 @@ impl State {
         key
     }
 
-    /// The time begins that the fiber may take for its end.
+    /// Starts the fiber's grace period.
     pub fn begin_grace(&mut self, key: FiberKey) {
         let Some(grace) = self.grace else { return };
         let Some(record) = self.fibers.get_mut(key).filter(|record| record.end_request.is_none()) else { return };
@@ -126,8 +129,8 @@ impl State {
         record.end_request = Some(Box::new(EndRequest { timer, waits: record.waits, raised_at: None, killed: false }));
     }
 
-    /// The timer of a fiber's grace has run out. The grace goes on for a fiber that has had no turn since, or whose end is
-    /// held back by a shield.
+    /// The timer of a fiber's grace period has expired. The grace period is prolonged if a shield holds back the end,
+    /// or if the fiber has not run since.
     pub fn end_grace(&mut self, key: FiberKey, now: Instant) {
         let Some(whole) = self.grace else { return };
         let Some(record) = self.fibers.get_mut(key) else { return };
@@ -147,7 +150,7 @@ impl State {
         }
     }
 
-    /// The fiber could not be dealt with: it is tried again.
+    /// The fiber could not be ended now: sets a timer to try again.
     pub fn prolong_grace(&mut self, key: FiberKey) {
         let timer = self.timers.insert(Instant::now() + GRACE_AFTER_KILL, TimerAction::Grace(key));
         if let Some(request) = self.fibers.get_mut(key).and_then(|record| record.end_request.as_mut()) {
@@ -155,12 +158,12 @@ impl State {
         }
     }
 
-    /// The next fiber whose grace is over.
+    /// The next fiber whose grace period is over.
     pub fn take_overdue(&mut self) -> Option<FiberKey> {
         self.overdue.pop()
     }
 
-    /// What is to be done about it. `None` if it has ended.
+    /// How to end a fiber whose grace period is over. `None` if it has ended.
     pub fn end_action(&self, key: FiberKey) -> Option<EndAction> {
         let record = self.fibers.get(key)?;
         let killed = record.end_request.as_ref().is_some_and(|request| request.killed);
@@ -172,7 +175,7 @@ impl State {
         })
     }
 
-    /// Has a fiber killed that waits.
+    /// Kills a waiting fiber: it is woken, and killed when it runs.
     pub fn kill(&mut self, key: FiberKey, exception: PinnedValue) {
         let timer = self.timers.insert(Instant::now() + GRACE_AFTER_KILL, TimerAction::Grace(key));
         let Some(record) = self.fibers.get_mut(key) else { return };
@@ -182,7 +185,7 @@ impl State {
         self.wake(key);
     }
 
-    /// Forgets a fiber that has not ended, and those that it has resumed.
+    /// Forgets a fiber that has not ended, and the fibers that it has resumed.
     pub fn abandon(&mut self, key: FiberKey) -> Abandoned {
         let lost: Vec<FiberKey> =
             self.fibers.iter().map(|(other, _)| other).filter(|other| self.responsible_fiber(*other) == key).collect();
@@ -196,13 +199,13 @@ impl State {
         if self.current.is_some_and(|(_, running)| is_lost(&running)) {
             self.clear_current();
         }
-        // One that gets the control all the same, from the program, is told so.
+        // If the program switches to such a fiber all the same, its wait raises an error.
         self.has_lost_fibers = true;
         lost.iter().for_each(|key| self.fibers.remove(*key));
         abandoned
     }
 
-    /// The fiber has run its block, and ends. What was to end it is void.
+    /// The fiber has run its block, and ends. Requests to end it are dropped.
     pub fn end_block(&mut self, key: FiberKey) {
         if let Some(record) = self.fibers.get_mut(key) {
             record.end_requested = true;
@@ -213,8 +216,7 @@ impl State {
         }
     }
 
-    /// The fiber is about to be dead: nothing happens any more but its return to Ruby, where it must not be preempted, as
-    /// it is in no book.
+    /// The fiber returns to Ruby, and is dead then. It must not be preempted any more, since it has no record.
     pub fn end_fiber(&mut self, key: FiberKey) {
         self.ending = self.fibers.get(key).map(|record| record.fiber);
         self.fibers.remove(key);

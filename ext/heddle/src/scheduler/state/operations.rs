@@ -1,4 +1,4 @@
-//! What the backend, or a worker, does for fibers.
+//! The operations that the backend, or a worker, performs for fibers.
 
 use std::os::fd::RawFd;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::ruby::io::ReadBuffer;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::reactor::Reactor;
 
-/// An operation that the backend, or a worker, does for a fiber.
+/// An operation that the backend, or a worker, performs for a fiber.
 ///
 /// ```text
 ///            begin                    its completion comes              take_result
@@ -21,8 +21,8 @@ use crate::scheduler::reactor::Reactor;
 ///                         └── abandon: no fiber waits for it any more ── completion ────┘
 /// ```
 ///
-/// Until its result is taken it names its descriptor's number. To close the number marks it as closed: whatever it has
-/// come to, or comes to, is not told, as Ruby does not tell it to a thread either.
+/// Until its result is taken, the operation uses its descriptor's number. When the number is closed, the operation is
+/// marked as closed. Its result is then discarded, as Ruby does when a thread's descriptor is closed.
 struct Pending {
     fiber: FiberKey,
     interest: Interest,
@@ -31,7 +31,7 @@ struct Pending {
     abandoned: bool,
     /// Its descriptor was closed before its result was taken.
     closed: bool,
-    /// The memory that it reads into, if the IO that lent it was closed meanwhile.
+    /// The memory that it reads into, if the IO that owns the memory was closed meanwhile.
     memory: Option<Rc<ReadBuffer>>,
 }
 
@@ -44,14 +44,14 @@ impl Pending {
 /// How an operation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, or cancelled: what the backend answers.
+    /// The backend's result. The operation completed, or was cancelled.
     Result(i32),
     /// Its descriptor was closed.
     Closed,
 }
 
 impl Ended {
-    /// The backend's answer; for a descriptor that was closed the same as for a cancel.
+    /// The backend's result; for a closed descriptor the same as for a cancelled operation.
     pub fn result(self) -> i32 {
         match self {
             Ended::Result(result) => result,
@@ -64,19 +64,19 @@ impl Ended {
 #[derive(Default)]
 pub struct Operations {
     pending: Slab<Pending>,
-    /// By the number that they name.
+    /// The operations by descriptor number.
     index: DescriptorIndex,
-    /// Those of closed numbers that have not been cancelled.
+    /// The operations on closed numbers that have not been cancelled.
     to_cancel: Vec<Token>,
 }
 
 impl Operations {
-    /// How many are under way, or have results that no fiber has taken.
+    /// The number of operations that are under way, or have results that no fiber has taken.
     pub fn len(&self) -> usize {
         self.pending.len()
     }
 
-    /// A new operation of a fiber, on a descriptor or on none. It is to be submitted with the token.
+    /// Adds a fiber's operation, on a descriptor or on none. The caller submits it with the token.
     pub fn begin(&mut self, fiber: FiberKey, operation: Option<&Operation>) -> Token {
         let interest = operation.map_or(Interest::default(), Operation::interest);
         let pending = Pending { fiber, interest, result: None, abandoned: false, closed: false, memory: None };
@@ -87,7 +87,7 @@ impl Operations {
         token
     }
 
-    /// How the operation ended, once it has. The token is then free.
+    /// How the operation ended, or `None` if it is under way. Frees the token of an operation that has ended.
     pub fn take_result(&mut self, token: Token) -> Option<Ended> {
         let pending = self.pending.get(token)?;
         let result = pending.result?;
@@ -96,13 +96,13 @@ impl Operations {
         Some(ended)
     }
 
-    /// Whether the operation has come to its end.
+    /// Whether the operation has ended.
     pub fn is_finished(&self, token: Token) -> bool {
         self.pending.get(token).is_none_or(|pending| pending.result.is_some())
     }
 
-    /// No fiber waits for the operation any more. It must own what it works on. Returns how it has ended; `None` if it is
-    /// still under way.
+    /// No fiber waits for the operation any more, so the operation must own its memory and its file. Returns how it
+    /// has ended; `None` if it is still under way.
     pub fn abandon(&mut self, token: Token) -> Option<Ended> {
         let ended = self.take_result(token);
         if let Some(pending) = self.pending.get_mut(token) {
@@ -111,7 +111,7 @@ impl Operations {
         ended
     }
 
-    /// An operation has ended. Returns the fiber that waits for it.
+    /// Stores the result of an operation. Returns the fiber that waits for it.
     fn complete(&mut self, Completion { token, result }: Completion) -> Option<FiberKey> {
         let pending = self.pending.get_mut(token)?;
         pending.memory = None;
@@ -128,12 +128,12 @@ impl Operations {
         self.pending.remove(token);
     }
 
-    /// Whether an operation under way names the number, for one of `interest`.
+    /// Whether an operation with one of the interests is under way on the number.
     pub fn names(&self, fd: RawFd, interest: Interest) -> bool {
         self.index.named(fd).map(|token| &self.pending[token]).any(|pending| pending.is_under_way_for(interest))
     }
 
-    /// The number is being closed: operations on it, for one of `interest`, end as [`Ended::Closed`], and have to be
+    /// The number is being closed: operations on it with one of the interests end as [`Ended::Closed`], and have to be
     /// cancelled. Returns whether any is under way.
     pub fn close(&mut self, fd: RawFd, interest: Interest) -> bool {
         let mut any = false;
@@ -150,7 +150,7 @@ impl Operations {
         any
     }
 
-    /// The next operation of a closed number that has not been cancelled.
+    /// The next operation on a closed number that has not been cancelled.
     fn next_to_cancel(&mut self) -> Option<Token> {
         while let Some(token) = self.to_cancel.pop() {
             // It may have ended by itself, and the token may name another operation by now.
@@ -161,8 +161,8 @@ impl Operations {
         None
     }
 
-    /// The number is given back although operations on it are still in the kernel's hands. They own the file; `memory` is
-    /// what they read into, and is freed with the last of them.
+    /// The number is freed although the kernel still performs operations on it. They own the file. `memory` is what
+    /// they read into; it is freed with the last of them.
     pub fn detach(&mut self, fd: RawFd, interest: Interest, memory: Option<&Rc<ReadBuffer>>) {
         let named: Vec<Token> = self.index.named(fd).collect();
         for token in named {
@@ -174,14 +174,14 @@ impl Operations {
         }
     }
 
-    /// No fiber waits for the operations of these fibers any more. Returns those that are under way.
+    /// Abandons the operations of these fibers. Returns those that are under way.
     pub fn abandon_all_of(&mut self, fibers: &[FiberKey]) -> Vec<Token> {
         let theirs = self.pending.iter().filter(|(_, pending)| fibers.contains(&pending.fiber));
         let tokens: Vec<Token> = theirs.map(|(token, _)| token).collect();
         tokens.into_iter().filter(|token| self.abandon(*token).is_none()).collect()
     }
 
-    /// Forgets all operations. The backend has given all memory back.
+    /// Removes all operations. The backend does not use their memory any more.
     pub fn clear(&mut self) {
         self.pending.clear();
         self.index.clear();
@@ -190,7 +190,7 @@ impl Operations {
 }
 
 impl State {
-    /// Cancels the operations of closed numbers.
+    /// Cancels the operations on closed numbers.
     #[inline]
     pub fn cancel_closed(&mut self, reactor: &mut Reactor) {
         while let Some(token) = self.operations.next_to_cancel() {
@@ -198,7 +198,7 @@ impl State {
         }
     }
 
-    /// Operations have ended: whatever waits for them is woken.
+    /// Stores results, and wakes the fibers that wait for them.
     pub fn complete(&mut self, completions: impl Iterator<Item = Completion>) {
         let mut any = false;
         for completion in completions {

@@ -1,4 +1,4 @@
-//! Exceptions on their way to fibers, and for how long they are meant.
+//! Exceptions that are to be raised in fibers, and until when they are valid.
 
 use std::time::Instant;
 
@@ -11,12 +11,13 @@ use crate::scheduler::pending_raises::Observation;
 use crate::scheduler::wait::Wait;
 
 impl State {
-    /// Brings an exception on its way.
+    /// Sends an exception to a fiber: the fiber raises it in its next wait, or at a tick.
     pub fn send_raise(&mut self, key: FiberKey, pending_raise: PendingRaise) {
         let running = self.current.map(|(_, running)| running);
         let Some(record) = self.fibers.get_mut(key) else { return };
         if record.state() == FiberState::Running && running != Some(key) {
-            // It has resumed another fiber, or left in a way of its own. Only `Fiber#raise` finds the right place.
+            // The fiber has resumed another fiber, or has switched to one by itself. Only `Fiber#raise` finds the
+            // right place.
             let fiber = record.fiber;
             if pending_raise.scope.is_repeated() {
                 record.pending_raises.push_in_flight(pending_raise);
@@ -28,7 +29,7 @@ impl State {
         } else {
             record.pending_raises.push(pending_raise);
             if record.state() == FiberState::Runnable && record.wait == Wait::Preempted {
-                // It has waited for the others long enough: an exception is due in it.
+                // An exception is due in the fiber, so it no longer waits among the preempted fibers.
                 self.enqueue(key);
             } else {
                 self.wake(key);
@@ -36,7 +37,7 @@ impl State {
         }
     }
 
-    /// The next exception that is due in a fiber.
+    /// Takes the next exception that is due in a fiber.
     #[inline]
     pub fn take_pending_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
         let record = self.fibers.get_mut(key)?;
@@ -62,7 +63,7 @@ impl State {
         Some(pending_raise)
     }
 
-    /// The next exception that is due in a fiber, unless it has been raised before.
+    /// Takes the next exception that is due in a fiber, unless it has been raised before.
     pub fn take_new_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
         let record = self.fibers.get(key)?;
         let next = record.pending_raises.next(record.task.shield, record.is_waiting(), &self.timers);
@@ -70,14 +71,16 @@ impl State {
         if is_new { self.take_due_raise(key) } else { None }
     }
 
-    /// The fiber could not be interrupted by it: it is due in its next wait, unless it was meant for the last one.
+    /// The exception could not be raised in the fiber: it is due in the fiber's next wait, unless it was meant for the
+    /// last one.
     pub fn put_back_raise(&mut self, key: FiberKey, pending_raise: PendingRaise) {
         if pending_raise.scope == RaiseScope::Wait {
             return;
         }
         let responsible_fiber = self.responsible_fiber(key);
         if pending_raise.scope == RaiseScope::End && responsible_fiber != key {
-            // What a generator was not interrupted by is for its next wait, or for that of the fiber that resumed it.
+            // The request to end is made again in the generator's next wait, or in the next wait of the fiber that has
+            // resumed it.
             for fiber in [key, responsible_fiber] {
                 if let Some(record) = self.fibers.get_mut(fiber) {
                     record.end_requested = false;
@@ -89,7 +92,7 @@ impl State {
         }
     }
 
-    /// The exception of that one, without taking it.
+    /// The next exception that is due in a fiber, without taking it.
     pub fn due_exception(&self, key: FiberKey) -> Option<PinnedValue> {
         if self.must_be_stopped(key) {
             return self.stop;
@@ -99,7 +102,7 @@ impl State {
         next.map(|index| record.pending_raises.exception(index))
     }
 
-    /// From now on `exception` is raised in each fiber that waits, or will wait.
+    /// Asks all fibers to end: from now on `exception` is raised in each fiber that waits, or will wait.
     pub fn stop_all(&mut self, exception: PinnedValue) {
         self.stop = Some(exception);
         let stoppable: Vec<FiberKey> =
@@ -114,7 +117,7 @@ impl State {
         waiting.into_iter().for_each(|key| self.wake(key));
     }
 
-    /// Whether all are being told to end.
+    /// Whether all fibers are being asked to end.
     pub fn is_stopping(&self) -> bool {
         self.stop.is_some()
     }
@@ -124,22 +127,23 @@ impl State {
         self.stop = None;
     }
 
-    /// An exception for a fiber that is suspended, but not by us.
+    /// Adds an exception for a fiber that is suspended, but not parked by the scheduler.
     pub fn defer_raise(&mut self, fiber: PinnedValue, pending_raise: PendingRaise) {
         self.deferred_raises.push((fiber, pending_raise));
     }
 
-    /// The next exception for a fiber that is suspended, but not by us.
+    /// Takes the last exception that was added by [`State::defer_raise`].
     pub fn take_deferred_raise(&mut self) -> Option<(PinnedValue, PendingRaise)> {
         self.deferred_raises.pop()
     }
 
-    /// Whether there are such, or fibers whose grace is over: whichever fiber parks next sees to both.
+    /// Whether there are deferred raises, or fibers whose grace period is over. The next fiber that parks handles
+    /// both.
     pub fn has_deferred_raises(&self) -> bool {
         !self.deferred_raises.is_empty() || !self.overdue.is_empty()
     }
 
-    /// Makes exceptions void that were meant for what is over now.
+    /// Removes the exceptions with this scope, which has ended.
     pub fn retract(&mut self, key: FiberKey, scope: RaiseScope) {
         if let Some(record) = self.fibers.get_mut(key) {
             record.pending_raises.retract(scope, &mut self.timers);
@@ -154,7 +158,7 @@ impl State {
         }
     }
 
-    /// Sets a timer for the block of a `timeout_after`. Returns what names it.
+    /// Sets a timer for the block of a `timeout_after`. Returns the timer's key and the scope of what it raises.
     pub fn set_deadline(&mut self, at: Instant, fiber: FiberKey, limit: Limit) -> (TimerKey, RaiseScope) {
         let number = self.next_number();
         let (pending_raise, scope) = match limit {
@@ -170,13 +174,13 @@ impl State {
         (self.timers.insert(at, TimerAction::Deadline { fiber, pending_raise }), scope)
     }
 
-    /// A number for a [`RaiseScope`], higher than all before.
+    /// A number for a [`RaiseScope`], higher than all earlier ones.
     pub fn next_number(&mut self) -> u64 {
         self.next_deadline += 1;
         self.next_deadline
     }
 
-    /// The last of these.
+    /// The last number that [`State::next_number`] has returned.
     pub fn last_number(&self) -> u64 {
         self.next_deadline
     }
