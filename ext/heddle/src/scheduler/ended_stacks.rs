@@ -1,5 +1,6 @@
-//! The stacks of fibers that have ended. Ruby takes them back when it collects the fibers, and that is seldom where the
-//! heap is large. But each has two memory maps, of which a process may have 65,530 on Linux, and some 20 KiB of memory.
+//! The stacks of fibers that have ended. Ruby frees such a stack when it collects the fiber, and with a large heap it
+//! collects seldom. But each stack takes two memory maps, of which a process may have 65,530 on Linux, and some 20 KiB
+//! of memory.
 
 use std::cell::Cell;
 
@@ -7,10 +8,10 @@ use magnus::Ruby;
 
 use crate::ruby::gc;
 
-/// How many there may be: they have a quarter of the maps then.
+/// The number of stacks at which garbage is collected: they take a quarter of the maps then.
 const MAX_ENDED: u32 = 8192;
 
-/// How many fibers of the scheduler's have ended since the last garbage collection.
+/// Counts the managed fibers that have ended since the last garbage collection.
 #[derive(Default)]
 pub struct EndedStacks {
     count: Cell<u32>,
@@ -18,7 +19,7 @@ pub struct EndedStacks {
 }
 
 impl EndedStacks {
-    /// A fiber is about to end. Collects garbage if there has been none for too many of them.
+    /// Counts a fiber that is about to end. Collects garbage if too many have ended since the last collection.
     pub fn add(&self, ruby: &Ruby) {
         self.forget_collected();
         self.count.set(self.count.get() + 1);
@@ -27,7 +28,7 @@ impl EndedStacks {
         }
     }
 
-    /// Collects garbage, since there was no stack for a new fiber. False if that is of no use.
+    /// Collects garbage, since there was no stack for a new fiber. False if that cannot free a stack.
     pub fn collect(&self, ruby: &Ruby) -> bool {
         self.forget_collected();
         let useful = self.count.get() > 0;

@@ -6,7 +6,7 @@ use super::Scheduler;
 use crate::ruby::{fiber, fork, thread};
 
 impl Scheduler {
-    /// This process is a forked child. Only the current fiber came along.
+    /// This process is a forked child, in which only the current fiber exists.
     #[cold]
     pub fn after_fork(&self) {
         self.owner.generation.set(fork::generation());
@@ -15,7 +15,7 @@ impl Scheduler {
             let survivor = state.fibers.find(fiber::current());
             state.forget_other_fibers(survivor);
             state.set_forking_fiber(survivor);
-            // This hook then takes the slow path, which sets up a backend.
+            // The hook then takes the slow path, which sets up a backend.
             state.clear_current();
         }
         self.release_ticker(true);

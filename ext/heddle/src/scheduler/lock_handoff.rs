@@ -1,21 +1,22 @@
-//! Fairness among fibers that never have to wait, and that hold locks meanwhile.
+//! Lock hand-off: fairness among fibers that hold locks and never have to wait.
 //!
-//! A fiber whose cooperative budget is used up yields in the middle of its next operation. If that is a write under a lock
-//! (the program's, or Ruby's own for an IO), other fibers that write there find the lock taken each time they run. Hence
-//! two rules:
+//! A fiber whose cooperative budget is used up yields in the middle of its next operation. If that is a write under a
+//! lock (the program's, or Ruby's own for an IO), other fibers that write there find the lock taken each time they
+//! run. Hence two rules:
 //!
-//! - A fiber that has written, and releases a lock that another fiber waits for, yields to that fiber, which finds the lock
-//!   free. Otherwise it would take the lock again before any other fiber runs. The same holds for a fiber that computes
-//!   under a lock and was preempted: it mostly held the lock then.
-//! - A fiber that finds a lock taken lets the fibers that yielded in the middle of an operation run first: one of them is
-//!   likely to hold the lock. Otherwise all others would line up for it, and each be woken for a single line.
+//! - A fiber that has written, and releases a lock that another fiber waits for, yields to that fiber, which finds the
+//!   lock free. Otherwise the first fiber would take the lock again before any other fiber runs. The same holds for a
+//!   fiber that computes under a lock and was preempted: a preempted fiber most likely held the lock.
+//! - A fiber that finds a lock taken lets the fibers that yielded in the middle of an operation run first: one of them
+//!   is likely to hold the lock. Otherwise all other fibers would queue for the lock, and each be woken for a single
+//!   line.
 //!
 //! ```text
 //! A writes 32 lines ─▶ B finds it locked ─▶ A writes a line, unlocks ─▶ B writes 32 lines ─▶ C finds it locked ─▶ …
 //! ```
 //!
-//! Ruby does not tell which fiber holds a lock. A fiber that runs first and does not hold it has lost nothing, and may do
-//! no more than finish its operation.
+//! Ruby does not tell which fiber holds a lock. Letting the wrong fiber run first does no harm: it loses nothing, and
+//! may only finish its operation.
 
 use std::collections::VecDeque;
 
@@ -27,16 +28,16 @@ use super::state::Requeue;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{fiber, thread};
 
-/// How many fibers are remembered that yielded in the middle of an operation. A fiber that is forgotten waits for its place
-/// in the run queue, and so do fibers that want its lock.
+/// How many fibers that yielded in the middle of an operation are remembered. A fiber that is forgotten keeps its
+/// place in the run queue, and so do fibers that want its lock.
 const MAX_REMEMBERED: usize = 8;
 
 /// The fibers that yielded in the middle of an operation, or after releasing a lock. Each may hold a lock.
 #[derive(Debug, Default)]
 pub struct LockHandoff {
-    /// Those that have not run since.
+    /// The fibers that have not run since.
     fibers: VecDeque<FiberKey>,
-    /// Those that run early, to finish their operation and nothing else.
+    /// The fibers that run early, to finish their operation and nothing else.
     boosted: Vec<FiberKey>,
 }
 
@@ -98,7 +99,7 @@ impl Scheduler {
             return Ok(());
         }
         let mut state = self.state.borrow_mut();
-        // The fiber that yielded last is moved last, and so runs first.
+        // The last fiber in the list is moved last, and so runs first.
         while let Some(candidate) = state.lock_handoff.fibers.pop_front() {
             if state.move_to_front(candidate) {
                 state.lock_handoff.boosted.push(candidate);

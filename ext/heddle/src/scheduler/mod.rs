@@ -71,9 +71,9 @@ pub use self::enter::HookGuard;
 #[magnus(class = "Heddle::Scheduler", mark, free_immediately)]
 pub struct Scheduler {
     pub options: RefCell<Options>,
-    /// `initialize` has been called.
+    /// Whether `initialize` has been called.
     pub initialized: Cell<bool>,
-    /// `close` is under way.
+    /// Whether `close` is under way.
     pub closing: Cell<bool>,
     pub state: RefCell<State>,
     pub owner: Owner,
@@ -84,8 +84,8 @@ pub struct Scheduler {
 }
 
 // SAFETY: magnus asks for this because the garbage collector may free the object on any thread. All access, including
-// that, happens with the GVL, so never from two threads at once. What the backend needs its own thread for is over by then,
-// or given up (see `Reactor::release`).
+// that, happens with the GVL, so never from two threads at once. When the object is freed, the backend needs its own
+// thread no more, or is abandoned (see `Reactor::release`).
 unsafe impl Send for Scheduler {}
 
 impl DataTypeFunctions for Scheduler {

@@ -10,9 +10,9 @@ use super::state::State;
 use crate::ruby::fiber;
 use crate::ruby::value::PinnedValue;
 
-/// What the state alone tells of the next fiber, which is almost always enough.
+/// What the state alone says about the next fiber, which is almost always enough.
 pub enum NextFiber {
-    /// The fiber that asks. It is the current fiber now.
+    /// The fiber that parks. It is the current fiber now.
     Own,
     /// This one, which is the current fiber now.
     Other(PinnedValue),
@@ -26,13 +26,14 @@ pub enum NextFiber {
 
 /// What a fiber that parks does next.
 pub enum NextStep {
-    /// It runs.
+    /// It continues to run.
     Continue,
-    /// It switches to this fiber: the next one, or one that leads to the fiber that answers for the thread's interrupts.
+    /// It switches to this fiber: the next one, or the one that leads to the fiber that handles the thread's
+    /// interrupts.
     Switch(PinnedValue),
     /// An exception is due in a fiber that is suspended, but not parked.
     Raise(PinnedValue, PendingRaise),
-    /// The grace period of this fiber is over, which was told to end and has not.
+    /// This fiber was asked to end, and its grace period is over.
     Abandon(FiberKey),
     /// It checks the thread's interrupts.
     CheckInterrupts,
@@ -46,7 +47,7 @@ impl Scheduler {
             return NextFiber::Unclear;
         }
         let queued = state.queued();
-        // A fiber that computes will not poll for a while.
+        // The preempted fibers in the queue compute, and will not poll for a while.
         if state.budget.start_slice(queued) || state.queue.has_only_preempted() {
             return NextFiber::PollDue;
         }
@@ -102,7 +103,7 @@ impl Scheduler {
                 None => {
                     let fall_back = self.prepare_fall_back(key)?;
                     if self.state.borrow().is_current(key) {
-                        // A trap handler ran in there, and waited. It has taken what woke the fiber meanwhile.
+                        // A trap handler ran meanwhile, and waited. Its wait has consumed the wake-up of this fiber.
                         return Ok(NextStep::Continue);
                     }
                     if self.poll(ruby, true)? == Polled::Interrupted {
@@ -117,11 +118,11 @@ impl Scheduler {
     #[cold]
     fn switch_to_root(&self, key: FiberKey) -> Result<NextStep, Error> {
         let fall_back = self.prepare_fall_back(key)?;
-        // As in `find_next`.
+        // A trap handler ran meanwhile, as in `find_next`.
         if self.state.borrow().is_current(key) { Ok(NextStep::Continue) } else { Ok(self.fall_back_to(fall_back)) }
     }
 
-    /// Switches to the fiber that answers for the thread's interrupts, or to one that leads to it.
+    /// Switches to the fiber that handles the thread's interrupts, or to one that leads to it.
     fn fall_back_to(&self, fall_back: Option<PinnedValue>) -> NextStep {
         let Some(fiber) = fall_back else { return NextStep::CheckInterrupts };
         self.owner.fall_back.set(None);
@@ -129,7 +130,7 @@ impl Scheduler {
         NextStep::Switch(fiber)
     }
 
-    /// What leads to the fiber that answers for the thread's interrupts; `None` if that is the fiber that asks.
+    /// The fiber that leads to the fiber that handles the thread's interrupts; `None` if that is `key` itself.
     fn prepare_fall_back(&self, key: FiberKey) -> Result<Option<PinnedValue>, Error> {
         if self.state.borrow().handles_interrupts(Some(key)) {
             return Ok(None);
@@ -143,7 +144,8 @@ impl Scheduler {
         Ok(self.owner.fall_back.get())
     }
 
-    /// No fiber is runnable. If none is awaited either, those are woken that wait for the end of all others.
+    /// No fiber is runnable. If no fiber is awaited either, wakes the fibers that wait for the end of all others.
+    /// Returns whether the run queue has a fiber now.
     fn wake_drainers(&self) -> bool {
         let mut state = self.state.borrow_mut();
         let drainers = state.fibers.finished_drainers();
@@ -156,6 +158,6 @@ impl Scheduler {
 fn lost(ruby: &Ruby) -> Error {
     Error::new(
         ruby.exception_io_error(),
-        "what this fiber waited for is lost: its scheduler was closed, or the process forked, meanwhile",
+        "this fiber cannot continue its wait: meanwhile its scheduler was closed, or the process forked",
     )
 }

@@ -1,23 +1,24 @@
 //! The only place that switches fibers.
 //!
-//! There is no loop fiber. A fiber that waits, or has used up its time slice, takes the next fiber off the run queue and
-//! switches straight to it. Only when the queue is empty does it ask the kernel, in its own context. If its own event
-//! comes first, no switch happens at all.
+//! There is no loop fiber. A fiber that waits, or has used up its time slice, takes the next fiber off the run queue
+//! and switches straight to it. Only when the queue is empty does it ask the kernel, in its own context. If the event
+//! that it waits for comes first, no switch happens at all.
 //!
 //! ```text
 //!                            pick_next: another fiber
 //!              ┌───────────────────────────────────────────────▶ switched away
 //!              │                                                     │
-//!   park ──▶ picking ◀──── control without its turn: pick again ──── returned
+//!   park ──▶ picking ◀──── another fiber is current: pick again ──── returned
 //!              │                                                     │
 //!              │ pick_next: the fiber itself                         │ it is the current fiber
 //!              └──────────────────────▶ running ◀────────────────────┘
 //!
-//!   An exception or an interrupt leads from picking and returned to running, too.
+//!   An exception or an interrupt leads from picking or returned to running, too.
 //! ```
 //!
-//! Before it parks, a fiber becomes `Waiting` ([`State::set_waiting`]) or `Runnable` ([`State::requeue`]). A wake-up makes it
-//! `Runnable`, and `pick_next` makes it `Running`: see [`FiberState`](super::fibers::FiberState).
+//! Before it parks, a fiber becomes `Waiting` ([`State::set_waiting`](super::state::State::set_waiting)) or `Runnable`
+//! ([`State::requeue`](super::state::State::requeue)). A wake-up makes it `Runnable`, and `pick_next` makes it
+//! `Running`: see [`FiberState`](super::fibers::FiberState).
 
 use magnus::{Error, Ruby, Value, prelude::*};
 
@@ -32,15 +33,15 @@ use super::wait::Wait;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, insides};
 
-/// Where a fiber is that parks; see the module.
+/// The phase of a fiber that parks; see the module.
 enum ParkPhase {
     Picking(NextFiber),
     Returned(Result<(), Error>),
 }
 
 impl Scheduler {
-    /// `sleep(0)` and `yield`: a whole hook. Nothing happens more often where fibers are many and do little, so the state is
-    /// borrowed once on the way out, and once on the way back.
+    /// `sleep(0)` and `yield`: a whole hook. Programs with many fibers that each do little call nothing more often, so
+    /// the state is borrowed only once before the switch and once after it.
     #[inline(always)]
     pub fn yield_now(&self, ruby: &Ruby) -> Result<(), Error> {
         let (hook, (outer, next)) = self.enter_with(
@@ -56,7 +57,7 @@ impl Scheduler {
         let phase = match next {
             NextFiber::Other(fiber) => match self.switch(ruby, key, || fiber::transfer(fiber)) {
                 Ok(()) if self.state.borrow_mut().finish_yield(key, outer) => {
-                    // That has ended the hook.
+                    // `finish_yield` has ended the hook.
                     std::mem::forget(hook);
                     self.tick_for(key);
                     return Ok(());
@@ -87,10 +88,10 @@ impl Scheduler {
         result.map(|()| may_be_due)
     }
 
-    /// Lets other fibers run until this one is woken and picked, or something is raised into it. Its state must be `Waiting`
-    /// or `Runnable`.
+    /// Lets other fibers run until this fiber is woken and picked, or something is raised into it. Its state must be
+    /// `Waiting` or `Runnable`.
     ///
-    /// May return early without an event; the caller looks at what it waits for, and parks again.
+    /// May return early without an event. The caller checks what it waits for, and parks again.
     #[inline]
     pub fn park(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         let next = self.pick_next(&mut self.state.borrow_mut(), key);
@@ -166,7 +167,7 @@ impl Scheduler {
     }
 
     /// returned → picking: the fiber got control back without having been picked. An error leads to running, unless it
-    /// says that the switch was refused.
+    /// says that Ruby refused the switch.
     #[cold]
     fn recover(&self, ruby: &Ruby, key: FiberKey, returned: Result<(), Error>) -> Result<(), Error> {
         match returned {
@@ -187,7 +188,7 @@ impl Scheduler {
     #[cold]
     fn unpark_early(&self, key: FiberKey, result: Result<(), Error>) -> Result<(), Error> {
         if self.root.phase.get() == Interrupts::Here {
-            // Ruby has checked them as soon as the fiber had control.
+            // Ruby has checked the interrupts when the fiber got control.
             self.root.phase.set(Interrupts::None);
         }
         self.state.borrow_mut().set_current(key);
@@ -195,8 +196,9 @@ impl Scheduler {
         result
     }
 
-    /// A fiber that raises into a waiting fiber (`Fiber#raise`, `Fiber#kill`), or switches to it with `Fiber#transfer`, is in
-    /// no queue, and there is no hook. But the scheduler switched to it last: it is put on the run queue.
+    /// A fiber that raises into a waiting fiber (`Fiber#raise`, `Fiber#kill`), or switches to it with
+    /// `Fiber#transfer`, calls no hook, and is in no queue. The scheduler switched to it last, so it is put on the run
+    /// queue.
     pub fn requeue_switcher(&self, key: FiberKey) {
         let switcher = self.state.borrow().current();
         let Some((fiber, switcher)) = switcher.filter(|(_, switcher)| *switcher != key) else { return };
@@ -212,7 +214,8 @@ impl Scheduler {
         }
     }
 
-    /// Whether a switch failed because its target cannot be switched to now, and not because something was raised here.
+    /// Whether a switch failed because its target cannot be switched to now, and not because something was raised into
+    /// this fiber.
     fn is_refusal(&self, ruby: &Ruby, key: FiberKey, error: &Error) -> bool {
         let refused = self.state.borrow().current().is_some_and(|(_, target)| target != key)
             && error::is_fiber_error_with(ruby, error, insides::REFUSED_TRANSFER);
@@ -222,7 +225,7 @@ impl Scheduler {
         refused
     }
 
-    /// The fiber that was picked and could not start, if that was for lack of a stack.
+    /// The fiber that was picked, if it could not start for lack of a stack.
     fn unstarted_without_stack(&self, ruby: &Ruby, error: &Error) -> Option<FiberKey> {
         let unstarted = {
             let state = self.state.borrow();
@@ -254,7 +257,7 @@ impl Scheduler {
     }
 }
 
-/// Raises into a fiber that another fiber has resumed, or that the program has suspended. A fiber of its own does that,
+/// Raises into a fiber that has resumed another fiber, or that the program has suspended. A helper fiber does that,
 /// since a fiber that raises may not get control back for long.
 #[cold]
 fn raise_by_helper(ruby: &Ruby, target: PinnedValue, pending_raise: PendingRaise) -> Result<(), Error> {

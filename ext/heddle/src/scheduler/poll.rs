@@ -1,4 +1,4 @@
-//! A look at timers and completions, and the wait in the kernel.
+//! Polls timers and completions, and waits in the kernel.
 
 use std::time::{Duration, Instant};
 
@@ -8,17 +8,17 @@ use super::Scheduler;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::{error, interrupts};
 
-/// What came of a poll.
+/// The result of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polled {
-    /// Timers and completions have been dealt with.
+    /// Timers and completions have been handled.
     Done,
-    /// Besides, the thread has an interrupt to handle.
+    /// They have been handled, and the thread has an interrupt to check.
     Interrupted,
 }
 
 impl Scheduler {
-    /// Deals with timers and completions. With `may_block` it waits for the first of them if no fiber is runnable.
+    /// Handles timers and completions. With `may_block`, it waits for the first of them if no fiber is runnable.
     pub fn poll(&self, ruby: &Ruby, may_block: bool) -> Result<Polled, Error> {
         let now = Instant::now();
         let timeout = {

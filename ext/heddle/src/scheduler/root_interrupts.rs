@@ -1,12 +1,12 @@
-//! Exceptions from signals and other threads reach the thread's root fiber, whichever fiber runs when they arrive. A
-//! fiber that computes within `rescue Exception` would swallow the SIGTERM of the process.
+//! Exceptions from signals and other threads reach the thread's root fiber, whichever fiber runs when they arrive.
+//! Otherwise a fiber that computes within `rescue Exception` could swallow the process's SIGTERM.
 //!
 //! Ruby asks the [`RootGate`] before it raises. In any other fiber the gate holds the exception back and triggers the
 //! postponed job, which Ruby runs next: the fiber yields, and the root checks its interrupts
 //! (`preempt/yield_to_root.rs`). Where the job must not switch, the next hook does, or the next tick.
 //!
-//! The handlers of `trap` run in the fiber that Ruby finds. `lib/heddle/patches/signal_handlers.rb` sends what they raise to the
-//! root.
+//! The handlers of `trap` run in the current fiber. `lib/heddle/patches/signal_handlers.rb` sends the exceptions that
+//! they raise to the root.
 
 use std::cell::{Cell, RefCell};
 
@@ -30,7 +30,7 @@ use crate::ruby::{error, fiber, interrupts, pending_interrupts, postponed_job, t
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Interrupts {
-    /// Any fiber that finds some.
+    /// The fiber that finds an interrupt.
     #[default]
     None,
     /// The root, before any other fiber runs.
@@ -43,18 +43,18 @@ pub enum Interrupts {
 #[derive(Default)]
 pub struct RootInterrupts {
     pub phase: Cell<Interrupts>,
-    /// How many interrupts were left when the root checked last: the root masks them.
+    /// How many interrupts were left when the root checked last, since the root masks them.
     left: Cell<usize>,
-    /// What signal handlers have raised, on its way to the root.
+    /// Exceptions from signal handlers that the root has yet to raise.
     sent: RefCell<Vec<PinnedValue>>,
-    /// What a signal or another thread raised last in the root.
+    /// The last exception that a signal or another thread raised in the root.
     last: Cell<Option<PinnedValue>>,
-    /// Whether what signal handlers raise is sent to the root.
+    /// Whether exceptions that signal handlers raise are sent to the root.
     guards_signals: Cell<bool>,
 }
 
 impl RootInterrupts {
-    /// Tells the garbage collector what is held.
+    /// Marks all Ruby objects that this refers to.
     pub fn mark(&self, marker: &Marker) {
         self.sent.borrow().iter().chain(&self.last.get()).for_each(|exception| exception.mark(marker));
     }
@@ -73,7 +73,8 @@ impl pending_interrupts::Gate for RootGate {
 
 impl Scheduler {
     fn holds_back(&self, ruby: &Ruby, class: Value, entry: Value) -> bool {
-        // `Timeout` means the current block. In a blocking fiber it asks no scheduler, and raises through the thread.
+        // `Timeout` is meant for the current block. In a blocking fiber it asks no scheduler, and raises through the
+        // thread.
         let is_for_current_fiber = || fiber::current_scheduler().is_none() && error::is_of_timeout(ruby, class);
         // A close concerns the native call that the current fiber comes from, and no other fiber.
         if error::is_close(ruby, entry) {
@@ -90,7 +91,7 @@ impl Scheduler {
         holds_back
     }
 
-    /// Whether the current fiber is the one to be interrupted.
+    /// Whether the current fiber handles the thread's interrupts.
     pub fn handles_interrupts(&self, current: PinnedValue) -> bool {
         // If an interrupt ends the fiber that leads to the root, Ruby raises it in the root.
         if !self.is_in_use() || self.root.phase.get() == Interrupts::Here {
@@ -110,8 +111,8 @@ impl Scheduler {
         self.root.phase.get() == Interrupts::ForRoot || count > self.root.left.get()
     }
 
-    /// The fiber that answers for the thread checks its interrupts. A trap handler may call anything, so the state is
-    /// consistent before.
+    /// The fiber that handles the thread's interrupts checks them. A trap handler may call anything, so the state is
+    /// made consistent first.
     pub fn check_interrupts(&self, key: FiberKey) -> Result<(), Error> {
         self.state.borrow_mut().set_current(key);
         self.root.phase.set(Interrupts::None);
@@ -120,14 +121,15 @@ impl Scheduler {
         checked
     }
 
-    /// A signal's handler, or Ruby in its place, has raised this in a fiber that does not answer for the thread.
+    /// A signal's handler, or Ruby's default handling, has raised `exception` in a fiber that does not handle the
+    /// thread's interrupts.
     pub fn send_to_root(&self, exception: Value) {
         self.root.sent.borrow_mut().push(PinnedValue::new(exception));
         self.root.phase.set(Interrupts::ForRoot);
         postponed_job::trigger();
     }
 
-    /// As if another thread had raised it here, so that the root's masks count.
+    /// Raises as if from another thread, so that the root's masks apply.
     fn raise_sent(&self) -> Result<(), Error> {
         loop {
             let mut sent = self.root.sent.borrow_mut();
@@ -140,18 +142,18 @@ impl Scheduler {
         }
     }
 
-    /// A signal or another thread has this raised in the fiber that answers for the thread.
+    /// Notes that a signal or another thread raises `exception` in the fiber that handles the thread's interrupts.
     pub fn note_interruption(&self, exception: Value) {
         self.root.last.set(Some(PinnedValue::new(exception)));
     }
 
-    /// Whether `error` is what a signal or another thread raised last in the root.
+    /// Whether `error` is the last exception that a signal or another thread raised in the root.
     pub fn is_interrupted_by(&self, error: &Error) -> bool {
         let exception = error::exception_of(error).map(PinnedValue::new);
         exception.is_some() && exception == self.root.last.get()
     }
 
-    /// Ruby handles signals on the main thread. From now on the root gets what their handlers raise.
+    /// Ruby handles signals on the main thread. From now on the root raises the exceptions of their handlers.
     pub fn guard_signals(&self, ruby: &Ruby) -> Result<(), Error> {
         if self.root.guards_signals.get() || !thread::is_main() {
             return Ok(());

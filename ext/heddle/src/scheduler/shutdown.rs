@@ -10,7 +10,7 @@ use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, thread};
 
 impl Scheduler {
-    /// Waits for the end of all other fibers, or has them end.
+    /// Waits for the end of all other fibers, or ends them.
     pub fn finish(&self, ruby: &Ruby) -> Result<(), Error> {
         self.expect_owner(ruby)?;
         if self.io.reactor.borrow().is_none() {
@@ -26,7 +26,8 @@ impl Scheduler {
         }
     }
 
-    /// Whether the scheduler is closed because of Ctrl-C, another signal, or what another thread has raised here.
+    /// Whether the scheduler is closed because of Ctrl-C, another signal, or an exception that another thread has
+    /// raised here.
     fn is_closed_by_interrupt(&self, ruby: &Ruby) -> bool {
         error::current(ruby)
             .is_some_and(|error| error.is_kind_of(ruby.exception_signal()) || self.is_interrupted_by(&error))
@@ -58,7 +59,7 @@ impl Scheduler {
         let result = self.drain(ruby, key);
         self.state.borrow_mut().end_stopping();
         if result.is_err() {
-            // A second interrupt came while some `ensure` did not end: the remaining fibers are given up.
+            // A second interrupt came while an `ensure` clause did not end: the remaining fibers are abandoned.
             self.release(ruby);
         }
         result
@@ -69,7 +70,7 @@ impl Scheduler {
         registry::remove(self);
         self.release_ticker(false);
         self.unguard_signals();
-        // What is still under way in the kernel ends with the backend, before its fibers are forgotten.
+        // Operations that are still under way in the kernel end with the backend, before their fibers are forgotten.
         let reactor = self.io.reactor.borrow_mut().take();
         if let Some(reactor) = reactor {
             reactor.release(false);

@@ -7,38 +7,39 @@ use heddle_core::Interest;
 
 use crate::ruby::value::PinnedValue;
 
-/// What a fiber waits for. For `inspect`, and to know what may wake it.
-// With a tag of that size it is copied as two words; else in parts that overlap, for which the processor has to wait.
+/// What a fiber waits for. Decides what may wake the fiber, and is shown by `inspect`.
+// With a tag of this size the value is copied as two words. With a smaller one it would be copied in overlapping
+// parts, which stalls the processor.
 #[repr(u64)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// It does not wait.
     Nothing,
-    /// Its first turn: it has not begun.
+    /// To run for the first time: it has not started.
     NotStarted,
-    /// Its next turn, which is sure to come.
+    /// To run again, after it has yielded.
     Yielded,
-    /// Its next turn, since it was preempted.
+    /// To run again, after it was preempted.
     Preempted,
     /// `sleep`, or a condition variable's `wait`.
     Sleep,
-    /// A Mutex, a Queue, a Thread: what `block` was given.
+    /// What was passed to `block`: a Mutex, a Queue, a Thread.
     Block(PinnedValue),
     /// A descriptor's readiness.
     Ready(RawFd, Interest),
     /// Several descriptors' readiness.
     Select,
-    /// A read or a write that the kernel or a worker does.
+    /// A read or a write that the kernel or a worker performs.
     Transfer(RawFd, Interest),
     /// A child process.
     Process(i32),
     /// A host name's addresses.
     Address,
-    /// Until somebody schedules it.
+    /// Until another fiber schedules it.
     Suspended,
     /// The end of all other fibers.
     Drain,
-    /// It raised into another fiber, which now goes on in its stead.
+    /// To run again, after it raised into another fiber, which runs now.
     Raiser,
 }
 
@@ -48,8 +49,8 @@ impl Wait {
         matches!(self, Wait::Sleep | Wait::Block(_))
     }
 
-    /// Whether who has waited like this owes its turn to those that wait for a lock of its; `yields_already` if it did before.
-    /// See [`super::lock_handoff`].
+    /// Whether a fiber that has waited like this yields after an unlock. `yields_already` says whether it would have
+    /// without this wait. See [`super::lock_handoff`].
     pub fn keeps_yield_after_unlock(self, yields_already: bool) -> bool {
         match self {
             Wait::Preempted | Wait::Ready(..) | Wait::Transfer(..) => true,
