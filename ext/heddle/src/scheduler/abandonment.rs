@@ -1,7 +1,7 @@
-//! A fiber that has been told to end, and has not done so when its grace is over, must not keep the others from ending.
+//! A fiber that was asked to end must not keep other fibers from ending when its grace period is over.
 //!
-//! Whichever fiber parks next starts a helper, which writes a line that names the fiber and where it is, and has it killed
-//! or abandoned: see [`super::state::ending`].
+//! The next fiber that parks starts a helper fiber. The helper writes a line that names the fiber and its position,
+//! and has it killed or abandoned: see [`super::state::ending`].
 
 use magnus::typed_data::Obj;
 use magnus::{Error, Module, RClass, RModule, Ruby, Symbol, TryConvert, Value, method, prelude::*};
@@ -13,12 +13,12 @@ use super::unhandled::propagates_to_thread;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, gc};
 
-/// Defines what `lib/heddle/reports/abandonment.rb` is written with.
+/// Defines the private method that `lib/heddle/reports/abandonment.rb` calls.
 pub fn define(class: RClass) -> Result<(), Error> {
     class.define_private_method("abandon", method!(abandon, 1))
 }
 
-/// Starts a fiber that deals with the one whose grace is over. It has a fiber of its own, since to write a line may wait.
+/// Starts a helper fiber that ends the fiber `overdue`. A fiber of its own does that, since writing a line may wait.
 #[cold]
 pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) -> Result<(), Error> {
     struct Helper;
@@ -28,7 +28,8 @@ pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) 
             let nil = ruby.qnil().as_value();
             let Some(overdue) = arguments.first() else { return Ok(nil) };
             match report_and_end(ruby, PinnedValue::new(*overdue)) {
-                // An error would be raised in whichever fiber goes on. What is meant for the thread is to be.
+                // Ruby would raise an error of the helper in the fiber that continues. Only what is meant for the
+                // whole thread may propagate.
                 Err(error) if error::exception_of(&error).is_none() || propagates_to_thread(ruby, &error) => Err(error),
                 _ => Ok(nil),
             }
@@ -63,8 +64,8 @@ fn report_and_end(ruby: &Ruby, fiber: PinnedValue) -> Result<(), Error> {
         .map(|_| ())
 }
 
-/// Has a fiber end whose grace is over. `:killed` if it ends itself when it gets its turn; `:abandoned` if it never gets one
-/// again, and `:forgotten` if that is so because it survived the first; nil if it has ended.
+/// Ends a fiber whose grace period is over. Returns `:killed` if the fiber ends when it runs next; `:abandoned` if it
+/// never runs again, and `:forgotten` if that is so although it was killed; nil if it has ended.
 fn abandon(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<Symbol>, Error> {
     let stop = PinnedValue::new(error::stop_class(ruby)?.as_value());
     let (outcome, abandoned) = {

@@ -10,7 +10,7 @@ use crate::ruby::value::PinnedValue;
 use crate::ruby::{fiber, pending_interrupts, thread};
 use crate::ticker::foreign_fibers;
 
-/// A hook is under way in a fiber. It ends when this is dropped.
+/// A hook that is under way in a fiber. It ends when this is dropped.
 pub struct HookGuard<'a> {
     scheduler: &'a Scheduler,
     /// The fiber.
@@ -25,9 +25,9 @@ impl<'a> HookGuard<'a> {
         HookGuard { scheduler, key, keeps_wake_ups: false }
     }
 
-    /// For a 'hook' that may begin between any two instructions of the program, as a preemption does: an `unblock` that
-    /// arrives during it is for the fiber's next hook. The fiber may be about to call `block`, because its condition did
-    /// not hold when it looked.
+    /// For code that counts as a hook but may begin between any two instructions of the program, as a preemption does.
+    /// An `unblock` that arrives meanwhile is kept for the fiber's next hook: the fiber may be about to call `block`,
+    /// because its condition did not hold when it checked.
     pub fn keep_wake_ups(mut self) -> Self {
         self.keeps_wake_ups = true;
         self
@@ -116,8 +116,8 @@ impl Scheduler {
         Ok(key)
     }
 
-    /// Registers a fiber that this scheduler has not made. The fiber that the scheduler switched to last has resumed it, so
-    /// it is preempted as that one is.
+    /// Registers a fiber that this scheduler has not made. The fiber that the scheduler switched to last has resumed
+    /// it, so both are preempted under the same rule.
     pub fn register(&self, current: PinnedValue, blocking: bool, yielding: bool) -> FiberKey {
         let mut state = self.state.borrow_mut();
         let resumer = state.current().map(|(_, key)| key).filter(|key| state.is_current(*key));
@@ -133,14 +133,14 @@ impl Scheduler {
         key
     }
 
-    /// Counts the critical sections, or blocks of the program's, within the hook that the fiber is in.
+    /// Changes the number of blocks of the program's that run within the fiber's hooks.
     pub fn adjust_user_block_depth(&self, key: FiberKey, by: i32) {
         if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
             record.user_block_depth = record.user_block_depth.saturating_add_signed(by);
         }
     }
 
-    /// Runs a block of the program's within a hook: there it may be preempted.
+    /// Runs a block of the program's within a hook. The fiber may be preempted in the block.
     pub fn run_user_block<T>(&self, key: FiberKey, block: impl FnOnce() -> T) -> T {
         self.adjust_user_block_depth(key, 1);
         let result = block();

@@ -1,4 +1,4 @@
-//! What a scheduler does I/O with: the backend, and pools of threads.
+//! What a scheduler needs for I/O: the backend, and pools of threads.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -18,41 +18,41 @@ use crate::ruby::{error, thread};
 /// See the module.
 #[derive(Default)]
 pub struct Io {
-    /// Borrowed while the owner waits in the kernel. Made with the first hook, given back by `close`, made anew in a
-    /// forked child.
+    /// The backend. Borrowed while the owner waits in the kernel. Created by the first hook, released by `close`,
+    /// created again in a forked child.
     pub reactor: RefCell<Option<Reactor>>,
     /// Ends the owner's wait in the kernel.
     pub waker: RefCell<Option<Waker>>,
     /// The threads that read and write files for the poll backend.
     pub workers: RefCell<Option<Arc<WorkerPool>>>,
-    /// The threads that look up names, made with the first look-up. A pool of their own, since a dead resolver can keep
-    /// all of them for half a minute.
+    /// The threads that look up host names, created with the first look-up. A separate pool, since a dead resolver can
+    /// block all of them for half a minute.
     pub names: RefCell<Option<Arc<WorkerPool>>>,
-    /// The backend that was set up last. Other threads may read it while the owner waits in the kernel.
+    /// The name of the backend that was set up last. Other threads may read it while the owner waits in the kernel.
     pub backend_name: Cell<Option<&'static str>>,
     /// See [`heddle_core::Backend::is_batching`].
     pub batches: Cell<bool>,
-    /// The thread that set up the backend. A ring is of use on that thread only.
+    /// The thread that set up the backend. Only that thread can use an io_uring.
     pub opened_by: Cell<Option<PinnedValue>>,
     pub slow_file_backoff: RefCell<SlowFileBackoff>,
     pub call_sites: RefCell<CallSites>,
-    /// Ruby is about to close a file that another machine or another process keeps.
+    /// Whether Ruby is about to close a file that another machine or another process serves.
     pub closes_remote: Cell<bool>,
-    /// Fibers whose wait on an IO was ended because a blocking fiber of their thread closes it.
+    /// Fibers whose wait on an IO was ended because a blocking fiber of their thread closes the IO.
     pub leaving_fibers: RefCell<Vec<FiberKey>>,
     /// An Array of proxies of such fibers; see `hooks/interrupt_proxy.rs`.
     pub leaving_proxies: Cell<Option<PinnedValue>>,
 }
 
 impl Io {
-    /// Takes the pools out.
+    /// Removes and returns the pools.
     pub fn take_pools(&self) -> impl Iterator<Item = Arc<WorkerPool>> {
         [self.workers.take(), self.names.take()].into_iter().flatten()
     }
 }
 
 impl Scheduler {
-    /// Sets up backend and workers, unless there are some.
+    /// Sets up the backend and the workers, unless they exist.
     pub fn open(&self, ruby: &Ruby) -> Result<(), Error> {
         if self.io.reactor.borrow().is_some() {
             return Ok(());
@@ -81,7 +81,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Ends the owner's wait in the kernel, or makes the owner look soon which fibers are due. Any thread may call it.
+    /// Ends the owner's wait in the kernel, or makes the owner check soon which fibers are due. Any thread may call
+    /// it.
     pub fn wake_owner(&self) {
         self.allow_ticks();
         if let Some(waker) = self.io.waker.borrow().as_ref() {

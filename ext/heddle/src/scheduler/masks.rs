@@ -1,4 +1,4 @@
-//! Each fiber has masks of its own: see `ruby/masks.rs`.
+//! Each fiber has its own masks of `Thread.handle_interrupt`: see `ruby/masks.rs`.
 
 use magnus::{Error, Ruby};
 
@@ -7,7 +7,8 @@ use super::fibers::FiberKey;
 use crate::ruby::masks::Masks;
 
 impl Scheduler {
-    /// From now on masks are taken along. Those that are there stay: nobody can tell whose they are.
+    /// From now on each fiber keeps its masks when it is switched. The masks that are there stay with the root: which
+    /// fiber set them is unknown.
     pub fn find_masks(&self) {
         if self.preemption.masks.get().is_none() {
             let masks = Masks::of_thread();
@@ -16,7 +17,7 @@ impl Scheduler {
         }
     }
 
-    /// Leaves the fiber by `switch`, and comes back to it, with the masks that it has now.
+    /// Calls `switch`, which leaves the fiber. When control comes back, the fiber has the masks that it has now.
     #[inline]
     pub fn switch(&self, ruby: &Ruby, key: FiberKey, switch: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         match self.preemption.masks.get() {

@@ -10,32 +10,32 @@ use magnus::{Error, Float, RHash, Ruby, Symbol, TryConvert, Value, prelude::*};
 use crate::ticker::TickerChoice;
 use crate::ticker::signal_disposition;
 
-/// Overrides the `backend:` option; for tests, and for the day when a kernel's io_uring makes trouble.
+/// Overrides the `backend:` option, for tests and for kernels whose io_uring misbehaves.
 const BACKEND_VARIABLE: &str = "HEDDLE_BACKEND";
-/// As many workers as libuv has: enough to keep a disk busy, too few to matter when idle.
+/// The same number as libuv's: enough to keep a disk busy, too few to matter when idle.
 const DEFAULT_WORKERS: usize = 4;
-/// More threads than this are a mistake in the unit.
+/// More threads than this are a mistake.
 const MAX_WORKERS: usize = 1024;
 
-/// Which backend is asked for.
+/// A backend, as the program asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackendChoice {
-    /// io_uring if it can be had, else poll.
+    /// io_uring if it is available, else poll.
     Auto,
-    /// io_uring or an error.
+    /// io_uring; an error if it is unavailable.
     Uring,
     /// Readiness: epoll, kqueue.
     Poll,
 }
 
-/// Shorter than this a tick costs more than what is done between two of them.
+/// With a shorter tick, the tick itself would cost more than the work between two ticks.
 const MIN_TICK: Duration = Duration::from_micros(100);
-/// Whoever wants to wait longer wants no preemption.
+/// A longer quantum would amount to no preemption.
 const MAX_QUANTUM: Duration = Duration::from_secs(60);
 
-/// Less than this is no grace.
+/// A shorter grace period would amount to none.
 const MIN_GRACE: Duration = Duration::from_millis(1);
-/// Longer than this is meant to be for ever, and to be said so.
+/// A longer grace period is meant to be infinite, and `Float::INFINITY` says so.
 const MAX_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Within the ten seconds that container runtimes give a process between SIGTERM and SIGKILL.
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ pub enum Preempt {
 }
 
 impl Preempt {
-    /// Whether a yielding fiber is preempted.
+    /// Whether yielding fibers are preempted.
     pub fn preempts_yielding(self) -> bool {
         self != Preempt::None
     }
@@ -61,19 +61,19 @@ impl Preempt {
 /// The options of a scheduler.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Which backend is asked for.
+    /// The backend to use.
     pub backend: BackendChoice,
     /// The upper bound of native worker threads.
     pub workers: usize,
     /// Which fibers are preempted.
     pub preempt: Preempt,
-    /// When they are.
+    /// The quantum and the tick.
     pub policy: Policy,
-    /// What makes a thread look whether somebody is due.
+    /// What sends ticks to the thread.
     pub ticker: TickerChoice,
     /// The signal that the ticker may use.
     pub signal: c_int,
-    /// How long a fiber may take for its end when it has been told to. `None` is for ever.
+    /// The grace period: how long a fiber that was asked to end may take for that. `None` is for ever.
     pub grace: Option<Duration>,
 }
 
@@ -94,8 +94,7 @@ impl Default for Options {
 impl Options {
     /// Reads keyword arguments and the environment.
     ///
-    /// # Errors
-    /// ArgumentError that names the option and says what would be right.
+    /// ArgumentError, which names the option, the valid values and the given one.
     pub fn parse(ruby: &Ruby, arguments: &[Value]) -> Result<Self, Error> {
         let arguments = scan_args::<(), (), (), (), RHash, ()>(arguments)?;
         // A nil stands for the default.

@@ -13,9 +13,9 @@ use crate::ruby::{error, fiber, fork, ractor, thread};
 /// See the module.
 #[derive(Default)]
 pub struct Owner {
-    /// The thread. Known from the first hook on.
+    /// The thread that called the first hook.
     pub thread: Cell<Option<PinnedValue>>,
-    /// The number of the process; see [`fork`].
+    /// The fork generation of the process; see [`fork`].
     pub generation: Cell<u64>,
     /// See [`fiber::fall_back_fiber`].
     pub fall_back: Cell<Option<PinnedValue>>,
@@ -36,7 +36,7 @@ impl Scheduler {
         Scheduler::of_thread().filter(|scheduler| scheduler.is_in_use())
     }
 
-    /// Whether the current thread has used the scheduler, in this process.
+    /// Whether the current thread has used the scheduler in this process.
     pub fn is_in_use(&self) -> bool {
         self.is_owned_by(thread::current()) && !self.is_inherited()
     }

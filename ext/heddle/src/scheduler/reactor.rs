@@ -1,4 +1,4 @@
-//! What asks the kernel: a backend, and a mailbox for what worker threads answer.
+//! A backend, which asks the kernel, and a mailbox for the results of worker threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::options::BackendChoice;
 #[cfg(target_os = "linux")]
 use crate::ruby::thread;
 
-/// The scheduler's side of the kernel. Used by the owner's thread alone.
+/// The scheduler's source of completions. Only the owner's thread uses it.
 pub struct Reactor {
     backend: Box<dyn Backend>,
     mailbox: Arc<Mailbox>,
@@ -43,20 +43,19 @@ impl Reactor {
         self.backend.is_batching()
     }
 
-    /// What ends a wait from another thread.
+    /// Ends a wait, from another thread.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Where worker threads leave completions.
+    /// Where worker threads put completions.
     pub fn mailbox(&self) -> Arc<Mailbox> {
         Arc::clone(&self.mailbox)
     }
 
     /// See [`Backend::submit`].
     ///
-    /// # Safety
-    /// As there.
+    /// The contract of [`Backend::submit`].
     pub unsafe fn submit(&mut self, token: Token, operation: Operation) {
         // SAFETY: by this function's contract.
         unsafe { self.backend.submit(token, operation) }
@@ -67,7 +66,7 @@ impl Reactor {
         self.backend.cancel(token);
     }
 
-    /// From here on `unblock` and the workers wake this thread. What they did before is in the books already.
+    /// From here on `unblock` and the workers wake this thread. The state already has all that they did before.
     pub fn arm(&self) {
         if self.backend.is_idle() { self.waker.arm_parking() } else { self.waker.arm() }
     }
@@ -77,14 +76,14 @@ impl Reactor {
         self.waker.disarm();
     }
 
-    /// Looks for completions without blocking.
+    /// Polls for completions without blocking.
     pub fn poll_now(&mut self) -> Result<(), Error> {
-        // A tick would pay a system call for nothing.
+        // Spares each tick a system call that finds nothing.
         if self.backend.is_idle() { Ok(()) } else { self.backend.wait(Some(Duration::ZERO)) }
     }
 
-    /// See [`Backend::wait`]; also ends when a worker has finished. To be called between `arm` and `disarm`. Touches no
-    /// Ruby.
+    /// See [`Backend::wait`]; also ends when a worker has finished. Called between `arm` and `disarm`, without the
+    /// GVL.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         if !self.mailbox.is_empty() {
             return self.poll_now();
@@ -96,14 +95,14 @@ impl Reactor {
         self.backend.wait(timeout)
     }
 
-    /// Takes all completions that are there.
+    /// Takes all completions that have arrived.
     pub fn completions(&mut self) -> std::vec::Drain<'_, Completion> {
         self.backend.completions(&mut self.arrived);
         self.mailbox.drain(&mut self.arrived);
         self.arrived.drain(..)
     }
 
-    /// Gives everything back. `inherited` says that it belongs to the parent of this process.
+    /// Releases the backend and the workers. `inherited` says that they belong to the parent of this process.
     pub fn release(self, inherited: bool) {
         if inherited {
             self.backend.abandon();
@@ -118,7 +117,8 @@ fn open_backend(choice: BackendChoice, workers: &Arc<WorkerPool>) -> Result<Box<
         BackendChoice::Poll => poll(),
         BackendChoice::Uring => uring(),
         BackendChoice::Auto => match uring() {
-            // Containers without the system call, old kernels, a full memory lock: epoll is there everywhere.
+            // io_uring is missing in many containers, in old kernels, and where the limit of locked memory is reached.
+            // The poll backend works everywhere.
             Err(Error::BackendUnavailable { .. }) => poll(),
             result => result,
         },
@@ -132,5 +132,5 @@ fn uring() -> Result<Box<dyn Backend>, Error> {
 
 #[cfg(not(target_os = "linux"))]
 fn uring() -> Result<Box<dyn Backend>, Error> {
-    Err(Error::BackendUnavailable { backend: "io_uring", reason: "only Linux has it".to_owned() })
+    Err(Error::BackendUnavailable { backend: "io_uring", reason: "it exists on Linux only".to_owned() })
 }

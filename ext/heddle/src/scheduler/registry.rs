@@ -1,4 +1,4 @@
-//! All schedulers that are open, for what concerns them all: an IO that is closed, a signal that the program takes.
+//! All open schedulers, for events that concern every scheduler: an IO is closed, or the program takes over a signal.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -10,20 +10,20 @@ use crate::ruby::value::PinnedValue;
 
 struct Entry(*const Scheduler);
 
-// SAFETY: the pointers are followed with the GVL alone, which is what guards a scheduler.
+// SAFETY: the pointers are dereferenced only with the GVL, and the GVL guards a scheduler.
 unsafe impl Send for Entry {}
 
 static OPEN: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-/// An `ObjectSpace::WeakMap` of the scheduler objects: Ruby's own way to tell which of them are still alive. One that is
-/// about to be collected must not be brought back.
+/// An `ObjectSpace::WeakMap` of the scheduler objects: Ruby's own way to tell which of them are alive. A scheduler
+/// that is about to be collected must not be referenced again.
 static ALIVE: OnceLock<PinnedValue> = OnceLock::new();
 
 fn open() -> MutexGuard<'static, Vec<Entry>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes what the others need.
+/// Creates the weak map. Called before all other functions.
 pub fn define(ruby: &Ruby) -> Result<(), Error> {
     let alive: Value = ruby
         .class_object()
@@ -35,12 +35,12 @@ pub fn define(ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
-/// A scheduler has been made. It may be opened from now on.
+/// Registers a new scheduler, which may be opened later.
 pub fn register(scheduler: Obj<Scheduler>) -> Result<(), Error> {
     ALIVE.get().map_or(Ok(()), |alive| alive.get().funcall::<_, _, Value>("[]=", (scheduler, true)).map(|_| ()))
 }
 
-/// A scheduler has been opened.
+/// Adds a scheduler that has been opened.
 pub fn add(scheduler: &Scheduler) {
     let mut open = open();
     if !open.iter().any(|entry| std::ptr::eq(entry.0, scheduler)) {
@@ -48,22 +48,23 @@ pub fn add(scheduler: &Scheduler) {
     }
 }
 
-/// A scheduler has been closed, or is about to be freed.
+/// Removes a scheduler that has been closed, or is about to be freed.
 pub fn remove(scheduler: &Scheduler) {
     open().retain(|entry| !std::ptr::eq(entry.0, scheduler));
 }
 
-/// Whether none is open.
+/// Whether no scheduler is open.
 pub fn is_empty() -> bool {
     open().is_empty()
 }
 
-/// Calls `look` with each open scheduler; `look` calls no Ruby. Whether it has answered true.
+/// Calls `predicate`, which must not call Ruby, with each open scheduler. Returns whether it has returned true for
+/// any.
 pub fn any(mut predicate: impl FnMut(&Scheduler) -> bool) -> bool {
     let mut any = false;
     for entry in open().iter() {
-        // SAFETY: `Drop` removes the entry before the scheduler is freed, which happens with the GVL. It is held now, and
-        // not released, as no Ruby is called.
+        // SAFETY: `Drop` removes the entry before the scheduler is freed, and that happens with the GVL. The GVL is
+        // held here, and not released, as `predicate` calls no Ruby.
         any |= predicate(unsafe { &*entry.0 });
     }
     any
@@ -72,7 +73,7 @@ pub fn any(mut predicate: impl FnMut(&Scheduler) -> bool) -> bool {
 /// Calls `hook` with each open scheduler. It may call Ruby, switch fibers, and release the GVL.
 pub fn each(mut hook: impl FnMut(&Scheduler) -> Result<(), Error>) -> Result<(), Error> {
     let Some(alive) = ALIVE.get() else { return Ok(()) };
-    // On this stack, and thus what is in it is kept alive until the last visit has ended.
+    // The array stays on this stack, so the schedulers in it stay alive until the last call of `hook` has returned.
     let alive: RArray = alive.get().funcall("keys", ())?;
     let result = alive.into_iter().try_for_each(|scheduler| {
         let scheduler = Obj::<Scheduler>::try_convert(scheduler)?;

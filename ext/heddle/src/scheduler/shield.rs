@@ -1,22 +1,24 @@
-//! Which exceptions may reach a fiber now.
+//! Shields, which hold back exceptions from a fiber.
 
 use super::fibers::RaiseScope;
 
-/// What a fiber has asked to be left alone with.
+/// Whether the fiber runs a shielded block, and which exceptions that holds back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shield {
-    /// The number of the last deadline that was set before the innermost shielded block began; `None` outside of one.
+    /// The number of the last deadline that was set before the innermost shielded block began; `None` outside of such
+    /// a block.
     since: Option<u64>,
 }
 
 impl Shield {
-    /// A shield that is put up now. `last_deadline` is the highest number of a deadline so far.
+    /// A shield for a block that begins now. `last_deadline` is the highest number of a deadline so far.
     pub fn new(last_deadline: u64) -> Self {
         Shield { since: Some(last_deadline) }
     }
 
-    /// Whether what is meant for so long has to wait for the end of the shielded block. What ends the current wait alone
-    /// (its IO is closed) is no cancelling, and a deadline that was set within the block is the block's own.
+    /// Whether an exception with this scope has to wait for the end of the shielded block. An exception that ends only
+    /// the current wait (its IO is closed) is no cancellation. A deadline that was set within the block is the block's
+    /// own.
     pub fn holds_back(self, scope: RaiseScope) -> bool {
         match (self.since, scope) {
             (None, _) | (_, RaiseScope::Wait) => false,

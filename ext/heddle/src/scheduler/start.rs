@@ -1,4 +1,4 @@
-//! The first and the last steps of a fiber that the scheduler has made.
+//! The first and the last steps of a managed fiber.
 
 use magnus::error::ErrorType;
 use magnus::{Error, RArray, Ruby, TryConvert, Value, block::Proc, prelude::*};
@@ -23,13 +23,13 @@ pub struct NewFiber {
 /// The code of every fiber of `Fiber.schedule`.
 pub struct Scheduled;
 
-/// Keeps the Proc of such fibers.
+/// Keeps the Proc that all these fibers are created with.
 pub static SCHEDULED: fiber::Code = fiber::Code::new();
 
 impl fiber::FiberBody for Scheduled {
     fn run(ruby: &Ruby, _: Value, start: &[Value]) -> Result<Value, Error> {
         let Some((scheduler, arguments)) = start.split_first() else {
-            return Err(error::fiber_error(ruby, "this fiber is started by its scheduler alone"));
+            return Err(error::fiber_error(ruby, "only its scheduler can start this fiber"));
         };
         let scheduler = Receiver::<Scheduler>::try_convert(*scheduler)?;
         let (key, block) = scheduler.expect_unstarted(ruby)?;
@@ -38,7 +38,7 @@ impl fiber::FiberBody for Scheduled {
     }
 }
 
-/// Runs a new fiber at once, until it first waits. The fiber that called goes to the end of the run queue.
+/// Runs a new fiber at once, until it first waits. The calling fiber goes to the end of the run queue.
 pub fn start(
     ruby: &Ruby,
     scheduler: &Receiver<'_, Scheduler>,
@@ -71,7 +71,7 @@ pub fn start(
         result = begin();
     }
     if !has_begun() {
-        // Ruby could not start it.
+        // Ruby could not start the fiber.
         scheduler.state.borrow_mut().fibers.remove(child_key);
     }
     result.map(|()| child.get())
@@ -93,10 +93,9 @@ impl Scheduler {
         Ok(key)
     }
 
-    /// The key and the block of the current fiber, which has just started.
+    /// The key and the block of the current fiber, which has just been started.
     ///
-    /// # Errors
-    /// FiberError if it is not a fiber of this scheduler that was to start.
+    /// FiberError if it is not an unstarted fiber of this scheduler.
     pub fn expect_unstarted(&self, ruby: &Ruby) -> Result<(FiberKey, Proc), Error> {
         let unstarted = {
             let state = self.state.borrow();
@@ -108,11 +107,11 @@ impl Scheduler {
         };
         match unstarted {
             Some((key, block)) => Ok((key, Proc::try_convert(block.get())?)),
-            None => Err(error::fiber_error(ruby, "this fiber has been started already, or is not its scheduler's")),
+            None => Err(error::fiber_error(ruby, "this fiber has already started, or belongs to another scheduler")),
         }
     }
 
-    /// Runs the block of a fiber, which is given `arguments` if there are any. Then the fiber is unregistered.
+    /// Runs the block of a fiber, with `arguments` if there are any. Then removes the fiber's record.
     pub fn run_to_end(
         &self,
         ruby: &Ruby,
@@ -130,7 +129,8 @@ impl Scheduler {
         };
         {
             let mut state = self.state.borrow_mut();
-            // An exception that arrived while others are notified would leave them waiting for ever.
+            // Counts as a hook: an exception raised while the exit observer is notified would leave other fibers
+            // waiting for ever.
             if let Some(record) = state.fibers.get_mut(key) {
                 record.hook_depth += 1;
             }
@@ -158,8 +158,8 @@ impl Scheduler {
                 ErrorType::Exception(exception) if !unhandled::propagates_to_thread(ruby, error) => {
                     exit_observer.get().funcall("failed", (*exception,))
                 }
-                // It is on its way to the root. Or it is a kill on its way through: if anything were raised meanwhile,
-                // Ruby would forget the kill.
+                // The error goes on to the root. Or the fiber is being killed: if anything were raised meanwhile, Ruby
+                // would forget the kill.
                 _ => exit_observer.get().funcall("killed", ()),
             },
         };

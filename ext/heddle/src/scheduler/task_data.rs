@@ -1,4 +1,4 @@
-//! What the books hold of a fiber for structured concurrency.
+//! What the scheduler stores in a fiber's record for structured concurrency.
 
 use std::collections::VecDeque;
 
@@ -11,24 +11,24 @@ use crate::ruby::value::PinnedValue;
 /// Part of a fiber's record.
 #[derive(Debug, Default)]
 pub struct TaskData {
-    /// What it was scheduled with and has not taken yet.
+    /// The values that were posted to the fiber and that it has not taken.
     pub inbox: VecDeque<PinnedValue>,
-    /// What is to be told of its end.
+    /// The object that is notified of the fiber's end.
     pub exit_observer: Option<PinnedValue>,
     /// See [`Shield`].
     pub shield: Shield,
 }
 
 impl TaskData {
-    /// Leaves a resume value. Those that say nothing but 'go on' (nil) are one, or two fibers that schedule each other
-    /// for ever would fill the memory.
+    /// Adds a resume value. A nil only wakes the fiber, so it is added to an empty inbox only. Otherwise two fibers
+    /// that schedule each other for ever would fill the memory.
     pub fn post(&mut self, value: PinnedValue) {
         if self.inbox.is_empty() || !value.get().is_nil() {
             self.inbox.push_back(value);
         }
     }
 
-    /// Tells the garbage collector what is held.
+    /// Marks all Ruby objects that this refers to.
     pub fn mark(&self, marker: &Marker) {
         self.inbox.iter().chain(&self.exit_observer).for_each(|held| held.mark(marker));
     }

@@ -1,14 +1,15 @@
 //! Errors that leave a fiber.
 //!
-//! If they left it for Ruby, Ruby would raise them in whichever fiber goes on, and end that one, too. So an error ends
-//! its own fiber alone, and is reported as Ruby reports a thread's. What is meant for the whole thread (`exit`, signals,
-//! `Thread#kill`) does go on.
+//! Ruby raises an error that leaves a fiber in the fiber that continues, and so ends that fiber, too. Therefore an
+//! error here ends only its own fiber, and is reported as Ruby reports a thread's. An error that is meant for the
+//! whole thread (`exit`, signals, `Thread#kill`) does propagate.
 
 use magnus::{Error, RModule, Ruby, Value, block::Proc, error::ErrorType, prelude::*};
 
 use crate::ruby::error;
 
-/// Decides what becomes of an error: the fiber's value if it is dealt with here, or the error if it goes on.
+/// Decides whether an error leaves its fiber. Returns the fiber's value if the error ends here, or the error if it
+/// propagates.
 pub fn settle(ruby: &Ruby, block: Proc, error: Error) -> Result<Value, Error> {
     let nil = ruby.qnil().as_value();
     if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) {

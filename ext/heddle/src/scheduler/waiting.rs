@@ -1,4 +1,4 @@
-//! How a hook waits for something, and gets out of it whatever happens meanwhile.
+//! How a hook waits for an event, and leaves the wait whatever happens meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -12,26 +12,24 @@ use super::wait::Wait;
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<T> {
-    /// What was waited for has come.
+    /// The event has come.
     Done(T),
-    /// The time was up before.
+    /// The deadline has passed before that.
     TimedOut,
 }
 
-/// A point in time that is further away than any clock goes.
+/// A duration that is longer than any program runs.
 pub const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 100);
 
-/// The end of a wait of `timeout` that begins now.
+/// When a wait of `timeout` that begins now ends; `None` for a wait without end.
 pub fn deadline_after(timeout: Option<Duration>) -> Option<Instant> {
     timeout.filter(|timeout| *timeout < FOR_EVER).map(|timeout| Instant::now() + timeout)
 }
 
 impl Scheduler {
-    /// Waits until `done` gives a value. It is asked before each time that the turn is given away, and must not call
-    /// Ruby.
+    /// Waits until `done` returns a value. `done` is called each time before the fiber parks, and must not call Ruby.
     ///
-    /// # Errors
-    /// What was raised into the fiber. What has come is checked at first: a wake-up that Ruby has passed to this fiber
+    /// The error that was raised into the fiber. `done` is checked first: a wake-up that Ruby has passed to this fiber
     /// alone (a mutex, an element of a queue) must not get lost because a timeout came right after it.
     pub fn wait<T>(
         &self,
@@ -78,7 +76,7 @@ impl Scheduler {
         result
     }
 
-    /// Raises what has been sent to the fiber, if anything has.
+    /// Raises the next exception that is due in the fiber, if there is one.
     #[inline]
     pub fn raise_due(&self, key: FiberKey) -> Result<(), Error> {
         self.detect_swallowed(key);
@@ -86,8 +84,8 @@ impl Scheduler {
         pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
     }
 
-    /// Runs a block of the program's, with `argument`. If it is not over at `at`, what `limit` says is raised in the
-    /// fiber, wherever it is then. Never after the block has ended.
+    /// Runs a block of the program's, with `argument`. If the block has not ended at `at`, what `limit` says is raised
+    /// in the fiber, wherever the fiber is then. Nothing is raised after the block has ended.
     pub fn run_until(
         &self,
         ruby: &Ruby,
