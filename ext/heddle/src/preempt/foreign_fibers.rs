@@ -1,5 +1,5 @@
-//! Preempts yielding fibers whose thread has another scheduler, or none: the program resumes them in a loop. They yield by
-//! the means of that scheduler.
+//! Preempts foreign fibers: yielding fibers whose thread has another scheduler, or none, so that the program resumes
+//! them in a loop. They yield by the means of that scheduler.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::ticker::foreign_fibers::{self, YieldState, yield_state_of};
 use crate::ticker::interrupt_phase::InterruptPhase;
 use crate::ticker::throttle;
 
-/// How long a fiber may compute. Whether another one is due is not known here.
+/// How long a fiber may run before it yields. Whether another fiber is due is unknown here.
 const QUANTUM: Duration = Duration::from_millis(10);
 
-/// The current fiber is a yielding one from now on.
+/// Makes the current fiber a yielding one.
 fn begin(ruby: &Ruby) -> Result<Obj<YieldState>, Error> {
     ractor::expect_main(ruby, "Heddle::YieldingFiber")?;
     let yield_state = ruby.obj_wrap(YieldState::default());
@@ -31,17 +31,17 @@ fn begin(ruby: &Ruby) -> Result<Obj<YieldState>, Error> {
     Ok(yield_state)
 }
 
-/// The fiber has ended.
+/// Called when the fiber has ended.
 fn finish(yield_state: &YieldState) {
     yield_state.leave();
 }
 
-/// This process is a forked child, and the current fiber is all that is left.
+/// Called in a forked child, in which only the current fiber exists.
 pub fn after_fork(ruby: &Ruby) -> Result<(), Error> {
     foreign_fibers::after_fork().map_err(|error| error::from_core(ruby, error))
 }
 
-/// A tick has come while a fiber runs on a thread without a Heddle scheduler.
+/// A tick has arrived on a thread without a Heddle scheduler.
 pub fn tick(ruby: &Ruby) {
     let Ok(current) = fiber::ensure_current() else { return };
     let Some(yield_state) = yield_state_of(current).filter(|yield_state| yield_state.shields.get() == 0) else {
@@ -65,15 +65,17 @@ pub fn tick(ruby: &Ruby) {
     if let Err(raised) = yielded
         && !pending_interrupts::repeat_kill(&raised)
     {
-        // What was raised into it meanwhile. A kill can only be told by an exception; see `YieldingFiber`.
+        // `raised` was raised into the fiber meanwhile. A kill can only be passed on as an exception; see
+        // `YieldingFiber`.
         if let Some(exception) = error::exception_or_stop(ruby, &raised) {
-            // What the fiber masks is lost, as Ruby loses whatever is raised in a postponed job.
+            // An exception that the fiber masks is lost, as Ruby loses whatever is raised in a postponed job.
             let _ = async_raise::raise_after_job(ruby, exception);
         }
     }
 }
 
-/// Yields by the means of another scheduler: those of Async and io-event, or else those that every scheduler has.
+/// Yields by the means of another scheduler: Async's and io-event's own methods, or else the hooks that every
+/// scheduler has.
 fn yield_to_scheduler(current: PinnedValue) -> Result<(), Error> {
     let scheduler = fiber::scheduler();
     if scheduler.respond_to("push", false)? && scheduler.respond_to("transfer", false)? {
@@ -86,7 +88,7 @@ fn yield_to_scheduler(current: PinnedValue) -> Result<(), Error> {
     }
 }
 
-/// A fiber that was not resumed cannot yield, and continues.
+/// Ignores Ruby's refusal: a fiber that was not resumed cannot yield, and continues.
 fn ignore_refusal(ruby: &Ruby, yielded: Result<(), Error>) -> Result<(), Error> {
     yielded.or_else(
         |error| if error::is_fiber_error_with(ruby, &error, insides::REFUSED_YIELD) { Ok(()) } else { Err(error) },

@@ -1,4 +1,4 @@
-//! What Ruby runs at a safe point after a tick.
+//! The postponed job that Ruby runs at a safe point after a tick.
 
 use magnus::Ruby;
 use nix::errno::Errno;
@@ -10,7 +10,7 @@ use crate::ticker::throttle;
 
 struct Tick;
 
-/// The job is over when this is dropped. It may have interrupted a function written in C.
+/// Finishes the job when dropped. Restores errno, since the job may have interrupted a C function.
 struct FinishJob {
     errno: i32,
 }
@@ -33,7 +33,7 @@ impl postponed_job::Job for Tick {
     }
 }
 
-/// Enters the job into Ruby's table.
+/// Registers the job with Ruby.
 pub fn register() {
     postponed_job::register::<Tick>();
 }

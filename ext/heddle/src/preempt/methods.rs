@@ -1,4 +1,4 @@
-//! What programs and `lib/heddle/yielding_fiber.rb` ask about preemption.
+//! The methods about preemption that programs and `lib/heddle/yielding_fiber.rb` call.
 
 use magnus::{Error, Module, Object, RClass, Ruby, Symbol, Value, function, method};
 
@@ -27,7 +27,7 @@ fn preemptions(scheduler: &Scheduler) -> u64 {
     scheduler.preemption.preemptions.get()
 }
 
-/// Runs a block that resumes a yielding fiber. What that fiber resumes is preempted with it.
+/// Runs a block that resumes a yielding fiber. The fibers that it resumes are preempted with it.
 fn resuming(ruby: &Ruby, target: Value) -> Result<Value, Error> {
     let Some(scheduler) = Scheduler::of_thread() else { return ruby.yield_value(()) };
     let Some(key) = register_resumed(ruby, &scheduler, target)? else { return ruby.yield_value(()) };
@@ -48,7 +48,7 @@ fn register_resumed(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result
     let target = PinnedValue::new(target);
     let found = scheduler.state.borrow().fibers.find(target);
     let key = match found {
-        // It waits, so Ruby will refuse to resume it.
+        // The fiber is parked, so Ruby will refuse to resume it.
         Some(key) if scheduler.state.borrow().fibers.get(key).is_some_and(|record| record.is_parked()) => {
             return Ok(None);
         }
@@ -72,7 +72,7 @@ fn transferring(ruby: &Ruby) -> Result<(), Error> {
     }
 }
 
-/// This process is a forked child. Whoever computes in it, and calls no hook for long, is to be preempted as before.
+/// Called in a forked child. A fiber that computes, and calls no hook for long, is to be preempted as before the fork.
 fn forked(ruby: &Ruby) -> Result<(), Error> {
     if let Some(scheduler) = Scheduler::of_thread()
         && scheduler.is_inherited()

@@ -1,14 +1,14 @@
 //! Preempts fibers that compute for too long.
 //!
-//! * A ticker asks Ruby to run the [`job`] at its next safe point. [`tick`] looks whether another fiber is due, and if so
-//!   switches to it, from within the job; `run_queue.rs` of the core decides which one runs.
-//! * [`safe_points`] are the places where a fiber can be left, and where an exception may be raised.
+//! * A ticker asks Ruby to run the [`job`] at its next safe point. [`tick`] checks whether another fiber is due, and
+//!   if so switches to it, from within the job. `run_queue.rs` of the core decides which fiber runs.
+//! * [`safe_points`] are the places where a fiber can be preempted, and where an exception may be raised.
 //! * [`yield_to_root`] lets the root check the thread's interrupts.
 //! * [`foreign_fibers`] are yielding fibers on threads that have another scheduler, or none.
-//! * [`trap`] gives a ticker's signal back to a program that wants it. [`methods`] are what Ruby code calls.
+//! * [`trap`] releases a ticker's signal when the program traps it. [`methods`] are the methods that Ruby code calls.
 //!
-//! The technique goes beyond timers whose trap handler calls `Fiber.yield`: it works on any thread, takes no signal away
-//! from the program, and reaches fibers that compute with exceptions that other fibers send to them.
+//! Compared with timers whose trap handler calls `Fiber.yield`, this works on any thread and takes no signal away from
+//! the program. It also raises the exceptions that other fibers send to a fiber that computes.
 
 mod foreign_fibers;
 mod job;
@@ -23,7 +23,7 @@ use magnus::{Error, Object, RClass, RModule, Ruby, Value, function, prelude::*};
 use crate::ruby::ractor;
 use crate::ticker::signal_disposition;
 
-/// Registers the job, and defines the private methods that `lib/heddle` is written with.
+/// Registers the job, and defines the private methods that `lib/heddle` calls.
 pub fn define(ruby: &Ruby, heddle: RModule, class: RClass) -> Result<(), Error> {
     job::register();
     foreign_fibers::define(ruby, heddle)?;

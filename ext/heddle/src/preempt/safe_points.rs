@@ -1,10 +1,10 @@
-//! Where a fiber can be preempted, and where something can be raised in it.
+//! Where a fiber can be preempted, and where an exception can be raised in it.
 //!
-//! Ruby looks at interrupts in its own code, and at the end of each function written in C, before that has returned. So
-//! a fiber that calls short C functions again and again is mostly found in one of them. But those that switch fibers
-//! (`Fiber#resume`, `Enumerator#next`, the selectors of other schedulers) look at interrupts right after a switch, too,
-//! before they have taken what was passed to the fiber: a switch in between would lose that. Nobody can tell which of
-//! the two it is; so it depends on the function.
+//! Ruby checks interrupts in Ruby code, and at the end of each C function before it has returned. So a fiber that
+//! calls short C functions again and again is mostly interrupted in one of them. But C functions that switch fibers
+//! (`Fiber#resume`, `Enumerator#next`, the selectors of other schedulers) also check interrupts right after a switch,
+//! before they have taken the value that was passed to the fiber. A switch at that moment would lose the value. The
+//! two cases look the same, so the decision depends on the function.
 
 use crate::ruby::frames;
 
@@ -14,12 +14,13 @@ pub fn may_switch_here() -> bool {
     !frame.is_native() || frame.method_name().is_some_and(|name| never_switches(&name))
 }
 
-/// Whether an exception can be raised where a postponed job has found a fiber. Not in a C function
+/// Whether an exception can be raised where a postponed job has interrupted a fiber. Not in a C function
 ///
-/// - that another one has called, whose caller has half done what it is to do. `IO.pipe` for one would close descriptors
-///   that the new IOs have already, and they close them again when they are collected, whoever may have them then;
-/// - that opens or closes files and sockets. It takes no time, or waits in a hook. A connection that `accept` has taken
-///   would be lost between its end and the assignment of its result.
+/// - that another C function has called, which has not finished its work. `IO.pipe`, for example, would close
+///   descriptors that the new IOs already own. The IOs close them again when they are collected, and the numbers may
+///   name other files by then;
+/// - that opens or closes files and sockets. It takes no time, or waits in a hook. A connection that `accept` has
+///   taken would be lost between the end of `accept` and the assignment of its result.
 pub fn may_raise_here() -> bool {
     let Some(frame) = frames::innermost().filter(|frame| frame.is_native()) else { return true };
     let handles_descriptors = frame.method_name().is_some_and(|name| is_descriptor_class(class_of(&name)));
@@ -36,7 +37,7 @@ fn class_of(method: &str) -> &str {
 }
 
 fn never_switches(method: &str) -> bool {
-    /// Ends with the wish to be switched away from.
+    /// Triggers the switch to the root at its end.
     const SENDS_TO_ROOT: &str = "Heddle::Scheduler.send_to_root";
     if method == SENDS_TO_ROOT {
         return true;
@@ -46,10 +47,10 @@ fn never_switches(method: &str) -> bool {
     is_core(class) || is_library(library)
 }
 
-/// Whether a class or module of Ruby's own has no C function that switches fibers. What others have put into its
-/// namespace (`IO::Event`) is none of them.
+/// Whether this is one of Ruby's own classes and modules that have no C function that switches fibers. Classes that
+/// libraries have put into their namespaces (`IO::Event`) are not included.
 ///
-/// What waits in a hook is not preempted there, so `IO` and `Thread` are.
+/// `IO` and `Thread` are included: a fiber that waits in a hook is not preempted there.
 #[rustfmt::skip]
 fn is_core(class: &str) -> bool {
     matches!(class,
@@ -67,7 +68,8 @@ fn is_core(class: &str) -> bool {
     )
 }
 
-/// The same of all that has this name, or is in this namespace: libraries that come with Ruby.
+/// Whether this is the name, or the namespace, of a library that comes with Ruby and has no C function that switches
+/// fibers.
 #[rustfmt::skip]
 fn is_library(name: &str) -> bool {
     matches!(name,

@@ -1,7 +1,7 @@
-//! How a fiber that computes loses its turn: at a tick, in the job that Ruby runs at its next safe point.
+//! Preempts a fiber that computes: at a tick, in the job that Ruby runs at its next safe point.
 //!
-//! The fiber parks right in there, as it would in a hook. What is raised into it meanwhile Ruby would swallow with the
-//! job, so another thread raises that at the place where the fiber was preempted (see `ruby/async_raise.rs`).
+//! The fiber parks within the job, as it would in a hook. Ruby would swallow an exception raised in the job. So
+//! another thread raises it at the place where the fiber was preempted (see `ruby/async_raise.rs`).
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ impl Scheduler {
         self.preemption.ticker.borrow().as_ref().map(Ticker::name)
     }
 
-    /// Runs the block of the hook's caller; the fiber counts as being in a hook meanwhile, and is not preempted.
+    /// Runs the caller's block. Meanwhile the fiber counts as being in a hook, and is not preempted.
     pub fn without_preemption(&self, ruby: &Ruby) -> Result<Value, Error> {
         let result = {
             let _hook = self.enter(ruby)?.keep_wake_ups();
@@ -36,8 +36,8 @@ impl Scheduler {
         result
     }
 
-    /// A tick has come in a critical section that is over now. Who has one after the other would never be preempted
-    /// otherwise.
+    /// A tick has arrived in a critical section that has ended now. Without this, a fiber that runs one critical
+    /// section after the other would never be preempted.
     #[cold]
     fn catch_up_missed_tick(&self, ruby: &Ruby) -> Result<(), Error> {
         let current = fiber::current();
@@ -55,13 +55,13 @@ impl Scheduler {
         self.raise_due(running)
     }
 
-    /// Gives up the turn of a fiber that computes until it comes again.
+    /// The fiber yields as a preempted one, until it is picked again.
     fn yield_preempted(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         self.preemption.preemptions.set(self.preemption.preemptions.get() + 1);
         self.yield_within(ruby, key, Requeue::Preempted(Instant::now())).map(|_| ())
     }
 
-    /// A tick has come. Called from Ruby's postponed job, at a safe point, in whichever fiber runs.
+    /// A tick has arrived. Called from Ruby's postponed job, at a safe point, in the running fiber.
     pub fn tick(&self, ruby: &Ruby) {
         if self.is_inherited() || self.owner.thread.get() != Some(thread::current()) {
             return;
@@ -76,13 +76,13 @@ impl Scheduler {
         }
         let Some(running) = self.preemptible_current(current) else { return };
         if self.state.borrow().queue.has_woken() {
-            // Nobody needs to be looked for who is due, but this fiber's own time may be up.
+            // Another fiber is runnable, so no poll is needed. But this fiber's own deadline may have passed.
             self.state.borrow_mut().expire(Instant::now());
         } else if self.poll(ruby, false).is_err() {
-            // Whoever waits next polls again, and is told.
+            // The next fiber that waits polls again, and gets the error.
             return;
         }
-        // What is masked is looked at again when the others are due, too: nobody tells of the end of a mask.
+        // A masked exception is checked again when other fibers are due: Ruby does not report the end of a mask.
         let interrupted = running.filter(|running| self.due_unmasked(ruby, *running));
         if let Some(running) = interrupted.filter(|_| safe_points::may_raise_here()) {
             return self.raise_now(ruby, current, running);
@@ -98,7 +98,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether something is to be raised in the fiber that the masks of the one that runs let through.
+    /// Whether an exception is due in the fiber and the current masks let it through.
     fn due_unmasked(&self, ruby: &Ruby, key: FiberKey) -> bool {
         self.detect_swallowed_at_tick(key);
         let exception = self.state.borrow().due_exception(key);
@@ -109,7 +109,7 @@ impl Scheduler {
         self.preemption.masks.get().is_some_and(|masks| masks.defer(ruby, exception))
     }
 
-    /// Raises what has been sent to `running`.
+    /// Raises the next exception that is due in `running`.
     fn raise_now(&self, ruby: &Ruby, current: PinnedValue, running: FiberKey) {
         let Some(pending_raise) = self.state.borrow_mut().take_pending_raise(running) else { return };
         if self.raise_here(ruby, current, &pending_raise.to_error()).is_err() {
@@ -117,19 +117,20 @@ impl Scheduler {
         }
     }
 
-    /// Who has the turn, if `current`, which is that one or was resumed by it, may be preempted now; `Some(None)` if it
-    /// may be, and nobody has the turn. Stops the ticker if there is nobody left to be preempted.
+    /// The scheduler's current fiber, if the fiber that runs may be preempted now. `current` is the running fiber: the
+    /// scheduler's current fiber, or one that it has resumed. `Some(None)` if `current` may be preempted and the
+    /// scheduler has no current fiber. Stops the ticker if no fiber is left to be preempted.
     fn preemptible_current(&self, current: PinnedValue) -> Option<Option<FiberKey>> {
         let preempt = self.options.borrow().preempt;
         let state = self.state.borrow();
         if state.is_ending(current) {
             return None;
         }
-        // What another has resumed, and the books do not know, is preempted as that one is.
+        // A fiber that has no record is preempted as the fiber is that has resumed it.
         let running = state.fibers.find(current).or_else(|| state.current().map(|(_, key)| key));
         let record = running.and_then(|key| state.fibers.get(key));
         let blocking = fiber::current_scheduler().is_none();
-        // While all are told to end who computes must not keep that from the others.
+        // While all fibers are asked to end, a fiber that computes must not keep the others from ending.
         let is_stopping = state.is_stopping();
         let preemptible = match record {
             Some(record) if record.preemptible || is_stopping && !record.blocking => true,
@@ -150,7 +151,7 @@ impl Scheduler {
         (!shielded).then_some(running)
     }
 
-    /// The fiber that runs gives up its turn until it comes again.
+    /// The running fiber yields, until it is picked again.
     fn preempt_current(&self, ruby: &Ruby, current: PinnedValue) {
         let Ok(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups) else { return };
         let key = hook.key;
@@ -159,7 +160,8 @@ impl Scheduler {
         self.continue_preempted(ruby, current, hook, yielded);
     }
 
-    /// The fiber goes on where the job has found it. `yielded` is what was raised into it meanwhile.
+    /// The fiber continues where the job has interrupted it. `yielded` has the error that was raised into it
+    /// meanwhile.
     pub fn continue_preempted(
         &self,
         ruby: &Ruby,
@@ -170,7 +172,7 @@ impl Scheduler {
         let key = hook.key;
         let raised = yielded.and_then(|()| self.raise_due_here(ruby, key));
         let is_due = self.due_unmasked(ruby, key);
-        // A fiber that is not ours is in the books until here.
+        // An unmanaged fiber has a record until here.
         drop(hook);
         match raised {
             Ok(()) if is_due => self.try_again_soon(),
@@ -179,8 +181,8 @@ impl Scheduler {
         }
     }
 
-    /// Like [`Scheduler::raise_due`], if this is a place for it. What waits for a better one is left where it is: the block
-    /// that it is meant for may end before.
+    /// Like [`Scheduler::raise_due`], if an exception may be raised here. Otherwise the exception is not taken: the
+    /// block that it is meant for may end before the next safe point.
     fn raise_due_here(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         if self.due_unmasked(ruby, key) && safe_points::may_raise_here() {
             let pending_raise = self.state.borrow_mut().take_pending_raise(key);
@@ -199,7 +201,8 @@ impl Scheduler {
         }
     }
 
-    /// Like [`Scheduler::raise_here`]; what cannot be raised now is due at the next tick, or in the fiber's next hook.
+    /// Like [`Scheduler::raise_here`]. An exception that cannot be raised now is due at the next tick, or in the
+    /// fiber's next hook.
     fn raise_or_keep(&self, ruby: &Ruby, current: PinnedValue, raised: &Error) {
         let may_raise = error::exception_of(raised)
             .is_none_or(|exception| safe_points::may_raise_here() && !self.is_masked(ruby, exception));
@@ -217,11 +220,11 @@ impl Scheduler {
         }
     }
 
-    /// Has an error raised where the fiber was preempted. A `Thread#kill` ends it there, too.
+    /// Raises an error where the fiber was preempted. A `Thread#kill` ends the fiber there, too.
     ///
-    /// Ruby's `Fiber#kill` is no exception, and cannot be sent on: a fiber of ours, or a yielding one, gets
-    /// `Heddle::Stop` instead, which its outermost frame takes for the kill. Another one ends when it is switched to by
-    /// somebody else than the scheduler. Either is not preempted any more, as Ruby would kill it again and again.
+    /// Ruby's `Fiber#kill` is no exception, and cannot be sent on. A managed or a yielding fiber gets `Heddle::Stop`
+    /// instead, which its outermost frame takes for the kill. Any other fiber ends when the program, and not the
+    /// scheduler, switches to it. None of them is preempted any more, as Ruby would kill it again and again.
     fn raise_here(&self, ruby: &Ruby, current: PinnedValue, raised: &Error) -> Result<(), Error> {
         if pending_interrupts::repeat_kill(raised) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The program sets a handler for the signal of a ticker.
+//! The program traps the signal of a ticker.
 
 use magnus::{Error, Ruby, Value};
 
@@ -6,12 +6,12 @@ use crate::ruby::ractor;
 use crate::scheduler::registry;
 use crate::ticker::signal_disposition as disposition;
 
-/// Called before `trap`. Tickers that use the signal go over to timerfd, and the signal is as it was before them.
+/// Called before `trap`. Tickers that use the signal change to timerfd, and the signal's disposition is restored.
 pub fn trapping(ruby: &Ruby, signal: Value) -> Result<(), Error> {
     if disposition::is_asking() || !ractor::is_main() {
         return Ok(());
     }
-    // `trap` itself complains of a name that is no signal.
+    // `trap` itself raises for an invalid signal name.
     let Ok(number) = disposition::parse(ruby, signal) else { return Ok(()) };
     if disposition::is_taken(number) {
         registry::each(|scheduler| scheduler.give_up_signal(ruby, number))?;

@@ -1,4 +1,4 @@
-//! The current fiber yields so that the root can check its interrupts: see `scheduler/root_interrupts.rs`.
+//! Lets the root check its interrupts: the current fiber yields. See `scheduler/root_interrupts.rs`.
 
 use magnus::Ruby;
 
@@ -19,18 +19,20 @@ impl Scheduler {
             key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
         };
         if is_shielded || !safe_points::may_switch_here() {
-            // At the next tick, unless a hook comes first.
+            // The next tick tries again, unless a hook comes first.
             self.force_ticks(ruby);
             return self.try_again_soon();
         }
         if self.state.borrow().fibers.find(current).is_none() {
-            // Not the root, even if it is blocking: it comes back before the scheduler may close.
+            // Registered as non-blocking in any case, since the fiber is not the root: it must run again before the
+            // scheduler may close.
             self.register(current, false, false);
         }
         let Ok(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups) else { return };
         let key = hook.key;
         throttle::end();
-        // It continues as soon as the root has checked: a fiber that is not preemptible relies on no other fiber running.
+        // First in the queue: the fiber continues as soon as the root has checked. A fiber that is not preemptible may
+        // rely on no other fiber running.
         let yielded = self.yield_within(ruby, key, Requeue::First).map(|_| ());
         self.continue_preempted(ruby, current, hook, yielded);
     }

@@ -1,4 +1,4 @@
-//! What structured concurrency needs of Rust. No hooks of Ruby's: `lib/heddle/structured` calls these private methods.
+//! What structured concurrency needs from Rust. Not hooks: `lib/heddle/structured` calls these private methods.
 
 mod raising;
 mod task;

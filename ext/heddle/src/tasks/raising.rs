@@ -1,5 +1,5 @@
-//! What cancelling is made of: exceptions for other fibers, time limits, and blocks that are left alone. No hooks of
-//! Ruby's: `lib/heddle/structured` calls them.
+//! The parts of cancellation: exceptions for other fibers, time limits, and shields. Not hooks:
+//! `lib/heddle/structured` calls these methods.
 
 use std::time::Instant;
 
@@ -25,8 +25,8 @@ pub fn define(class: RClass) -> Result<(), Error> {
     Ok(())
 }
 
-/// Brings an exception on its way to a fiber, whatever that waits for. Returns a number by which it can be taken back;
-/// nil if this scheduler doesn't know the fiber. Any thread may call it.
+/// Sends an exception to a fiber, whatever the fiber waits for. Returns a number with which it can be retracted; nil
+/// if this scheduler does not know the fiber. Any thread may call it.
 fn deliver(ruby: &Ruby, scheduler: &Scheduler, target: Value, exception: Value) -> Result<Option<u64>, Error> {
     error::expect_fiber(ruby, target)?;
     let mut state = scheduler.state.borrow_mut();
@@ -41,7 +41,7 @@ fn deliver(ruby: &Ruby, scheduler: &Scheduler, target: Value, exception: Value) 
     Ok(Some(number))
 }
 
-/// Takes an exception back that has not been raised yet. False if it has been.
+/// Retracts an exception that has not been raised yet. False if it has been raised.
 fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool {
     let mut state = scheduler.state.borrow_mut();
     let Some(key) = state.fibers.find(PinnedValue::new(target)) else { return false };
@@ -51,8 +51,8 @@ fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool 
     is_due
 }
 
-/// Tells a fiber to end, running its `ensure`. A second time changes nothing. False if this scheduler doesn't know the
-/// fiber. Any thread may call it.
+/// Asks a fiber to end, running its `ensure` clauses. A second request changes nothing. False if this scheduler does
+/// not know the fiber. Any thread may call it.
 fn stop(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<bool, Error> {
     error::expect_fiber(ruby, target)?;
     let exception = PinnedValue::new(error::stop_class(ruby)?.as_value());
@@ -64,7 +64,8 @@ fn stop(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<bool, Error
     Ok(true)
 }
 
-/// Runs the block; raises `exception` in the fiber, wherever it waits, if it takes longer than `seconds`, until it ends.
+/// Runs the block. If it takes longer than `seconds`, raises `exception` in the fiber, wherever it waits, again and
+/// again until the block ends.
 fn limit(ruby: &Ruby, scheduler: &Scheduler, seconds: Value, exception: Value) -> Result<Value, Error> {
     let limit = time::interval(seconds)?;
     let hook = scheduler.enter(ruby)?;
@@ -72,7 +73,7 @@ fn limit(ruby: &Ruby, scheduler: &Scheduler, seconds: Value, exception: Value) -
     scheduler.run_until(ruby, hook.key, at, Limit::Repeated(PinnedValue::new(exception)), seconds)
 }
 
-/// Runs a block of the program's; what others send to the fiber meanwhile is raised after it.
+/// Runs a block of the program's. Exceptions that are sent to the fiber meanwhile are raised after it.
 fn shield(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
     let value = scheduler.run_user_block(hook.key, || run_shielded(ruby, scheduler, hook.key))?;
@@ -81,8 +82,8 @@ fn shield(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     Ok(value)
 }
 
-/// Runs a block of Heddle's own; what others send to the fiber meanwhile waits for the fiber's first wait after it, and nobody
-/// preempts it.
+/// Runs a block of Heddle's own, in which the fiber is not preempted. Exceptions that are sent to the fiber meanwhile
+/// are raised in the fiber's first wait after it.
 fn defer_raises(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
     run_shielded(ruby, scheduler, hook.key)
@@ -106,8 +107,8 @@ fn replace_shield(state: &mut State, key: FiberKey, shield: Shield) -> Shield {
     }
 }
 
-/// Raises what has been sent to the fiber that runs, if anything has. This is no wait: what the fiber has swallowed is not
-/// raised again.
+/// Raises the next exception that is due in the current fiber, if there is one. This is no wait: an exception that the
+/// fiber has swallowed is not raised again.
 fn raise_deferred(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     let hook = scheduler.enter(ruby)?;
     let pending_raise = {

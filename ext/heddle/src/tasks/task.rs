@@ -1,4 +1,4 @@
-//! What `Heddle.spin`, `suspend` and `schedule` are made of. No hooks of Ruby's: `lib/heddle/structured` calls them.
+//! The parts of `Heddle.spin`, `suspend` and `schedule`. Not hooks: `lib/heddle/structured` calls them.
 
 use magnus::typed_data::Obj;
 use magnus::{
@@ -29,7 +29,7 @@ pub fn define(class: RClass) -> Result<(), Error> {
     Ok(())
 }
 
-/// A new fiber for the block. It begins when its turn comes; `exit_observer` is told if it can't.
+/// Creates a fiber for the block, at the end of the run queue. Notifies `exit_observer` if the fiber cannot start.
 fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc, exit_observer: Value) -> Result<Value, Error> {
     let _hook = scheduler.enter(ruby)?;
     let storage = ruby.qtrue().as_value();
@@ -46,27 +46,28 @@ fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc, exit_observer: Val
     Ok(child.get())
 }
 
-/// The code of a fiber that `spawn` makes. Unlike that of `Fiber.schedule` it is started by whichever fiber finds it in
-/// the run queue, so its scheduler comes with the fiber.
+/// The code of a fiber that `spawn` creates. Unlike a fiber of `Fiber.schedule`, it is started by any fiber that finds
+/// it in the run queue, so the fiber itself carries its scheduler.
 struct TaskBody;
 
 impl fiber::FiberBody for TaskBody {
     fn run(ruby: &Ruby, scheduler: Value, _: &[Value]) -> Result<Value, Error> {
         let scheduler = Receiver::<Scheduler>::try_convert(scheduler)?;
         let (key, block) = scheduler.expect_unstarted(ruby)?;
-        // It has begun. The block knows by itself whom to tell of its end, and is not preempted, nor struck by what is
-        // raised into the fiber, but where it says so: see `expose`.
+        // The fiber has started. The block itself notifies its observers. The fiber counts as being in a hook, so it
+        // is neither preempted nor interrupted, except in the parts for which the block calls `run_user_block`.
         if let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(key) {
             record.task.exit_observer = None;
             record.hook_depth += 1;
         }
-        // Since it was made a tick may have found nobody who needed more of them.
+        // Since the fiber was created, a tick may have stopped the ticker because no other fiber needed it.
         scheduler.tick_for(key);
         scheduler.run_to_end(ruby, key, block, None)
     }
 }
 
-/// Runs its block, the program's part of a fiber whose other parts must not be interrupted. There it may be preempted.
+/// Runs its block: the program's part of a fiber whose other parts must not be interrupted. In the block the fiber may
+/// be preempted.
 fn run_user_block(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let current = fiber::current();
     let shielded = {
@@ -79,11 +80,11 @@ fn run_user_block(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     }
 }
 
-/// Waits until somebody leaves a value for this fiber.
+/// Waits until a value is posted to this fiber.
 fn suspend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
     let outcome = scheduler.wait(ruby, hook.key, Wait::Suspended, None, |state| {
-        // A fiber that always has something to go on with must end all the same when it is told to. The value stays.
+        // A fiber that always finds a value must end all the same when it is asked to. The value stays in the inbox.
         let due = state.due_exception(hook.key).is_some();
         state.fibers.get_mut(hook.key).filter(|_| !due).and_then(|record| record.task.inbox.pop_front())
     })?;
@@ -93,7 +94,7 @@ fn suspend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     }
 }
 
-/// Leaves a value for a fiber. False if this scheduler doesn't know the fiber.
+/// Posts a value to a fiber. False if this scheduler does not know the fiber.
 fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
     let Some(key) = state.fibers.find(PinnedValue::new(target)) else { return false };
@@ -105,7 +106,7 @@ fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
     true
 }
 
-/// Has `exit_observer` told of the end of a fiber of `Fiber.schedule`. False if it is none, or not this scheduler's.
+/// Makes `exit_observer` the exit observer of a managed fiber. False if the fiber is not managed by this scheduler.
 fn observe_exit(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
     let key = state.fibers.find(PinnedValue::new(target));
@@ -117,7 +118,7 @@ fn observe_exit(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: V
     found
 }
 
-/// The fiber that was given the turn last, or nil.
+/// The fiber that the scheduler switched to last, or nil.
 fn current_fiber(_: &Ruby, scheduler: &Scheduler) -> Option<Value> {
     scheduler.state.borrow().current().map(|(fiber, _)| fiber.get())
 }
@@ -133,7 +134,7 @@ fn fiber_state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
         return Ok(ruby.to_symbol("dead"));
     }
     let mut found = None;
-    // In another Ractor no fiber is a scheduler's.
+    // In another Ractor no fiber belongs to a scheduler.
     if ractor::is_main() {
         registry::any(|scheduler| {
             let state = scheduler.state.borrow();
@@ -150,7 +151,8 @@ fn fiber_state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
     }))
 }
 
-/// What the books hold at this moment; nothing but the fibers that are there must be left when all have ended.
+/// The number of fibers, timers, operations and exceptions in the state. For specs, which check that nothing is left
+/// when all fibers have ended.
 fn counts(ruby: &Ruby, scheduler: &Scheduler) -> Result<RHash, Error> {
     let state = scheduler.state.borrow();
     let counts = [
