@@ -1,5 +1,5 @@
-//! Preempts foreign fibers: yielding fibers whose thread has another scheduler, or none, so that the program resumes
-//! them in a loop. They yield by the means of that scheduler.
+//! Preempts foreign fibers: yielding fibers on threads that have another scheduler, by whose means they yield, or
+//! none. Without a scheduler the program resumes them in a loop.
 
 use std::time::{Duration, Instant};
 

@@ -37,7 +37,7 @@ fn class_of(method: &str) -> &str {
 }
 
 fn never_switches(method: &str) -> bool {
-    /// Triggers the switch to the root at its end.
+    /// Triggers the postponed job that switches to the root.
     const SENDS_TO_ROOT: &str = "Heddle::Scheduler.send_to_root";
     if method == SENDS_TO_ROOT {
         return true;

@@ -76,7 +76,7 @@ impl Scheduler {
         }
         let Some(running) = self.preemptible_current(current) else { return };
         if self.state.borrow().queue.has_woken() {
-            // Another fiber is runnable, so no poll is needed. But this fiber's own deadline may have passed.
+            // Another fiber is runnable, so no poll is needed. But a deadline of this fiber may have passed.
             self.state.borrow_mut().expire(Instant::now());
         } else if self.poll(ruby, false).is_err() {
             // The next fiber that waits polls again, and gets the error.

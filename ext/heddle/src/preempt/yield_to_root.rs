@@ -31,8 +31,8 @@ impl Scheduler {
         let Ok(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups) else { return };
         let key = hook.key;
         throttle::end();
-        // First in the queue: the fiber continues as soon as the root has checked. A fiber that is not preemptible may
-        // rely on no other fiber running.
+        // First in the queue: a fiber that is not preemptible may rely on no other fiber running, so it continues as
+        // soon as the root has checked.
         let yielded = self.yield_within(ruby, key, Requeue::First).map(|_| ());
         self.continue_preempted(ruby, current, hook, yielded);
     }

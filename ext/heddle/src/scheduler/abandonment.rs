@@ -1,4 +1,5 @@
-//! A fiber that was asked to end must not keep other fibers from ending when its grace period is over.
+//! Abandonment: a fiber that has not ended although it was asked to, and whose grace period is over, must not keep
+//! other fibers from ending.
 //!
 //! The next fiber that parks starts a helper fiber. The helper writes a line that names the fiber and its position,
 //! and has it killed or abandoned: see [`super::state::ending`].
@@ -65,7 +66,7 @@ fn report_and_end(ruby: &Ruby, fiber: PinnedValue) -> Result<(), Error> {
 }
 
 /// Ends a fiber whose grace period is over. Returns `:killed` if the fiber ends when it runs next; `:abandoned` if it
-/// never runs again, and `:forgotten` if that is so although it was killed; nil if it has ended.
+/// never runs again; `:forgotten` if it survived being killed, and never runs again; nil if it has ended.
 fn abandon(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<Symbol>, Error> {
     let stop = PinnedValue::new(error::stop_class(ruby)?.as_value());
     let (outcome, abandoned) = {
@@ -84,7 +85,7 @@ fn abandon(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<S
     if let Some(reactor) = scheduler.io.reactor.borrow_mut().as_mut() {
         abandoned.operations.iter().for_each(|token| reactor.cancel(*token));
     }
-    // The kernel may still write to their buffers, and Ruby's lists of waiters lead to their stacks.
+    // The kernel may still write to buffers of these fibers, and Ruby's lists of waiters point into their stacks.
     abandoned.fibers.iter().for_each(|fiber| gc::keep_for_ever(*fiber));
     Ok(Some(ruby.to_symbol(outcome)))
 }

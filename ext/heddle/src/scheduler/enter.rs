@@ -56,8 +56,9 @@ impl Scheduler {
         self.enter_with(ruby, |state, current| state.enter_hook(current).map(|key| (key, ()))).map(|(hook, ())| hook)
     }
 
-    /// Like [`Scheduler::enter`], for a hook that needs the state at once. `begin` gets the state and the current fiber. If
-    /// that is not the fiber that the scheduler switched to, `begin` does nothing, returns `None`, and is called again.
+    /// Like [`Scheduler::enter`], for a hook that needs the state at once. `begin` gets the state and the current
+    /// fiber. If that is not the fiber that the scheduler switched to, `begin` does nothing, returns `None`, and is
+    /// called again.
     #[inline(always)]
     pub fn enter_with<T>(
         &self,
@@ -78,8 +79,8 @@ impl Scheduler {
         Ok((HookGuard::new(self, key), begun))
     }
 
-    /// The current fiber is not the one that the scheduler switched to: it is the root, or a fiber that another fiber or
-    /// the program has resumed. Or this is the first hook.
+    /// The current fiber is not the one that the scheduler switched to: it is the root, or a fiber that another fiber
+    /// or the program has resumed. Or this is the first hook.
     #[cold]
     fn enter_unexpected(&self, ruby: &Ruby, current: PinnedValue) -> Result<FiberKey, Error> {
         self.expect_owner(ruby)?;

@@ -32,7 +32,7 @@ impl FiberKey {
     }
 }
 
-/// Where a fiber is in its life.
+/// The state of a fiber.
 ///
 /// ```text
 ///              spawn                      switch to it
@@ -99,7 +99,7 @@ pub enum RaiseScope {
     Wait,
     /// When the block of `timeout_after` with this number has ended.
     Deadline(u64),
-    /// As with `Deadline`; and it is raised again if the block swallows it.
+    /// As for `Deadline`. The exception is raised again if the block swallows it.
     Limit(u64),
     /// When its sender retracts it, by this number.
     Message(u64),
@@ -143,7 +143,7 @@ pub enum Limit {
 /// What the scheduler knows about a fiber.
 pub struct Record {
     key: FiberKey,
-    /// The fiber. Marked and pinned as long as the record exists.
+    /// The Ruby fiber. Marked and pinned as long as the record exists.
     pub fiber: PinnedValue,
     /// See [`FiberState`]. Only [`Fibers::set_state`] and its like change it, since they keep the counts of parked
     /// fibers.
@@ -153,7 +153,7 @@ pub struct Record {
     /// The scheduler has made this fiber, so its record lasts until the fiber ends. Other fibers have one only while
     /// they are in a hook.
     pub managed: bool,
-    /// May be preempted.
+    /// Whether it may be preempted.
     pub preemptible: bool,
     /// For an unmanaged fiber: the fiber that was current when this one was registered, and so has resumed it.
     pub resumed_by: Option<FiberKey>,
@@ -165,9 +165,9 @@ pub struct Record {
     pub unblocks: u32,
     /// The value of `unblocks` when its last hook ended. A preemption does not count as a hook.
     pub unblocks_seen: u32,
-    /// Whether its last `Mutex#sleep` was ended by `unblock`, and not by its time.
+    /// Whether `unblock` ended its last `Mutex#sleep`, and not the timeout.
     pub sleep_was_ended: bool,
-    /// How often it has begun to wait.
+    /// How many times it has begun to wait.
     pub waits: u32,
     /// The descriptor on which its last read or write returned EAGAIN: Ruby will wait for it next.
     pub would_block: Option<RawFd>,
@@ -179,14 +179,14 @@ pub struct Record {
     pub end_request: Option<Box<EndRequest>>,
     /// Exceptions to raise, in order.
     pub pending_raises: PendingRaises,
-    /// It has written, waited for an IO, or been preempted, and has not waited for anything else since; see
-    /// [`super::lock_handoff`].
+    /// The fiber yields when it releases a lock: it has written, waited for an IO, or been preempted, and has not
+    /// waited for anything else since. See [`super::lock_handoff`].
     pub yield_after_unlock: bool,
-    /// For structured concurrency.
+    /// What structured concurrency stores.
     pub task: TaskData,
     /// What to prefetch before it runs.
     pub prefetch_hints: PrefetchHints,
-    /// The number of its valid entry in the run queue; entries with other numbers are void.
+    /// Its entry in the run queue is valid if it has this epoch; entries with other epochs are ignored.
     epoch: u32,
     /// How many hooks (nested by traps and timeouts) are under way in it.
     pub hook_depth: u32,

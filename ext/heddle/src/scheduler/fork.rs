@@ -26,7 +26,7 @@ impl Scheduler {
         self.io.take_pools().for_each(WorkerPool::abandon);
         self.io.opened_by.set(None);
         self.owner.fall_back.set(None);
-        // The thread that forked is the only one in this process, whichever thread was the owner before.
+        // The thread that forked is the only one in this process, even if another thread was the owner before.
         self.owner.thread.set(Some(thread::current()));
     }
 }

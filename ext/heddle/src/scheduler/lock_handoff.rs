@@ -1,8 +1,8 @@
 //! Lock hand-off: fairness among fibers that hold locks and never have to wait.
 //!
-//! A fiber whose cooperative budget is used up yields in the middle of its next operation. If that is a write under a
-//! lock (the program's, or Ruby's own for an IO), other fibers that write there find the lock taken each time they
-//! run. Hence two rules:
+//! A fiber whose cooperative budget is used up yields in the middle of its next operation. If that operation is a
+//! write under a lock (the program's, or Ruby's own for an IO), other fibers that write to the same IO find the lock
+//! taken each time they run. Hence two rules:
 //!
 //! - A fiber that has written, and releases a lock that another fiber waits for, yields to that fiber, which finds the
 //!   lock free. Otherwise the first fiber would take the lock again before any other fiber runs. The same holds for a
@@ -73,7 +73,7 @@ impl Scheduler {
     fn yield_in_operation(&self, ruby: &Ruby, key: FiberKey) -> Result<bool, Error> {
         {
             let mut state = self.state.borrow_mut();
-            // A boosted fiber is not boosted twice in a row: yielding in an operation must not pay.
+            // A fiber is not boosted twice in a row, or it would gain by yielding in its operations.
             if !state.budget.is_boosted() {
                 state.lock_handoff.add(key);
             }
@@ -108,8 +108,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// `woken`, which waited for `blocker`, has been unblocked. If that is a lock that the current fiber has released, and
-    /// the fiber is to yield after an unlock, it yields to `woken`.
+    /// `woken`, which waited for `blocker`, has been unblocked. If `blocker` is a lock that the current fiber has
+    /// released, and that fiber is to yield after an unlock, it yields to `woken`.
     pub fn hand_off_lock(&self, ruby: &Ruby, blocker: Value, woken: PinnedValue) -> Result<(), Error> {
         let Some((fiber, key)) = self.state.borrow().current() else { return Ok(()) };
         let yields = self.state.borrow().fibers.get(key).is_some_and(|record| record.yield_after_unlock);
@@ -122,7 +122,7 @@ impl Scheduler {
                 state.move_to_front(woken);
             }
         }
-        // A pending raise is left for the fiber's next wait: Ruby does not expect an exception here.
+        // Ruby does not expect an exception here, so a pending raise is left for the fiber's next wait.
         self.yield_in_operation(ruby, key).map(|_| ())
     }
 }

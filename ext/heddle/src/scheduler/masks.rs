@@ -17,7 +17,7 @@ impl Scheduler {
         }
     }
 
-    /// Calls `switch`, which leaves the fiber. When control comes back, the fiber has the masks that it has now.
+    /// Calls `switch`, which leaves the fiber. When control comes back, the fiber's current masks are restored.
     #[inline]
     pub fn switch(&self, ruby: &Ruby, key: FiberKey, switch: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         match self.preemption.masks.get() {

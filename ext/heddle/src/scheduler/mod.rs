@@ -64,9 +64,9 @@ pub use self::enter::HookGuard;
 
 /// A scheduler. It belongs to the thread that calls its first hook.
 ///
-/// Other threads may call `unblock`, `fiber_interrupt`, `inspect` and the garbage collector whenever the owner is without
-/// the GVL. They use `state`, `io.waker` and `preemption.ticker` only. The GVL guards all cells, and no borrow of `state`
-/// lives across a call into Ruby.
+/// Other threads may call `unblock`, `fiber_interrupt`, `inspect` and the garbage collector whenever the owner is
+/// without the GVL. They use `state`, `io.waker` and `preemption.ticker` only. The GVL guards all cells, and no borrow
+/// of `state` lives across a call into Ruby.
 #[derive(TypedData, Default)]
 #[magnus(class = "Heddle::Scheduler", mark, free_immediately)]
 pub struct Scheduler {
@@ -113,7 +113,8 @@ impl Drop for Scheduler {
     }
 }
 
-/// Defines the private methods that `lib/heddle/reports/abandonment.rb` is written with.
+/// Registers the gate of the root's interrupts, and defines the private method that
+/// `lib/heddle/reports/abandonment.rb` calls.
 pub fn define(ruby: &Ruby, class: RClass) -> Result<(), Error> {
     pending_interrupts::register::<RootGate>(ruby)?;
     abandonment::define(class)

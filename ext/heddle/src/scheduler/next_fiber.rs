@@ -14,9 +14,9 @@ use crate::ruby::value::PinnedValue;
 pub enum NextFiber {
     /// The fiber that parks. It is the current fiber now.
     Own,
-    /// This one, which is the current fiber now.
+    /// Another fiber, which is the current fiber now.
     Other(PinnedValue),
-    /// This one, which is the current fiber now, if it is still alive.
+    /// Another fiber, which is the current fiber now, if it is still alive.
     OtherIfAlive(Claimed),
     /// Timers and I/O have to be polled first.
     PollDue,
@@ -40,7 +40,7 @@ pub enum NextStep {
 }
 
 impl Scheduler {
-    /// Dequeues the next fiber and makes it the current one, if that is clear at once.
+    /// Dequeues the next fiber and makes it the current one, if the state alone can tell which.
     #[inline(always)]
     pub fn pick_next(&self, state: &mut State, key: FiberKey) -> NextFiber {
         if state.is_lost(key) || self.root.phase.get() != Interrupts::None {

@@ -1,4 +1,4 @@
-//! What `Heddle::Scheduler.new` takes.
+//! The options of `Heddle::Scheduler.new`.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub enum BackendChoice {
     Auto,
     /// io_uring; an error if it is unavailable.
     Uring,
-    /// Readiness: epoll, kqueue.
+    /// The poll backend, which waits for readiness: epoll or kqueue.
     Poll,
 }
 
@@ -37,13 +37,13 @@ const MAX_QUANTUM: Duration = Duration::from_secs(60);
 const MIN_GRACE: Duration = Duration::from_millis(1);
 /// A longer grace period is meant to be infinite, and `Float::INFINITY` says so.
 const MAX_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Within the ten seconds that container runtimes give a process between SIGTERM and SIGKILL.
+/// Less than the ten seconds that container runtimes leave between SIGTERM and SIGKILL.
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 
 /// Which fibers are preempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preempt {
-    /// Yielding fibers, and what they resume.
+    /// Yielding fibers, and the fibers that they resume.
     Yielding,
     /// All non-blocking fibers.
     All,
@@ -94,10 +94,11 @@ impl Default for Options {
 impl Options {
     /// Reads keyword arguments and the environment.
     ///
+    /// # Errors
     /// ArgumentError, which names the option, the valid values and the given one.
     pub fn parse(ruby: &Ruby, arguments: &[Value]) -> Result<Self, Error> {
         let arguments = scan_args::<(), (), (), (), RHash, ()>(arguments)?;
-        // A nil stands for the default.
+        // nil stands for the default.
         type Given = Option<Option<Value>>;
         let keywords = get_kwargs::<_, (), (Given, Given, Given, Given, Given, Given, Given, Given), ()>(
             arguments.keywords,

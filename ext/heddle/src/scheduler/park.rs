@@ -175,7 +175,7 @@ impl Scheduler {
                 self.requeue_switcher(key);
                 self.unpark_early(key, Err(error))
             }
-            // A refused switch has not taken place.
+            // Ruby refused the switch, so no other fiber ran.
             Err(_) => Ok(()),
             Ok(()) => {
                 self.requeue_switcher(key);
@@ -235,7 +235,8 @@ impl Scheduler {
         unstarted.filter(|_| error::is_lack_of_stacks(ruby, error))
     }
 
-    /// The fiber starts later, or ends without having started if there is no stack for it.
+    /// Enqueues the fiber again, if garbage collection may free a stack for it. Otherwise removes it, without having
+    /// run, and notifies its exit observer.
     #[cold]
     fn retry_start(&self, ruby: &Ruby, unstarted: FiberKey, error: &Error) -> Result<(), Error> {
         self.state.borrow_mut().enqueue(unstarted);

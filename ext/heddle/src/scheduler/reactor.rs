@@ -55,6 +55,7 @@ impl Reactor {
 
     /// See [`Backend::submit`].
     ///
+    /// # Safety
     /// The contract of [`Backend::submit`].
     pub unsafe fn submit(&mut self, token: Token, operation: Operation) {
         // SAFETY: by this function's contract.

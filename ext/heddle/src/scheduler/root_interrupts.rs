@@ -35,7 +35,7 @@ pub enum Interrupts {
     None,
     /// The root, before any other fiber runs.
     ForRoot,
-    /// The fiber that Ruby gives control to next: that is the root, or leads to it.
+    /// The fiber that gets control next: the root, or a fiber that leads to it.
     Here,
 }
 
@@ -76,7 +76,7 @@ impl Scheduler {
         // `Timeout` is meant for the current block. In a blocking fiber it asks no scheduler, and raises through the
         // thread.
         let is_for_current_fiber = || fiber::current_scheduler().is_none() && error::is_of_timeout(ruby, class);
-        // A close concerns the native call that the current fiber comes from, and no other fiber.
+        // A close is meant for the C function that the current fiber has called, and for no other fiber.
         if error::is_close(ruby, entry) {
             return false;
         }

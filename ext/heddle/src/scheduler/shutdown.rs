@@ -33,8 +33,8 @@ impl Scheduler {
             .is_some_and(|error| error.is_kind_of(ruby.exception_signal()) || self.is_interrupted_by(&error))
     }
 
-    /// Waits until all other fibers have ended. An `exit` in one of them waits for the rest. Any other exception that is
-    /// raised here (Ctrl-C, `Thread#raise`, an `exit` in a signal handler) ends the wait.
+    /// Waits until all other fibers have ended. After an `exit` in one of them, this still waits for the rest. Any
+    /// other exception that is raised here (Ctrl-C, `Thread#raise`, an `exit` in a signal handler) ends the wait.
     pub fn drain(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         let mut exit = Ok(());
         loop {
@@ -65,7 +65,7 @@ impl Scheduler {
         result
     }
 
-    /// Gives back the backend and the workers. A later hook gets new ones.
+    /// Releases the backend and the workers. A later hook creates new ones.
     pub fn release(&self, _: &Ruby) {
         registry::remove(self);
         self.release_ticker(false);

@@ -95,6 +95,7 @@ impl Scheduler {
 
     /// The key and the block of the current fiber, which has just been started.
     ///
+    /// # Errors
     /// FiberError if it is not an unstarted fiber of this scheduler.
     pub fn expect_unstarted(&self, ruby: &Ruby) -> Result<(FiberKey, Proc), Error> {
         let unstarted = {
@@ -144,7 +145,8 @@ impl Scheduler {
         result
     }
 
-    /// Tells the exit observer of a fiber how the fiber ended. An error of the observer's replaces the fiber's result.
+    /// Notifies the exit observer of a fiber how the fiber ended. An error that the observer raises replaces the
+    /// fiber's result.
     fn notify_exit_observer(&self, ruby: &Ruby, key: FiberKey, result: Result<Value, Error>) -> Result<Value, Error> {
         let exit_observer = self.state.borrow().fibers.get(key).and_then(|record| record.task.exit_observer);
         let Some(exit_observer) = exit_observer else { return result };

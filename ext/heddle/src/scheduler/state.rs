@@ -26,12 +26,12 @@ use super::prefetch_hints;
 use super::wait::Wait;
 use crate::ruby::value::PinnedValue;
 
-/// What happens when a timer runs out.
+/// What happens when a timer expires.
 #[derive(Debug, Clone, Copy)]
 pub enum TimerAction {
     /// Wakes the fiber that set the timer: its wait has timed out, or an exception is to be raised again.
     Wake(FiberKey),
-    /// `timeout_after`: an exception is due.
+    /// The limit of a block (`timeout_after`) has passed: an exception is due.
     Deadline {
         /// The fiber that runs the block.
         fiber: FiberKey,
@@ -89,7 +89,7 @@ pub struct State {
     due: Vec<TimerAction>,
     /// Exceptions for fibers that are suspended, but not parked by the scheduler.
     deferred_raises: Vec<(PinnedValue, PendingRaise)>,
-    /// Raised in every fiber while the scheduler is being stopped.
+    /// The exception to raise in every fiber while all are asked to end.
     stop: Option<PinnedValue>,
     /// The grace period: how long a fiber that was asked to end may take for that. `None` is for ever.
     pub grace: Option<Duration>,
@@ -171,8 +171,8 @@ impl State {
         Some(key)
     }
 
-    /// Called when an unmanaged fiber leaves its outermost hook: it has a record only while it is in a hook, or while
-    /// there is something that the record must keep. The fiber that resumed it becomes the current one again.
+    /// Called when an unmanaged fiber leaves its outermost hook. Its record is removed, unless the record must outlive
+    /// the hook. The fiber that resumed it becomes the current one again.
     pub fn unregister(&mut self, key: FiberKey) {
         if self.is_current(key) {
             let resumer = self.fibers.get(key).and_then(|record| record.resumed_by);
@@ -221,9 +221,9 @@ impl State {
         Some(outer)
     }
 
-    /// Whether this fiber, which is running, handles the thread's interrupts. They belong to the root. If the root is
-    /// parked, or has resumed a fiber that is parked, no other fiber handles them. Otherwise the running fiber does:
-    /// it is the root, a fiber that the root has resumed, or one that the program switches by hand.
+    /// Whether this running fiber handles the thread's interrupts. They belong to the root. If the root is parked, or
+    /// has resumed a fiber that is parked, no other fiber handles them. Otherwise the running fiber does: it is the
+    /// root, a fiber that the root has resumed, or a fiber that the program switches by itself.
     ///
     /// In a forked child they belong to the fiber that forked: an exception that leaves its block ends the process.
     pub fn handles_interrupts(&self, key: Option<FiberKey>) -> bool {
@@ -293,12 +293,13 @@ impl State {
         }
     }
 
-    /// How many entries the run queue has. Some may be void.
+    /// How many entries the run queue has, including entries that are not valid any more.
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// Running → waiting. A fiber that is being killed only yields: when it is picked again, Ruby continues to kill it.
+    /// Running → waiting. A fiber that is being killed only yields: when it is picked again, Ruby continues to kill
+    /// it.
     #[inline]
     pub fn set_waiting(&mut self, key: FiberKey) {
         if self.fibers.get(key).is_some_and(|record| record.is_being_killed()) {
@@ -368,8 +369,8 @@ impl State {
         may_be_due
     }
 
-    /// [`State::restore_wait`] and the end of the hook in one, for a fiber that has yielded. False if there is more to do
-    /// than that; then nothing has been done.
+    /// [`State::restore_wait`] and the end of the hook in one, for a fiber that has yielded. False, with nothing done,
+    /// if the fiber needs more than that.
     #[inline(always)]
     pub fn finish_yield(&mut self, key: FiberKey, outer: Wait) -> bool {
         let is_current = self.current.is_some_and(|(_, current)| current == key);

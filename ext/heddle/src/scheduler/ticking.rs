@@ -13,22 +13,22 @@ use crate::ruby::error;
 use crate::ruby::masks::Masks;
 use crate::ticker::{Ticker, TickerChoice, TickerState};
 
-/// What a scheduler preempts its fibers with.
+/// The ticker of a scheduler, and what preemption has to remember.
 #[derive(Default)]
 pub struct Preemption {
-    /// Made with the first preemptible fiber.
+    /// Created with the first preemptible fiber.
     pub ticker: RefCell<Option<Ticker>>,
-    /// The ticker's state, where it is cheap to read.
+    /// The ticker's state, without a borrow.
     pub ticker_state: Cell<Option<&'static TickerState>>,
     pub tick_suppression: Cell<TickSuppression>,
     pub last_tick: Cell<Option<Instant>>,
     /// How many times a fiber was preempted.
     pub preemptions: Cell<u64>,
-    /// The last tick came in a critical section.
+    /// Whether the last tick came in a critical section.
     pub missed_tick: Cell<bool>,
-    /// Known from the first hook on.
+    /// The thread's masks. Found by the first hook.
     pub masks: Cell<Option<Masks>>,
-    /// How many of them are the root's.
+    /// How many of the masks are the root's.
     pub root_mask_count: Cell<usize>,
 }
 
@@ -57,7 +57,7 @@ pub enum TickSuppression {
 }
 
 impl Scheduler {
-    /// A preemptible fiber is about to run on this thread: makes a ticker if there is none, and starts it.
+    /// A preemptible fiber is about to run on this thread: starts the ticker, and creates it if there is none.
     pub fn expect_ticks(&self, ruby: &Ruby) -> Result<(), Error> {
         let options = *self.options.borrow();
         if options.preempt == Preempt::None {
@@ -71,8 +71,8 @@ impl Scheduler {
         self.begin_ticking().map_err(|error| error::from_core(ruby, error))
     }
 
-    /// Ticks even if no fiber is preemptible: the root is to run beside a fiber that computes. Where no thread can be
-    /// made, the root runs when that fiber comes to a hook.
+    /// Starts the ticker even if no fiber is preemptible, since the root has to run beside a fiber that computes. If
+    /// no ticker thread can be created, the root runs when that fiber calls a hook.
     pub fn force_ticks(&self, ruby: &Ruby) {
         if self.preemption.ticker.borrow().is_none() {
             let tick = self.options.borrow().policy.tick;
@@ -87,7 +87,7 @@ impl Scheduler {
         self.preemption.ticker.borrow().as_ref().map_or(Ok(()), Ticker::begin)
     }
 
-    /// The fiber starts or continues. If it is preemptible it needs ticks.
+    /// The fiber starts or continues. If it is preemptible, starts the ticker.
     #[inline]
     pub fn tick_for(&self, key: FiberKey) {
         self.allow_ticks();
@@ -95,7 +95,7 @@ impl Scheduler {
             && !ticker_state.is_ticking()
             && self.needs_ticks(key)
         {
-            // It fails only for timers that do not exist.
+            // Fails only for a timer that does not exist.
             let _ = self.begin_ticking();
         }
     }
@@ -131,13 +131,13 @@ impl Scheduler {
         }
     }
 
-    /// A tick came where it could do nothing, although a fiber is due or an exception is to be raised.
+    /// A tick came where the fiber could be neither preempted nor interrupted, although that is due.
     pub fn try_again_soon(&self) {
         self.preemption.tick_suppression.set(TickSuppression::None);
         self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.try_again_soon());
     }
 
-    /// Gives back the ticker. `inherited` says that it belongs to the parent of this process.
+    /// Releases the ticker. `inherited` says that it belongs to the parent of this process.
     pub fn release_ticker(&self, inherited: bool) {
         self.preemption.ticker_state.set(None);
         self.preemption.tick_suppression.set(TickSuppression::None);
@@ -148,7 +148,7 @@ impl Scheduler {
         }
     }
 
-    /// The program wants the ticker's signal. The scheduler goes over to a ticker without a signal.
+    /// The program traps the ticker's signal. The scheduler changes to a ticker without a signal.
     pub fn give_up_signal(&self, ruby: &Ruby, signal: c_int) -> Result<(), Error> {
         let (uses, ticks) = {
             let ticker = self.preemption.ticker.borrow();

@@ -63,7 +63,7 @@ impl Wait {
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wait::Nothing | Wait::NotStarted | Wait::Yielded | Wait::Preempted => f.write_str("turn"),
+            Wait::Nothing | Wait::NotStarted | Wait::Yielded | Wait::Preempted => f.write_str("runnable"),
             Wait::Sleep => f.write_str("sleep"),
             Wait::Block(_) => f.write_str("block"),
             Wait::Ready(..) => f.write_str("io_wait"),

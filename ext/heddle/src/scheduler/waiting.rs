@@ -29,6 +29,7 @@ pub fn deadline_after(timeout: Option<Duration>) -> Option<Instant> {
 impl Scheduler {
     /// Waits until `done` returns a value. `done` is called each time before the fiber parks, and must not call Ruby.
     ///
+    /// # Errors
     /// The error that was raised into the fiber. `done` is checked first: a wake-up that Ruby has passed to this fiber
     /// alone (a mutex, an element of a queue) must not get lost because a timeout came right after it.
     pub fn wait<T>(

@@ -81,7 +81,7 @@ impl State {
         !self.close_waiters.threads.is_empty()
     }
 
-    /// Operations or waits have ended.
+    /// Wakes all close waiters: operations or waits have ended.
     #[cold]
     pub fn wake_close_waiters(&mut self) {
         for index in 0..self.close_waiters.fibers.len() {

@@ -17,7 +17,7 @@ use crate::scheduler::wait::Wait;
 
 /// How long a fiber that was killed may run before it is abandoned.
 const GRACE_AFTER_KILL: Duration = Duration::from_millis(100);
-/// The longest chain of fibers, each resumed by the next, that is followed.
+/// The longest chain of fibers, each resumed by the next, that [`State::responsible_fiber`] follows.
 const MAX_RESUME_DEPTH: usize = 64;
 
 /// A request to a fiber to end.

@@ -15,14 +15,14 @@ use crate::scheduler::reactor::Reactor;
 /// An operation that the backend, or a worker, performs for a fiber.
 ///
 /// ```text
-///            begin                    its completion comes              take_result
+///            begin                    its completion arrives            take_result
 ///   (none) ─────────▶ under way ───────────────────────────▶ finished ─────────────▶ (none)
 ///                         │                                                             ▲
 ///                         └── abandon: no fiber waits for it any more ── completion ────┘
 /// ```
 ///
 /// Until its result is taken, the operation uses its descriptor's number. When the number is closed, the operation is
-/// marked as closed. Its result is then discarded, as Ruby does when a thread's descriptor is closed.
+/// marked as closed. Its result is then discarded, as Ruby discards it for a thread.
 struct Pending {
     fiber: FiberKey,
     interest: Interest,
