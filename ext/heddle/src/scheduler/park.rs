@@ -235,8 +235,8 @@ impl Scheduler {
         unstarted.filter(|_| error::is_lack_of_stacks(ruby, error))
     }
 
-    /// Enqueues the fiber again, if garbage collection may free a stack for it. Otherwise removes it, without having
-    /// run, and notifies its exit observer.
+    /// Enqueues the fiber again, if garbage collection may free a stack for it. Otherwise removes it,
+    /// unstarted, and notifies its exit observer or returns the error.
     #[cold]
     fn retry_start(&self, ruby: &Ruby, unstarted: FiberKey, error: &Error) -> Result<(), Error> {
         self.state.borrow_mut().enqueue(unstarted);
