@@ -191,8 +191,9 @@ impl Scheduler {
         Ok(())
     }
 
-    /// The fiber goes on, and others have had their turns. Who sleeps for as long as a tick takes would be due just after
-    /// the next tick, and so late by another one: that one is put off until then.
+    /// The fiber continues after other fibers have run. A fiber that sleeps for the length of a tick would be due just
+    /// after the next tick, and so run a whole tick late. Therefore the next tick is postponed until that fiber is
+    /// due.
     fn expect_next_due(&self) {
         let now = Instant::now();
         if !self.state.borrow_mut().should_preempt(now) {

@@ -1,70 +1,73 @@
-//! Fetching what a fiber needs into the cache while another one still has the turn.
+//! Prefetches into the cache what a fiber needs, while another fiber still runs.
 //!
-//! With thousands of fibers nothing that belongs to one is in a cache when its turn comes, and most of a switch's time
-//! goes into half a dozen misses, one after the other: Ruby's record of the fiber, both ends of its VM stack, and its C
-//! stack. Who comes next is known a whole turn before, so they can be fetched all at once meanwhile.
+//! With thousands of fibers, none of a fiber's memory is in a cache when it is picked. Most of a switch's time goes
+//! into half a dozen cache misses, one after the other: Ruby's record of the fiber, both ends of its VM stack, and its
+//! C stack. The next fiber is known one time slice before, so all of these can be fetched meanwhile, at the same time.
 //!
-//! The addresses are guesses from how Ruby lays out its fibers today. Nothing is read from them, and a wrong one costs
-//! some nanoseconds; nothing else depends on them.
+//! The addresses are guesses from how Ruby lays out its fibers today. They are never dereferenced: a wrong address
+//! costs some nanoseconds, and has no other effect.
 
 use heddle_core::prefetch::{LINE, prefetch};
 
 use crate::ruby::fiber;
 use crate::ruby::value::PinnedValue;
 
-/// So many fibers have a place in a core's own cache, and need no help.
+/// The memory of this many fibers fits into a core's own cache, and needs no prefetching.
 const FEW: usize = 256;
 
-/// Cache lines of Ruby's record of a fiber that a switch looks at, as offset and number: what it executes, and its state.
+/// The cache lines of Ruby's record of a fiber that a switch reads, as offset and number: the execution context, and
+/// the state.
 const EXECUTION: (usize, usize) = (64, 2);
 const STATE: (usize, usize) = (448, 2);
-/// The frames of a switch and of a hook on the C stack: those that are entered after the place that is noted, and all.
+/// The frames of a switch and of a hook on the C stack. `FRAMES_BELOW` is the size of the frames that are entered
+/// after the address is noted; `FRAMES` is the number of cache lines of all.
 const FRAMES_BELOW: usize = 640;
 const FRAMES: usize = 12;
 /// The first values on a VM stack.
 const VALUES: usize = 4;
-/// Where a VM stack ends, at which there are the frames of its methods, unless somebody has set its size; and how far
-/// from there the frames go of a block that calls a method.
+/// The size of a VM stack, unless the program has set it: the frames of its methods are at its end. `METHOD_FRAMES` is
+/// the size of the frames of a block that calls a method.
 const VM_STACK: usize = 128 * 1024;
 const METHOD_FRAMES: usize = 320;
 const PAGE: usize = 4096;
 
-/// Where in memory the things are that belong to a fiber.
+/// The addresses of a fiber's memory.
 #[derive(Debug)]
 pub struct PrefetchHints {
     object: usize,
     record: usize,
     vm_stack: usize,
-    /// Where its C stack ended when it gave its turn away.
+    /// Where its C stack ended when it was last switched from.
     stack: usize,
-    /// Ruby's record of the fiber that it switched to then. Ruby looks at that once more when this one goes on.
+    /// Ruby's record of the fiber that it switched to then. Ruby reads that record once more when this fiber
+    /// continues.
     switched_to: usize,
 }
 
 impl PrefetchHints {
-    /// What is known of a fiber that has not begun.
+    /// The addresses that are known of a fiber that has not started.
     pub fn of(fiber: PinnedValue) -> Self {
         let (object, record) = fiber::addresses(fiber);
         PrefetchHints { object, record, vm_stack: 0, stack: 0, switched_to: 0 }
     }
 
-    /// The fiber begins: Ruby has put its VM stack right above its C stack, of which little is used as yet.
+    /// The fiber starts: Ruby has put its VM stack right above its C stack, of which little is in use yet.
     pub fn begin(&mut self) {
         self.vm_stack = here().next_multiple_of(PAGE);
     }
 
-    /// The fiber gives its turn to another one.
+    /// The scheduler switches from the fiber to another one, whose record is at `next`.
     pub fn leave(&mut self, next: usize) {
         self.stack = here();
         self.switched_to = next;
     }
 
-    /// Ruby's record.
+    /// The address of Ruby's record of the fiber.
     pub fn record(&self) -> usize {
         self.record
     }
 
-    /// Has all of it fetched.
+    /// Prefetches all of it.
     pub fn prefetch(&self) {
         prefetch(self.object, 1);
         prefetch(self.record.wrapping_add(EXECUTION.0), EXECUTION.1);
@@ -76,7 +79,7 @@ impl PrefetchHints {
     }
 }
 
-/// Whether it is worth the trouble.
+/// Whether so many fibers need prefetching.
 pub fn are_many(fibers: usize) -> bool {
     fibers > FEW
 }

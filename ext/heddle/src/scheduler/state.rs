@@ -253,8 +253,9 @@ impl State {
         self.queue.should_preempt(now) || self.has_deferred_raises()
     }
 
-    /// The fiber that has the turn computes, and need not make way now. If nothing happens: until when is that so? In a
-    /// quantum it should be asked again in any case. `None` if the kernel or a worker might tell of somebody at any time.
+    /// The earliest time at which the running fiber may have to yield if nothing happens: when a timer expires, or
+    /// when its time slice ends. `None` if that is unknown, since the kernel, a worker or a woken fiber may require it
+    /// at any time.
     pub fn next_due_at(&mut self, now: Instant) -> Option<Instant> {
         if self.operations.len() > 0 || self.queue.has_woken() {
             return None;
@@ -275,7 +276,7 @@ impl State {
         Some(next)
     }
 
-    /// Has fetched what those need who come after `next`.
+    /// Prefetches the memory of the fibers that run after `next`.
     #[inline(never)]
     fn look_ahead(&mut self, next: FiberKey) {
         let leaving = self.current.map(|(_, leaving)| leaving);
@@ -287,7 +288,7 @@ impl State {
         if let Some(record) = self.queue.upcoming(0).and_then(|(key, _)| self.fibers.get(*key)) {
             record.prefetch_hints.prefetch();
         }
-        // For the line above to find in the cache, when its turn comes.
+        // The line above reads that record two switches later.
         if let Some((key, _)) = self.queue.upcoming(2) {
             self.fibers.prefetch(*key);
         }

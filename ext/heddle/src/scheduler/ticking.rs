@@ -32,7 +32,7 @@ pub struct Preemption {
     pub root_mask_count: Cell<usize>,
 }
 
-/// Whether ticks are postponed. They are while a fiber computes, and it is known when another one can be due at the
+/// Tick suppression: ticks are postponed while a fiber computes and it is known when another fiber can be due at the
 /// earliest.
 ///
 /// ```text
@@ -43,11 +43,11 @@ pub struct Preemption {
 ///                any event that might make a fiber due
 /// ```
 ///
-/// The first step sets no timer, so a fiber that computes and calls hooks all the time costs no system calls. When a
-/// preempted fiber continues, the first step is left out: see `expect_next_due` in `preempt/tick.rs`.
+/// `Expected` sets no timer, so a fiber that computes and calls hooks all the time costs no system calls. When a
+/// preempted fiber continues, `Expected` is entered at once: see `expect_next_due` in `preempt/tick.rs`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TickSuppression {
-    /// The last tick came before what has happened since, or there was none.
+    /// There was no tick yet, or an event since the last tick may have made a fiber due.
     #[default]
     None,
     /// Nothing has happened since the last tick. Ticks come at their usual time.
@@ -105,7 +105,7 @@ impl Scheduler {
         state.is_stopping() || state.fibers.get(key).is_some_and(|record| record.preemptible)
     }
 
-    /// A tick has found no other fiber due. If that is sure to hold for a while, the next ticks are postponed.
+    /// A tick has found no other fiber due. If none can be due for a while, the next ticks are postponed.
     pub fn suppress_ticks(&self, now: Instant) {
         let since = self.preemption.last_tick.get().map_or(Duration::ZERO, |tick| now.saturating_duration_since(tick));
         let due = self.state.borrow_mut().next_due_at(now).filter(|_| !self.is_root_wanted());
@@ -116,7 +116,7 @@ impl Scheduler {
         self.preemption.tick_suppression.set(if began { TickSuppression::Begun } else { TickSuppression::Expected });
     }
 
-    /// A fiber might be due sooner than the last tick has found. Called at each entry into the scheduler, on any thread.
+    /// A fiber may be due sooner than the last tick has found. Called at each entry into the scheduler, on any thread.
     #[inline]
     pub fn allow_ticks(&self) {
         if self.preemption.tick_suppression.get() != TickSuppression::None {
