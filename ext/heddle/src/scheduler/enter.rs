@@ -70,13 +70,13 @@ impl Scheduler {
         }
         self.allow_ticks();
         let current = fiber::current();
-        let (key, begun) = loop {
-            if let Some(begun) = begin(&mut self.state.borrow_mut(), current) {
-                break begun;
+        let (key, entered) = loop {
+            if let Some(entered) = begin(&mut self.state.borrow_mut(), current) {
+                break entered;
             }
             self.enter_unexpected(ruby, current)?;
         };
-        Ok((HookGuard::new(self, key), begun))
+        Ok((HookGuard::new(self, key), entered))
     }
 
     /// The current fiber is not the one that the scheduler switched to: it is the root, or a fiber that another fiber

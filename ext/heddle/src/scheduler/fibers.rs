@@ -481,7 +481,7 @@ impl Fibers {
 
     /// How many fibers must end before this one, which waits for that, may continue. A blocking fiber, as the root is,
     /// also waits for the fibers that wait for all others.
-    pub fn awaited_by(&self, key: FiberKey) -> usize {
+    pub fn awaited_count(&self, key: FiberKey) -> usize {
         let blocking = self.get(key).is_none_or(|record| record.blocking);
         if blocking { self.parked.awaited + self.parked.draining } else { self.parked.awaited }
     }
@@ -497,7 +497,10 @@ impl Fibers {
             return Vec::new();
         }
         let drains = |record: &Record| record.wait == Wait::Drain && record.state == FiberState::Waiting;
-        self.iter().filter(|(key, record)| drains(record) && self.awaited_by(*key) == 0).map(|(key, _)| key).collect()
+        self.iter()
+            .filter(|(key, record)| drains(record) && self.awaited_count(*key) == 0)
+            .map(|(key, _)| key)
+            .collect()
     }
 
     /// Whether a blocking fiber is parked: then it handles interrupts, or a fiber that it has resumed does.

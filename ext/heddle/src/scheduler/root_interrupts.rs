@@ -44,7 +44,7 @@ pub enum Interrupts {
 pub struct RootInterrupts {
     pub phase: Cell<Interrupts>,
     /// How many interrupts were left when the root checked last, since the root masks them.
-    left: Cell<usize>,
+    left_count: Cell<usize>,
     /// Exceptions from signal handlers that the root has yet to raise.
     sent: RefCell<Vec<PinnedValue>>,
     /// The last exception that a signal or another thread raised in the root.
@@ -104,11 +104,11 @@ impl Scheduler {
     /// Whether the root has to run soon because something is to be raised in it.
     pub fn is_root_wanted(&self) -> bool {
         let count = pending_interrupts::count();
-        if count < self.root.left.get() {
-            self.root.left.set(count);
+        if count < self.root.left_count.get() {
+            self.root.left_count.set(count);
         }
         // Ruby does not ask the gate about an interrupt that the current fiber masks.
-        self.root.phase.get() == Interrupts::ForRoot || count > self.root.left.get()
+        self.root.phase.get() == Interrupts::ForRoot || count > self.root.left_count.get()
     }
 
     /// The fiber that handles the thread's interrupts checks them. A trap handler may call anything, so the state is
@@ -117,7 +117,7 @@ impl Scheduler {
         self.state.borrow_mut().set_current(key);
         self.root.phase.set(Interrupts::None);
         let checked = self.raise_sent().and_then(|()| interrupts::check());
-        self.root.left.set(if checked.is_ok() { pending_interrupts::count() } else { 0 });
+        self.root.left_count.set(if checked.is_ok() { pending_interrupts::count() } else { 0 });
         checked
     }
 

@@ -39,7 +39,7 @@ impl Scheduler {
         let mut exit = Ok(());
         loop {
             let waited = self
-                .wait(ruby, key, Wait::Drain, None, |state| (state.fibers.awaited_by(key) == 0).then_some(()))
+                .wait(ruby, key, Wait::Drain, None, |state| (state.fibers.awaited_count(key) == 0).then_some(()))
                 .map(|_: Outcome<()>| ());
             match waited {
                 Ok(()) => return exit,

@@ -50,7 +50,7 @@ pub fn start(
     let child_key = scheduler.register_unstarted(ruby, &new_fiber)?;
     let start = [scheduler.as_value(), arguments.map_or(ruby.qnil().as_value(), |arguments| arguments.as_value())];
     let start = if arguments.is_some() { &start[..] } else { &start[..1] };
-    let begin = || {
+    let start_child = || {
         {
             let mut state = scheduler.state.borrow_mut();
             state.enqueue(caller);
@@ -58,19 +58,19 @@ pub fn start(
         }
         scheduler.park_after_start(ruby, caller, child, start)
     };
-    let has_begun = || {
+    let has_started = || {
         let state = scheduler.state.borrow();
         state.fibers.get(child_key).is_none_or(|record| record.wait != Wait::NotStarted)
     };
-    let mut result = begin();
+    let mut result = start_child();
     if let Err(error) = &result
-        && !has_begun()
+        && !has_started()
         && error::is_lack_of_stacks(ruby, error)
         && scheduler.ended_stacks.collect(ruby)
     {
-        result = begin();
+        result = start_child();
     }
-    if !has_begun() {
+    if !has_started() {
         // Ruby could not start the fiber.
         scheduler.state.borrow_mut().fibers.remove(child_key);
     }

@@ -228,8 +228,8 @@ impl State {
     /// In a forked child they belong to the fiber that forked: an exception that leaves its block ends the process.
     pub fn handles_interrupts(&self, key: Option<FiberKey>) -> bool {
         if let Some((_, forking_fiber)) = self.forking_fiber() {
-            let is_away = self.fibers.get(forking_fiber).is_some_and(|record| record.is_parked());
-            return key == Some(forking_fiber) || !is_away;
+            let is_parked = self.fibers.get(forking_fiber).is_some_and(|record| record.is_parked());
+            return key == Some(forking_fiber) || !is_parked;
         }
         let record = key.and_then(|key| self.fibers.get(key));
         let is_root = record.is_some_and(|record| record.blocking && !record.managed);

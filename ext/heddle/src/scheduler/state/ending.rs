@@ -107,12 +107,12 @@ impl State {
     /// The managed fiber that is responsible for this one: this one if it is managed, or else the first managed fiber
     /// in the chain of fibers that have resumed it. If there is none, the fiber itself.
     pub fn responsible_fiber(&self, key: FiberKey) -> FiberKey {
-        let mut at = key;
+        let mut candidate = key;
         for _ in 0..MAX_RESUME_DEPTH {
-            match self.fibers.get(at) {
-                Some(record) if record.managed => return at,
+            match self.fibers.get(candidate) {
+                Some(record) if record.managed => return candidate,
                 Some(record) => match record.resumed_by {
-                    Some(resumer) => at = resumer,
+                    Some(resumer) => candidate = resumer,
                     None => return key,
                 },
                 None => return key,
@@ -132,12 +132,12 @@ impl State {
     /// The timer of a fiber's grace period has expired. The grace period is prolonged if a shield holds back the end,
     /// or if the fiber has not run since.
     pub fn end_grace(&mut self, key: FiberKey, now: Instant) {
-        let Some(whole) = self.grace else { return };
+        let Some(grace_period) = self.grace else { return };
         let Some(record) = self.fibers.get_mut(key) else { return };
         let shielded = record.task.shield.holds_back(RaiseScope::End);
         let (is_queued, waits) = (record.state() == FiberState::Runnable, record.waits);
         let Some(request) = record.end_request.as_mut() else { return };
-        let grace = if request.killed { GRACE_AFTER_KILL } else { whole };
+        let grace = if request.killed { GRACE_AFTER_KILL } else { grace_period };
         let again_at = match request.raised_at {
             _ if shielded => Some(now + grace),
             Some(raised_at) if !request.killed => Some(raised_at + grace).filter(|end| *end > now),
