@@ -160,8 +160,8 @@ impl Scheduler {
                 ErrorType::Exception(exception) if !unhandled::propagates_to_thread(ruby, error) => {
                     exit_observer.get().funcall("failed", (*exception,))
                 }
-                // The error goes on to the root. Or the fiber is being killed: if anything were raised meanwhile, Ruby
-                // would forget the kill.
+                // The error propagates to the root. Or the fiber is being killed: if anything were raised meanwhile,
+                // Ruby would forget the kill.
                 _ => exit_observer.get().funcall("killed", ()),
             },
         };
