@@ -1,6 +1,10 @@
 # frozen_string_literal: true
 
 module Heddle # :nodoc:
+  # Not in the module that is prepended: its constants would be IO's, too.
+  ALL_EVENTS = IO::READABLE | IO::PRIORITY | IO::WRITABLE
+  private_constant :ALL_EVENTS
+
   # Ends all operations on an IO before Ruby closes it. The system gives the descriptor's number to the next file that
   # is opened, so an operation that went on would use the wrong file. The operations of all schedulers in the process
   # end, and their fibers raise IOError, as threads do.
@@ -8,12 +12,12 @@ module Heddle # :nodoc:
   # Ruby 3.3 and 3.4 have no hook for this. Ruby 4.0 interrupts fibers that wait on the same IO object. It does not
   # interrupt fibers that wait on another IO with the same number, or on several IOs in `IO.select`.
   module IOClose
-    ALL = IO::READABLE | IO::PRIORITY | IO::WRITABLE
-    private_constant :ALL
-
-    # Closes the IO; see Ruby's documentation.
+    # Closes the IO; see Ruby's documentation. If the descriptor stays open (`autoclose: false`), fibers that use it by
+    # another IO are not concerned from Ruby 4.0 on, as threads are not. Before, they raise IOError.
     def close
-      Scheduler.__send__(:closing, self, ALL) { super }
+      return super if RUBY_VERSION >= "4.0" && !closed? && !autoclose?
+
+      Scheduler.__send__(:closing, self, ALL_EVENTS) { super }
     end
 
     # Closes the side to read from. Fibers that wait to write continue to wait.
@@ -28,7 +32,7 @@ module Heddle # :nodoc:
 
     # Opens another file under this IO; see Ruby's documentation.
     def reopen(...)
-      Scheduler.__send__(:closing, self, ALL) { super }
+      Scheduler.__send__(:closing, self, ALL_EVENTS) { super }
     end
   end
   private_constant :IOClose

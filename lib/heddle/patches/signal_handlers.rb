@@ -30,6 +30,13 @@ module Heddle
       end
     end
 
+    # The same for Kernel's private method.
+    module PrivateTrapPatch
+      include TrapPatch
+
+      private :trap
+    end
+
     # The program's handlers that the stand-in replaces, by signal number.
     @handlers = {}
     @stand_in = ->(number) { SignalHandlers.run(number) }
@@ -40,7 +47,8 @@ module Heddle
         return if @trap_patched
 
         @trap_patched = true
-        [Signal.singleton_class, Kernel, Kernel.singleton_class].each { |place| place.prepend(TrapPatch) }
+        [Signal.singleton_class, Kernel.singleton_class].each { |place| place.prepend(TrapPatch) }
+        Kernel.prepend(PrivateTrapPatch)
       end
 
       # A scheduler opens on the main thread. The extension calls this.

@@ -3,6 +3,35 @@
 require "timeout"
 
 module Heddle # :nodoc:
+  # Does what Timeout::Error.handle_timeout does, for versions of timeout without that method (before 0.4). Not in the
+  # module that is prepended: its constants would be Timeout's, too.
+  module TimeoutTranslator
+    # Raised inside the block.
+    class ExitException < Exception # rubocop:disable Lint/InheritException
+      def exception(*)
+        self
+      end
+    end
+
+    # @param message [String]
+    # @yieldparam limit [Exception] to be raised inside the block
+    # @return [Object] the block's value
+    # @raise [Timeout::Error] if `limit` leaves the block
+    def self.handle_timeout(message)
+      limit = ExitException.new(message)
+      begin
+        yield limit
+      rescue ExitException => e
+        raise ::Timeout::Error, message if e.equal?(limit)
+
+        raise
+      end
+    end
+  end
+
+  TIMEOUT_TRANSLATOR = ::Timeout::Error.respond_to?(:handle_timeout) ? ::Timeout::Error : TimeoutTranslator
+  private_constant :TimeoutTranslator, :TIMEOUT_TRANSLATOR
+
   # Makes `Timeout.timeout` raise the same exceptions in a fiber as in a plain thread.
   #
   # Called without a class, it raises an exception inside the block that `rescue => e` does not rescue, and
@@ -11,39 +40,12 @@ module Heddle # :nodoc:
   #
   # Nothing changes under other schedulers, or without one.
   module TimeoutPatch
-    # Does what Timeout::Error.handle_timeout does, for versions of timeout without that method (before 0.4).
-    module Translator
-      # Raised inside the block.
-      class ExitException < Exception # rubocop:disable Lint/InheritException
-        def exception(*)
-          self
-        end
-      end
-
-      # @param message [String]
-      # @yieldparam limit [Exception] to be raised inside the block
-      # @return [Object] the block's value
-      # @raise [Timeout::Error] if `limit` leaves the block
-      def self.handle_timeout(message)
-        limit = ExitException.new(message)
-        begin
-          yield limit
-        rescue ExitException => e
-          raise ::Timeout::Error, message if e.equal?(limit)
-
-          raise
-        end
-      end
-    end
-
-    TRANSLATOR = ::Timeout::Error.respond_to?(:handle_timeout) ? ::Timeout::Error : Translator
-
     # Runs the block with a time limit; see Ruby's documentation.
     def timeout(seconds, klass = nil, message = nil, &block)
       return super if klass || !Fiber.current_scheduler.is_a?(Scheduler)
 
       message ||= "execution expired"
-      TRANSLATOR.handle_timeout(message) { |limit| super(seconds, limit, message, &block) }
+      TIMEOUT_TRANSLATOR.handle_timeout(message) { |limit| super(seconds, limit, message, &block) }
     end
   end
   private_constant :TimeoutPatch

@@ -60,6 +60,7 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
     let waiter = {
         let mut state = scheduler.state.borrow_mut();
         let waiter = state.fibers.find(target);
+        let waiter = waiter.filter(|waiter| state.fibers.get(*waiter).is_some_and(|record| record.uses_io()));
         if let Some(waiter) = waiter {
             state.send_raise(waiter, pending_raise);
         }

@@ -200,8 +200,16 @@ fn end_operations(ruby: &Ruby, io: Value, fd: RawFd, interest: Interest) -> Resu
         } else {
             end_elsewhere(scheduler, io, fd, interest)
         };
-        if ended.is_err() {
-            result = ended;
+        let left = if cfg!(ruby_gte_4_0) && scheduler.is_in_use() {
+            scheduler.let_waiters_leave(ruby, fd)
+        } else {
+            scheduler.state.borrow_mut().forget_leaving(fd);
+            Ok(())
+        };
+        for outcome in [ended, left] {
+            if outcome.is_err() {
+                result = outcome;
+            }
         }
         Ok(())
     });
@@ -298,7 +306,10 @@ pub fn give_up(ruby: &Ruby, fd: RawFd) {
         let concerned = scheduler.close_number(fd, Interest::ALL);
         if concerned {
             scheduler.cancel_closed();
-            scheduler.state.borrow_mut().operations.detach(fd, Interest::ALL, None);
+            let mut state = scheduler.state.borrow_mut();
+            state.operations.detach(fd, Interest::ALL, None);
+            state.forget_leaving(fd);
+            drop(state);
             scheduler.wake_owner();
         }
         concerned
@@ -312,7 +323,7 @@ pub fn give_up(ruby: &Ruby, fd: RawFd) {
 impl Scheduler {
     /// The number is being closed. Returns whether operations name it.
     fn close_number(&self, fd: RawFd, interest: Interest) -> bool {
-        !self.is_inherited() && self.state.borrow_mut().operations.close(fd, interest)
+        !self.is_inherited() && self.state.borrow_mut().close_number(fd, interest)
     }
 
     fn has_operations_on(&self, fd: RawFd, interest: Interest) -> bool {

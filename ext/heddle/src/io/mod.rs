@@ -1,6 +1,7 @@
 //! Reading, writing and waiting for descriptors.
 //!
 //! * [`descriptors`]: which operations use which descriptor number, and closing.
+//! * [`leaving`]: how fibers leave a number that is being closed.
 //! * [`transfer`]: the path of a read or a write. [`strategies`]: at once, by the backend, or by a worker thread.
 //! * [`buffer_slice`]: its memory. [`operation`]: its life in the backend.
 //! * [`readiness`], [`select`]: waiting until descriptors are ready.
@@ -8,6 +9,7 @@
 
 pub mod buffer_slice;
 pub mod descriptors;
+mod leaving;
 pub mod name_threads;
 pub mod operation;
 pub mod readiness;

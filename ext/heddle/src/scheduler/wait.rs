@@ -44,6 +44,11 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// Whether it is for descriptors.
+    pub fn is_for_io(self) -> bool {
+        matches!(self, Wait::Ready(..) | Wait::Select | Wait::Transfer(..))
+    }
+
     /// Whether `unblock` ends it.
     pub fn is_unblockable(self) -> bool {
         matches!(self, Wait::Sleep | Wait::Block(_))

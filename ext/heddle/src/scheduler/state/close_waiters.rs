@@ -1,8 +1,11 @@
 //! Close waiters: fibers, and other threads, that close a descriptor. They wait until no operation uses its number any
 //! more.
 
+use std::os::fd::RawFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
+
+use heddle_core::Interest;
 
 use super::State;
 use crate::scheduler::fibers::FiberKey;
@@ -34,6 +37,17 @@ impl Signal {
 pub struct CloseWaiters {
     fibers: Vec<FiberKey>,
     threads: Vec<Arc<Signal>>,
+    /// The fibers whose waits on a number end because it is being closed.
+    leaving: Vec<Leaving>,
+}
+
+/// A fiber that leaves its wait on a number.
+#[derive(Debug, Clone, Copy)]
+struct Leaving {
+    fd: RawFd,
+    fiber: FiberKey,
+    /// How many times the fiber had begun to wait when the number was closed.
+    waits: u32,
 }
 
 impl CloseWaiters {
@@ -46,6 +60,7 @@ impl CloseWaiters {
     /// Removes the fibers for which `is_lost` is true.
     pub fn forget_fibers(&mut self, is_lost: impl Fn(FiberKey) -> bool) {
         self.fibers.retain(|key| !is_lost(*key));
+        self.leaving.retain(|leaving| !is_lost(leaving.fiber));
     }
 }
 
@@ -79,6 +94,35 @@ impl State {
     /// Whether a thread waits for the ends of operations.
     pub fn has_waiting_threads(&self) -> bool {
         !self.close_waiters.threads.is_empty()
+    }
+
+    /// The number is being closed: its operations end. Returns whether any is under way, or has a result that its fiber has
+    /// not taken.
+    pub fn close_number(&mut self, fd: RawFd, interest: Interest) -> bool {
+        for fiber in self.operations.fibers_on(fd, interest) {
+            if let Some(waits) = self.fibers.get(fiber).map(|record| record.waits) {
+                self.close_waiters.leaving.push(Leaving { fd, fiber, waits });
+            }
+        }
+        let under_way = self.operations.close(fd, interest);
+        under_way || self.close_waiters.leaving.iter().any(|leaving| leaving.fd == fd)
+    }
+
+    /// Whether all fibers but the closer have left their waits on the number.
+    pub fn have_left(&mut self, fd: RawFd, closer: FiberKey) -> bool {
+        let fibers = &self.fibers;
+        let is_waiting = |leaving: &Leaving| {
+            let record = fibers.get(leaving.fiber).filter(|_| leaving.fiber != closer);
+            record.is_some_and(|record| record.waits == leaving.waits && record.wait.is_for_io())
+        };
+        let leaving = &mut self.close_waiters.leaving;
+        leaving.retain(|leaving| leaving.fd != fd || is_waiting(leaving));
+        leaving.iter().all(|leaving| leaving.fd != fd)
+    }
+
+    /// The number has been closed: no fiber waits for others to leave it.
+    pub fn forget_leaving(&mut self, fd: RawFd) {
+        self.close_waiters.leaving.retain(|leaving| leaving.fd != fd);
     }
 
     /// Wakes all close waiters: operations or waits have ended.

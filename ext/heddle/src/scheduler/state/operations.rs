@@ -133,6 +133,12 @@ impl Operations {
         self.index.named(fd).map(|token| &self.pending[token]).any(|pending| pending.is_under_way_for(interest))
     }
 
+    /// The fibers whose operations name the number, for one of `interest`.
+    pub fn fibers_on(&self, fd: RawFd, interest: Interest) -> Vec<FiberKey> {
+        let named = self.index.named(fd).map(|token| &self.pending[token]);
+        named.filter(|pending| pending.interest.intersects(interest)).map(|pending| pending.fiber).collect()
+    }
+
     /// The number is being closed: operations on it with one of the interests end as [`Ended::Closed`], and have to be
     /// cancelled. Returns whether any is under way.
     pub fn close(&mut self, fd: RawFd, interest: Interest) -> bool {
