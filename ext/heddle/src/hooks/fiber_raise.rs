@@ -46,6 +46,9 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
             record.wait == Wait::Preempted && (record.managed || foreign_fibers::yield_state_of(target).is_some())
         });
         if !takes_it_for_a_kill {
+            if let Some(record) = state.fibers.get_mut(key) {
+                record.killed = true;
+            }
             return Ok(false);
         }
         if state.fibers.get(key).is_some_and(|record| record.end_requested) {

@@ -129,6 +129,10 @@ impl Scheduler {
         // A fiber that has no record is preempted as the fiber is that has resumed it.
         let running = state.fibers.find(current).or_else(|| state.current().map(|(_, key)| key));
         let record = running.and_then(|key| state.fibers.get(key));
+        if record.is_some_and(|record| record.killed && record.fiber == current) {
+            // Its `ensure` clauses would not run to their end.
+            return None;
+        }
         let blocking = fiber::current_scheduler().is_none();
         // While all fibers are asked to end, a fiber that computes must not keep the others from ending.
         let is_stopping = state.is_stopping();

@@ -173,6 +173,8 @@ pub struct Record {
     pub would_block: Option<RawFd>,
     /// The socket on which it has sent, and not received since: the peer's answer is expected there.
     pub answer_on: Option<RawFd>,
+    /// `Fiber#kill` has been called on it: Ruby kills it again each time that it gets control, in its `ensure` clauses, too.
+    pub killed: bool,
     /// It has been asked to end, or must not be asked any more.
     pub end_requested: bool,
     /// The grace period of that request.
@@ -397,6 +399,7 @@ impl Fibers {
             waits: 0,
             would_block: None,
             answer_on: None,
+            killed: false,
             end_requested: false,
             end_request: None,
             pending_raises: PendingRaises::default(),
