@@ -9,6 +9,7 @@ use heddle_core::Interest;
 
 use super::State;
 use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::wait::Wait;
 
 /// Tells another thread that operations have ended.
 #[derive(Debug, Default)]
@@ -108,15 +109,20 @@ impl State {
         under_way || self.close_waiters.leaving.iter().any(|leaving| leaving.fd == fd)
     }
 
-    /// Whether all fibers but the closer have left their waits on the number.
+    /// Whether all fibers but the closer have left the number: they have ended their waits on it, and have returned to Ruby.
     pub fn have_left(&mut self, fd: RawFd, closer: FiberKey) -> bool {
         let fibers = &self.fibers;
-        let is_waiting = |leaving: &Leaving| {
+        let is_there = |leaving: &Leaving| {
             let record = fibers.get(leaving.fiber).filter(|_| leaving.fiber != closer);
-            record.is_some_and(|record| record.waits == leaving.waits && record.wait.is_for_io())
+            record.is_some_and(|record| match record.waits.wrapping_sub(leaving.waits) {
+                0 => record.wait.is_for_io(),
+                // It may have been preempted before it has returned. When it is preempted again it has.
+                1 => record.wait == Wait::Preempted,
+                _ => false,
+            })
         };
         let leaving = &mut self.close_waiters.leaving;
-        leaving.retain(|leaving| leaving.fd != fd || is_waiting(leaving));
+        leaving.retain(|leaving| leaving.fd != fd || is_there(leaving));
         leaving.iter().all(|leaving| leaving.fd != fd)
     }
 
