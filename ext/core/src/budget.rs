@@ -1,83 +1,86 @@
-//! When somebody who never has to wait must let the others have a turn.
+//! Bounds that keep a fiber which never has to wait from starving other fibers, timers and I/O.
 //!
-//! Two things starve a scheduler: a fiber whose operations always finish at once never gives up its turn, and a run
-//! queue that is never empty never looks at timers and I/O. Each has a bound here. The first is the budget of tokio's
-//! cooperative scheduling, the second the tick that Go's and Polyphony's schedulers look at the network by.
+//! A fiber whose operations always finish at once never switches, and a scheduler whose run queue is never empty never
+//! polls. Each has a bound here. The first is the budget of tokio's cooperative scheduling, the second the count of
+//! switches after which Go's and Polyphony's schedulers poll the network.
 
 use std::time::{Duration, Instant};
 
-/// How many operations in a row may succeed at once in one turn.
-pub const OPERATIONS_PER_TURN: u32 = 32;
-/// After how many switches the clock is looked at: often enough for [`LONGEST_WITHOUT_POLL`], too seldom to be felt.
+/// How many operations may succeed immediately within one time slice.
+pub const OPERATIONS_PER_SLICE: u32 = 32;
+/// How many switches there are between two reads of the clock: few enough for [`MAX_POLL_INTERVAL`], enough to make the
+/// reads' cost negligible.
 const SWITCHES_PER_CLOCK_CHECK: u32 = 16;
-/// The run queue is served at most this long before timers and I/O are looked at.
-const LONGEST_WITHOUT_POLL: Duration = Duration::from_micros(200);
-/// The run queue gets at least so many switches between two looks, so that looking never becomes the main work.
+/// The longest time between two polls of timers and I/O.
+const MAX_POLL_INTERVAL: Duration = Duration::from_micros(200);
+/// The least number of switches between two polls within that time, so that polling does not become the main work.
 const SWITCHES_PER_POLL: u32 = 256;
 
-/// The same while an operation has not been handed to the kernel yet.
+/// The same while an operation waits for its submission to the kernel.
 const SWITCHES_PER_SUBMISSION: u32 = 16;
 
-/// Counts what would be unfair without a bound.
+/// What is left of each bound.
 pub struct Budget {
     operations_left: u32,
-    /// The turn is there to end an operation that was begun in the last one.
-    is_short: bool,
+    /// The fiber was scheduled early, to finish an operation of its last time slice.
+    is_boosted: bool,
     switches_since_poll: u32,
     last_poll: Instant,
-    /// An operation waits to be handed to the kernel.
-    submitted: bool,
+    /// An operation waits for its submission to the kernel.
+    has_submissions: bool,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        let (operations_left, last_poll) = (OPERATIONS_PER_TURN, Instant::now());
-        Budget { operations_left, is_short: false, switches_since_poll: 0, last_poll, submitted: false }
+        let (operations_left, last_poll) = (OPERATIONS_PER_SLICE, Instant::now());
+        Budget { operations_left, is_boosted: false, switches_since_poll: 0, last_poll, has_submissions: false }
     }
 }
 
 impl Budget {
-    /// An operation is about to be tried. False says that the fiber has had its share and is to give up its turn.
+    /// Accounts for an operation that is about to be tried. False if the current fiber has used up its budget and must
+    /// yield first.
     pub fn consume(&mut self) -> bool {
         let allowed = self.operations_left > 0;
         self.operations_left = self.operations_left.saturating_sub(1);
         allowed
     }
 
-    /// The fiber that has the turn got it before its time. It may go on with what it has begun, and nothing else.
+    /// Marks the current fiber as scheduled early. It may finish the operation that it has begun, and yields before the
+    /// next one.
     pub fn boost(&mut self) {
         self.operations_left = 0;
-        self.is_short = true;
+        self.is_boosted = true;
     }
 
-    /// Whether that is so.
+    /// Whether the current fiber was scheduled early; see [`Budget::boost`].
     pub fn is_boosted(&self) -> bool {
-        self.is_short
+        self.is_boosted
     }
 
-    /// A fiber gets its turn. True says that timers and I/O must be looked at first, although the run queue, which
-    /// has `queued` entries, is not empty.
+    /// Starts a fiber's time slice. True if timers and I/O must be polled first, although the run queue, which has
+    /// `queued` entries, is not empty.
     #[inline]
     pub fn start_slice(&mut self, queued: usize) -> bool {
-        self.operations_left = OPERATIONS_PER_TURN;
-        self.is_short = false;
+        self.operations_left = OPERATIONS_PER_SLICE;
+        self.is_boosted = false;
         self.switches_since_poll += 1;
         if !self.switches_since_poll.is_multiple_of(SWITCHES_PER_CLOCK_CHECK) {
             return false;
         }
-        let least = if self.submitted { SWITCHES_PER_SUBMISSION } else { SWITCHES_PER_POLL };
-        let whole_round = u32::try_from(queued).unwrap_or(u32::MAX).max(least);
-        self.switches_since_poll >= whole_round || self.last_poll.elapsed() >= LONGEST_WITHOUT_POLL
+        let min_switches = if self.has_submissions { SWITCHES_PER_SUBMISSION } else { SWITCHES_PER_POLL };
+        let whole_round = u32::try_from(queued).unwrap_or(u32::MAX).max(min_switches);
+        self.switches_since_poll >= whole_round || self.last_poll.elapsed() >= MAX_POLL_INTERVAL
     }
 
-    /// An operation was given to the backend, which hands it on with the next look.
+    /// Notes that the backend has an operation, which it submits to the kernel with the next poll.
     pub fn submitted(&mut self) {
-        self.submitted = true;
+        self.has_submissions = true;
     }
 
-    /// Timers and I/O have been looked at.
+    /// Notes that timers and I/O have just been polled.
     pub fn polled(&mut self, now: Instant) {
-        self.submitted = false;
+        self.has_submissions = false;
         self.switches_since_poll = 0;
         self.last_poll = now;
     }
@@ -88,14 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_allows_a_bounded_number_of_operations() {
+    fn a_slice_allows_a_bounded_number_of_operations() {
         let mut budget = Budget::default();
         let allowed = (0..1000).filter(|_| budget.consume()).count();
-        assert_eq!(allowed, OPERATIONS_PER_TURN as usize);
+        assert_eq!(allowed, OPERATIONS_PER_SLICE as usize);
     }
 
     #[test]
-    fn a_new_turn_renews_the_budget() {
+    fn a_new_slice_renews_the_budget() {
         let mut budget = Budget::default();
         while budget.consume() {}
         budget.start_slice(1);
@@ -103,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_is_cut_short_allows_no_further_operation() {
+    fn a_boosted_fiber_starts_no_further_operation() {
         let mut budget = Budget::default();
         budget.start_slice(1);
         budget.boost();
@@ -113,25 +116,25 @@ mod tests {
     }
 
     #[test]
-    fn a_run_queue_that_is_never_empty_does_not_keep_io_waiting_for_ever() {
+    fn a_run_queue_that_is_never_empty_does_not_starve_io() {
         let mut budget = Budget::default();
-        let turns = (1..).find(|_| budget.start_slice(2)).unwrap();
-        assert!(turns <= SWITCHES_PER_POLL);
+        let switches = (1..).find(|_| budget.start_slice(2)).unwrap();
+        assert!(switches <= SWITCHES_PER_POLL);
     }
 
     #[test]
-    fn an_operation_that_was_submitted_waits_for_one_round_only() {
+    fn a_submission_makes_the_next_poll_earlier() {
         let mut budget = Budget::default();
         budget.submitted();
-        let turns = (1..).find(|_| budget.start_slice(2)).unwrap();
-        assert_eq!(turns, SWITCHES_PER_SUBMISSION);
+        let switches = (1..).find(|_| budget.start_slice(2)).unwrap();
+        assert_eq!(switches, SWITCHES_PER_SUBMISSION);
         budget.polled(Instant::now() + Duration::from_secs(1));
-        let turns = (1..).find(|_| budget.start_slice(2)).unwrap();
-        assert_eq!(turns, SWITCHES_PER_POLL);
+        let switches = (1..).find(|_| budget.start_slice(2)).unwrap();
+        assert_eq!(switches, SWITCHES_PER_POLL);
     }
 
     #[test]
-    fn looking_at_io_starts_the_count_anew() {
+    fn a_poll_resets_the_count() {
         let mut budget = Budget::default();
         while !budget.start_slice(2) {}
         budget.polled(Instant::now() + Duration::from_secs(1));

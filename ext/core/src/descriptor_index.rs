@@ -1,9 +1,8 @@
 //! Which operations name which descriptor number.
 //!
-//! A number outlives its file: it is given to the next file that is opened. So whatever closes a descriptor has to find
-//! the operations that name its number, and to end them first. Each number has a doubly linked list of its operations
-//! (the links are kept by token), so adding, removing, and finding the first one take the same time however many
-//! operations there are.
+//! The kernel reuses a number for the next file that is opened. So code that closes a descriptor must first find and end
+//! the operations that name its number. Each number has a doubly linked list of its operations, with the links stored by
+//! token. So adding an operation, removing one and finding the first take constant time.
 
 use std::os::fd::RawFd;
 
@@ -30,15 +29,15 @@ impl Link {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct DescriptorIndex {
-    /// By number: its first operation. Numbers are small, so this stays small.
+    /// The first operation of each number. The kernel hands out the smallest free number, so this stays small.
     first: Vec<u32>,
-    /// By token. Tokens are small, too.
+    /// The links of each token. Tokens are slab indices, so this stays small, too.
     links: Vec<Link>,
 }
 
 impl DescriptorIndex {
-    /// The operation `token`, of which the index has no number yet, names `fd`. Negative numbers name no file, and are
-    /// left out.
+    /// Records that the operation `token`, which must not be in the index yet, names `fd`. Ignores negative numbers, which
+    /// name no file.
     pub fn insert(&mut self, token: Token, fd: RawFd) {
         let Ok(number) = usize::try_from(fd) else { return };
         if number >= self.first.len() {
@@ -56,7 +55,7 @@ impl DescriptorIndex {
         self.first[number] = token as u32;
     }
 
-    /// The operation names no number any longer. Does nothing if it named none.
+    /// Removes an operation. Does nothing if it is not in the index.
     pub fn remove(&mut self, token: Token) {
         let Some(link) = self.links.get_mut(token) else { return };
         let Link { fd, previous, next } = std::mem::replace(link, Link::UNLINKED);
@@ -72,13 +71,13 @@ impl DescriptorIndex {
         }
     }
 
-    /// The operations that name `fd`, the youngest first.
+    /// The operations that name `fd`, the latest first.
     pub fn named(&self, fd: RawFd) -> impl Iterator<Item = Token> {
         let first = usize::try_from(fd).ok().and_then(|number| self.first.get(number)).copied().unwrap_or(NONE);
         std::iter::successors(known(first), |token| known(self.links[*token].next))
     }
 
-    /// Forgets all operations.
+    /// Removes all operations.
     pub fn clear(&mut self) {
         self.first.clear();
         self.links.clear();
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_number_is_left_out() {
+    fn a_negative_number_is_ignored() {
         let mut index = DescriptorIndex::default();
         index.insert(3, -1);
         index.remove(3);
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn clearing_forgets_every_operation() {
+    fn clearing_removes_every_operation() {
         let mut index = DescriptorIndex::default();
         index.insert(1, 4);
         index.clear();
@@ -128,18 +127,18 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is inserted and removed in whatever order, the index tells what a plain map tells.
+        /// After any sequence of insertions and removals the index holds the same as a plain map.
         #[test]
-        fn it_tells_what_a_map_tells(steps in prop::collection::vec((0..24_usize, 0..6_i32, any::<bool>()), 0..200)) {
+        fn it_behaves_like_a_map(steps in prop::collection::vec((0..24_usize, 0..6_i32, any::<bool>()), 0..200)) {
             let mut index = DescriptorIndex::default();
             let mut map = BTreeMap::new();
             for (token, fd, insert) in steps {
                 if !insert {
                     index.remove(token);
                     map.remove(&token);
-                } else if let std::collections::btree_map::Entry::Vacant(place) = map.entry(token) {
+                } else if let std::collections::btree_map::Entry::Vacant(entry) = map.entry(token) {
                     index.insert(token, fd);
-                    place.insert(fd);
+                    entry.insert(fd);
                 }
             }
             for fd in 0..6 {

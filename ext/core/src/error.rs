@@ -1,4 +1,4 @@
-//! What can go wrong below Ruby.
+//! The errors of this crate.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ pub enum Error {
         /// The system call, as its manual page is named.
         call: &'static str,
     },
-    /// A backend that was asked for by name cannot be had here.
+    /// A backend that was requested by name is unavailable on this system.
     BackendUnavailable {
-        /// The name that was asked for, as users spell it.
+        /// The requested name, as users spell it.
         backend: &'static str,
-        /// Why not, as a half-sentence that follows a colon.
+        /// Why it is unavailable, as a clause that follows a colon.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What is known of a file without asking its file system, which may be on a server that does not answer.
+//! What the kernel tells of a file without asking its file system, which may be on a server that does not answer.
 
 use std::os::fd::RawFd;
 
@@ -6,8 +6,8 @@ use libc::mode_t;
 
 pub use system::{FileSystems, kind};
 
-/// Whether files of this type, as the kernel names it, are kept by another machine or another process. To write to one
-/// may take for ever.
+/// Whether another machine or another process stores the files of a file system of this type. Such a write may block
+/// without limit.
 fn is_remote(name: &str) -> bool {
     const REMOTE: [&str; 24] = [
         "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "fuseblk", "gfs2", "gpfs", "lustre", "ncpfs",
@@ -27,18 +27,18 @@ mod system {
 
     /// The kernel's table of what is mounted. Reading it asks no file system.
     const MOUNTS: &str = "/proc/self/mountinfo";
-    /// Mounts that are remembered. Beyond that all are forgotten.
-    const MOST_REMEMBERED: usize = 256;
+    /// How many mounts are cached. At the limit the cache is cleared.
+    const MAX_CACHED: usize = 256;
 
-    /// Which mounts are remote. Known once a file of theirs has been asked about.
+    /// A cache of which mounts are remote.
     #[derive(Debug, Default)]
     pub struct FileSystems {
-        /// By the mount's number and its device's. Numbers are given out again once a file system is unmounted.
+        /// By mount number and device number, as the kernel reuses each once a file system is unmounted.
         remote: FxHashMap<(u64, u32, u32), bool>,
     }
 
     impl FileSystems {
-        /// Whether the file is kept by another machine or another process. False if that cannot be known.
+        /// Whether another machine or another process stores the file. False if that is unknown.
         pub fn holds_remote(&mut self, fd: RawFd) -> bool {
             let Some(status) = status(fd) else { return false };
             let mount = (status.stx_mnt_id, status.stx_dev_major, status.stx_dev_minor);
@@ -47,7 +47,7 @@ mod system {
             }
             let mounts = fs::read_to_string(MOUNTS).unwrap_or_default();
             let remote = type_of_mount(&mounts, status.stx_mnt_id).is_some_and(is_remote);
-            if self.remote.len() >= MOST_REMEMBERED {
+            if self.remote.len() >= MAX_CACHED {
                 self.remote.clear();
             }
             self.remote.insert(mount, remote);
@@ -60,19 +60,19 @@ mod system {
         status(fd).map(|status| mode_t::from(status.stx_mode) & libc::S_IFMT)
     }
 
-    /// What the kernel remembers of the file; a server is not asked for anything newer.
+    /// What the kernel has cached of the file. It does not ask a server for anything newer.
     fn status(fd: RawFd) -> Option<libc::statx> {
         let mut status = MaybeUninit::<libc::statx>::zeroed();
         let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
         let mask = libc::STATX_TYPE | libc::STATX_MNT_ID;
-        // SAFETY: an empty name that ends with a zero, and room for the answer, of which all zeros are valid.
+        // SAFETY: an empty name that ends with a zero, and room for the result, of which all zeros are valid.
         unsafe {
             let result = libc::statx(fd, c"".as_ptr(), flags, mask, status.as_mut_ptr());
             (result == 0).then(|| status.assume_init())
         }
     }
 
-    /// The type of the file system that is mounted under `number`: the first field after the lone hyphen.
+    /// The type of the file system with this mount number: the first field after the lone hyphen.
     fn type_of_mount(mounts: &str, number: u64) -> Option<&str> {
         let number = number.to_string();
         let line = mounts.lines().find(|line| line.split(' ').next() == Some(&number))?;
@@ -124,12 +124,12 @@ mod system {
 
     use super::{RawFd, mode_t};
 
-    /// Which mounts are remote: elsewhere than on Linux that cannot be known without asking them.
+    /// Which mounts are remote. Only Linux tells that without asking the file systems.
     #[derive(Debug, Default)]
     pub struct FileSystems;
 
     impl FileSystems {
-        /// False.
+        /// False, as it is unknown here.
         pub fn holds_remote(&mut self, _: RawFd) -> bool {
             false
         }

@@ -1,21 +1,21 @@
-//! All of Heddle that needs no Ruby: what waits for what, and how the kernel is asked.
+//! The parts of Heddle that need no Ruby: the run queue, timers, and the backends that perform I/O.
 //!
 //! The parts, from the bottom up:
 //!
-//! * [`backend`]: one file per way of asking the kernel (io_uring, readiness), behind one trait.
-//! * [`attempt`]: system calls that finish at once or not at all, tried before anything waits.
-//! * [`workers`]: a bounded pool of native threads for what the kernel can only do blocking.
+//! * [`backend`]: one file per kernel interface (io_uring, readiness), behind one trait.
+//! * [`try_io`]: non-blocking system calls, tried before a fiber waits.
+//! * [`workers`]: a bounded pool of native threads for calls that block.
 //! * [`names`]: addresses of host names, by the system's resolver.
-//! * [`mailbox`]: how those threads hand their results back, and [`waker`], how they end a wait.
-//! * [`signals`]: what keeps signals from native threads.
-//! * `sync`: threads, locks and atomics, which model tests put others in the place of.
+//! * [`mailbox`]: how those threads return their results, and [`waker`], how they end a wait.
+//! * [`signals`]: blocking signals on native threads.
+//! * `sync`: threads, locks and atomics, which model tests replace.
 //! * [`descriptor_index`]: which operations name which descriptor number.
-//! * [`timers`]: deadlines, with a cancel that costs nothing.
-//! * [`run_queue`]: who has a turn to come, and in which order.
-//! * [`slow_file_backoff`]: which files may be written to at once.
-//! * [`files`]: what is known of a file without asking its file system.
+//! * [`timers`]: deadlines that are cheap to cancel.
+//! * [`run_queue`]: which fibers are runnable, and in which order they run.
+//! * [`slow_file_backoff`]: which files the scheduler's thread writes to itself.
+//! * [`files`]: what the kernel tells of a file without asking its file system.
 //! * [`prefetch`]: fetching memory into the cache before it is needed.
-//! * [`budget`]: when a fiber that never has to wait must let the others have a turn.
+//! * [`budget`]: when a fiber that never has to wait must yield.
 
 pub mod backend;
 pub mod budget;

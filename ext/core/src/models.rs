@@ -1,5 +1,5 @@
-//! Model tests: loom runs each with every order in which its threads can take their steps and see each other's, as far as
-//! the memory model allows. A wake-up that is lost is a deadlock here, which loom reports. Run by `rake models`.
+//! Model tests: loom runs each with every interleaving of its threads that the memory model allows. A lost wake-up is a
+//! deadlock here, which loom reports. Run by `rake models`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::mailbox::Mailbox;
 use crate::waker::{Notify, Waker};
 use crate::workers::WorkerPool;
 
-/// A backend's wait: ends when it has been notified.
+/// A backend's wait, which ends once it has been notified.
 #[derive(Default, Clone)]
 struct Wait(Arc<(Mutex<usize>, Condvar)>);
 
@@ -39,7 +39,7 @@ impl Notify for Wait {
     }
 }
 
-/// How the scheduler waits until `done`.
+/// Waits like the scheduler, until `done`.
 fn wait_until(waker: &Waker, wait: &Wait, parks: bool, mut done: impl FnMut() -> bool) {
     loop {
         if parks {
@@ -59,7 +59,7 @@ fn wait_until(waker: &Waker, wait: &Wait, parks: bool, mut done: impl FnMut() ->
     }
 }
 
-/// Bounds how often threads are switched without need: what is left out needs more switches than a bug ever took.
+/// Runs a model with a bound on preemptions. Orders beyond it need more preemptions than any known bug.
 fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -71,7 +71,7 @@ fn no_wake_is_lost(parks: bool) {
         let wait = Wait::default();
         let waker = Waker::new(wait.clone());
         let work = Arc::new(AtomicUsize::new(0));
-        // Not joined: loom takes no unpark for a thread that waits for something else, and joins all of them by itself.
+        // Not joined: loom has no unpark for a thread that waits for something else, and joins all threads by itself.
         for _ in 0..2 {
             let (waker, work) = (waker.clone(), Arc::clone(&work));
             thread::spawn(move || {
@@ -110,7 +110,7 @@ fn a_disarmed_waker_leaves_at_most_the_notification_of_a_wake_under_way() {
 }
 
 #[test]
-fn every_letter_arrives() {
+fn every_posted_completion_arrives() {
     model(3, || {
         let wait = Wait::default();
         let waker = Waker::new(wait.clone());
@@ -119,12 +119,12 @@ fn every_letter_arrives() {
             let mailbox = Arc::clone(&mailbox);
             thread::spawn(move || mailbox.post(Completion { token, result: 0 }));
         }
-        let mut letters = Vec::new();
-        while letters.len() < 2 {
+        let mut completions = Vec::new();
+        while completions.len() < 2 {
             wait_until(&waker, &wait, false, || !mailbox.is_empty());
-            mailbox.drain(&mut letters);
+            mailbox.drain(&mut completions);
         }
-        let mut tokens: Vec<_> = letters.iter().map(|letter| letter.token).collect();
+        let mut tokens: Vec<_> = completions.iter().map(|completion| completion.token).collect();
         tokens.sort_unstable();
         assert_eq!(tokens, [0, 1]);
         assert!(mailbox.is_empty());
@@ -141,7 +141,7 @@ fn until(counter: &AtomicUsize, value: usize) {
     }
 }
 
-/// The model ends when the pool's threads have ended: one that waits for ever is a deadlock.
+/// The model ends once the pool's threads have ended. A thread that never ends is a deadlock.
 fn every_job_runs(limit: usize, jobs: usize, preemptions: usize) {
     model(preemptions, move || {
         let pool = WorkerPool::new(limit);
@@ -183,7 +183,7 @@ fn jobs_of_two_threads_all_run() {
 }
 
 #[test]
-fn the_letter_of_a_job_arrives() {
+fn the_completion_of_a_job_arrives() {
     model(2, || {
         let wait = Wait::default();
         let waker = Waker::new(wait.clone());
@@ -191,9 +191,9 @@ fn the_letter_of_a_job_arrives() {
         let pool = WorkerPool::new(1);
         let reply = Arc::clone(&mailbox);
         assert!(pool.submit(move || reply.post(Completion { token: 7, result: 1 })).is_ok());
-        let mut letters = Vec::new();
+        let mut completions = Vec::new();
         wait_until(&waker, &wait, false, || !mailbox.is_empty());
-        mailbox.drain(&mut letters);
-        assert_eq!(letters, [Completion { token: 7, result: 1 }]);
+        mailbox.drain(&mut completions);
+        assert_eq!(completions, [Completion { token: 7, result: 1 }]);
     });
 }

@@ -1,4 +1,4 @@
-//! Addresses of host names, as the system's resolver finds them: /etc/hosts and nsswitch.conf hold.
+//! Addresses of host names, as the system's resolver finds them, which reads /etc/hosts and nsswitch.conf.
 
 use std::ffi::{CStr, CString};
 use std::io::{self, PipeWriter, Write};
@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard};
 use libc::{c_char, c_int};
 use nix::errno::Errno;
 
-/// What getaddrinfo(3) takes.
+/// The arguments of getaddrinfo(3).
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    /// A name, or an address in figures. `None` means this host.
+    /// A name, or a numeric address. `None` means this host.
     pub host: Option<CString>,
     /// A name, or a port number in figures. `None` means port 0.
     pub service: Option<CString>,
@@ -27,22 +27,22 @@ pub struct Query {
     pub flags: c_int,
 }
 
-/// Why there is no answer.
+/// Why a look-up failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
     /// `EAI_NONAME` or the like.
     pub code: c_int,
-    /// What went wrong if `code` is `EAI_SYSTEM`, else 0.
+    /// The errno if `code` is `EAI_SYSTEM`, else 0.
     pub errno: c_int,
 }
 
 /// A socket address, as the kernel takes it.
 pub type SocketAddress = Vec<u8>;
 
-/// Asks the resolver, for as long as it takes.
+/// Asks the resolver, and blocks until it answers.
 ///
 /// # Errors
-/// The resolver's.
+/// The resolver's failure.
 pub fn look_up(query: &Query) -> Result<Vec<SocketAddress>, Failure> {
     let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null::<c_char>(), |text| text.as_ptr());
     // SAFETY: all zeros are a valid `addrinfo`.
@@ -60,7 +60,7 @@ pub fn look_up(query: &Query) -> Result<Vec<SocketAddress>, Failure> {
     let mut addresses = Vec::new();
     let mut entry = list;
     while !entry.is_null() {
-        // SAFETY: an entry of the list that getaddrinfo has made, whose address has the length that it tells.
+        // SAFETY: an entry of getaddrinfo's list, whose `ai_addr` points to `ai_addrlen` bytes.
         unsafe {
             let bytes = std::slice::from_raw_parts((*entry).ai_addr.cast::<u8>(), (*entry).ai_addrlen as usize);
             addresses.push(bytes.to_vec());
@@ -72,14 +72,14 @@ pub fn look_up(query: &Query) -> Result<Vec<SocketAddress>, Failure> {
     Ok(addresses)
 }
 
-/// What a failure's code means, in the resolver's words.
+/// The resolver's message for a failure's code.
 pub fn reason(code: c_int) -> String {
-    // SAFETY: answers a string that is never freed, for every number.
+    // SAFETY: returns a string that is never freed, for every number.
     unsafe { CStr::from_ptr(libc::gai_strerror(code)) }.to_string_lossy().into_owned()
 }
 
-/// An address in figures. `None` if it is no IP address.
-pub fn in_figures(address: &[u8]) -> Option<String> {
+/// An address in numeric form. `None` if it is no IP address.
+pub fn numeric(address: &[u8]) -> Option<String> {
     const FAMILY: usize = std::mem::offset_of!(libc::sockaddr, sa_family);
     const FAMILY_END: usize = FAMILY + size_of::<libc::sa_family_t>();
     const V4: usize = std::mem::offset_of!(libc::sockaddr_in, sin_addr);
@@ -89,10 +89,10 @@ pub fn in_figures(address: &[u8]) -> Option<String> {
     match c_int::from(family) {
         libc::AF_INET => Some(Ipv4Addr::from(<[u8; 4]>::try_from(address.get(V4..V4 + 4)?).ok()?).to_string()),
         libc::AF_INET6 => {
-            let figures = Ipv6Addr::from(<[u8; 16]>::try_from(address.get(V6..V6 + 16)?).ok()?);
+            let ip = Ipv6Addr::from(<[u8; 16]>::try_from(address.get(V6..V6 + 16)?).ok()?);
             match u32::from_ne_bytes(address.get(SCOPE..SCOPE + 4)?.try_into().ok()?) {
-                0 => Some(figures.to_string()),
-                scope => Some(format!("{figures}%{scope}")),
+                0 => Some(ip.to_string()),
+                scope => Some(format!("{ip}%{scope}")),
             }
         }
         _ => None,
@@ -113,13 +113,13 @@ impl Answers {
         Ok((reader.into(), Answers(Mutex::new(writer))))
     }
 
-    /// Looks up and writes the answer down, unless the reading end has been closed before.
+    /// Looks up and writes the answer, unless the reading end is closed already.
     pub fn add(&self, query: &Query) {
         if !self.are_wanted() {
             return;
         }
         let frame = encode(query.family, &look_up(query));
-        // Fails if the reading end has been closed meanwhile.
+        // Fails if the reading end has been closed during the look-up.
         let _ = self.lock().write_all(&frame);
     }
 
@@ -135,7 +135,7 @@ impl Answers {
     }
 }
 
-/// The answer for one address family in bytes. All numbers are native `i32`s: the length of what follows, the family,
+/// Encodes the answer for one address family. All numbers are native `i32`s: the length of what follows, the family,
 /// the failure's code (0 for none) and errno, and then each address with its length before it.
 fn encode(family: c_int, answer: &Result<Vec<SocketAddress>, Failure>) -> Vec<u8> {
     let (addresses, failure) = match answer {
@@ -157,7 +157,7 @@ fn encode(family: c_int, answer: &Result<Vec<SocketAddress>, Failure>) -> Vec<u8
 
 fn failure(code: c_int, errno: c_int) -> Failure {
     match code {
-        // What nsswitch.conf names is not installed: the name is not known here.
+        // A resolver module that nsswitch.conf names is not installed, so the name is unknown.
         libc::EAI_SYSTEM if errno == libc::ENOENT => Failure { code: libc::EAI_NONAME, errno: 0 },
         libc::EAI_SYSTEM => Failure { code, errno },
         code => Failure { code, errno: 0 },
@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_in_figures_is_its_own_answer() {
+    fn a_numeric_address_is_its_own_answer() {
         let found = look_up(&stream("127.0.0.1", "80")).expect("an address");
         assert_eq!(found.len(), 1);
         assert_eq!(found[0][2..8], [0, 80, 127, 0, 0, 1]);
     }
 
     #[test]
-    fn a_family_can_be_asked_for() {
+    fn a_look_up_can_be_limited_to_a_family() {
         let query = Query { family: libc::AF_INET6, ..stream("127.0.0.1", "80") };
         assert!(look_up(&query).is_err_and(|failure| failure.code != 0 && failure.errno == 0));
     }
@@ -197,24 +197,24 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_does_not_exist_is_told_from_a_host() {
+    fn an_unknown_service_fails_with_a_code_of_its_own() {
         let failed = look_up(&stream("127.0.0.1", "no such service")).expect_err("no such service");
         assert_eq!(failed.code, libc::EAI_SERVICE);
         assert!(!reason(failed.code).is_empty());
     }
 
     #[test]
-    fn addresses_are_told_in_figures() {
+    fn addresses_have_a_numeric_form() {
         for host in ["127.0.0.1", "::1", "fe80::1%1"] {
             let found = look_up(&stream(host, "80")).expect("an address");
-            assert_eq!(in_figures(&found[0]).as_deref(), Some(host));
+            assert_eq!(numeric(&found[0]).as_deref(), Some(host));
         }
-        assert_eq!(in_figures(&[0; 28]), None);
-        assert_eq!(in_figures(&[]), None);
+        assert_eq!(numeric(&[0; 28]), None);
+        assert_eq!(numeric(&[]), None);
     }
 
     #[test]
-    fn answers_come_through_a_pipe_until_its_reader_is_closed() {
+    fn answers_are_written_to_a_pipe_until_its_reader_is_closed() {
         use std::io::Read;
 
         let (reader, answers) = Answers::new().expect("a pipe");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_tells_its_length_first() {
+    fn an_answer_begins_with_its_length() {
         let frame = encode(libc::AF_INET, &Ok(vec![vec![1, 2, 3], vec![4]]));
         let number = |at: usize| i32::from_ne_bytes(frame[at..at + 4].try_into().expect("four bytes"));
         assert_eq!([number(0), number(4), number(8), number(12)], [frame.len() as i32 - 4, libc::AF_INET, 0, 0]);

@@ -1,10 +1,10 @@
 //! Fetching memory into the cache before it is needed.
 
-/// A cache line: so many bytes come together.
+/// The size of a cache line in bytes.
 pub const LINE: usize = 64;
 
-/// Asks for `lines` cache lines from `address` on, which need not be a valid one. Does nothing on processors that it
-/// does not know.
+/// Prefetches `lines` cache lines from `address` on, which need not be a valid one. Does nothing on other processors than
+/// x86-64 and AArch64.
 #[inline(always)]
 pub fn prefetch(address: usize, lines: usize) {
     for line in 0..lines {

@@ -1,28 +1,28 @@
-//! Who has a turn to come, and in which order.
+//! The run queue: which fibers are runnable, and in which order they run.
 //!
-//! There are three classes, and whoever is in one goes before those of the next:
+//! There are three classes in order of priority:
 //!
-//! 1. Woken: an event has come for it, or it gave up its turn by itself. It has usually little to do, and somebody waits
-//!    for it.
-//! 2. Fresh: it was preempted before it has computed for a [`Policy::quantum`] since it was woken.
-//! 3. Spent: it has computed for longer.
+//! 1. Woken: an event has woken the fiber, or the fiber has yielded. It usually has little to do, and other fibers or peers
+//!    wait for its result.
+//! 2. Fresh: the fiber was preempted before it has computed for a [`Policy::quantum`] since it was woken.
+//! 3. Spent: the fiber has computed for longer.
 //!
-//! So the lateness of those that wait does not depend on how many compute, and who has some milliseconds to compute does
-//! not wait for all that have minutes. The idea is that of multilevel feedback queues, as Unix schedulers have had them
-//! since CTSS.
+//! So the latency of I/O-bound fibers does not depend on the number of CPU-bound fibers, and a fiber that computes for some
+//! milliseconds does not wait for fibers that compute for minutes. This is a multilevel feedback queue, as Unix schedulers
+//! have had since CTSS.
 //!
-//! Nobody is passed over for ever: when those that were woken have gone before the others for a quantum, one of these has
-//! a turn; and when fresh ones have gone before the spent for a quantum, that is one of the spent.
+//! No class starves: once woken fibers have run ahead of preempted fibers for a quantum, a preempted fiber runs; and once
+//! fresh fibers have run ahead of spent fibers for a quantum, that is a spent fiber.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How the CPU is shared among those that compute.
+/// How CPU-bound fibers share the CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
-    /// How long one may compute while others who were preempted want to.
+    /// How long a fiber may compute while preempted fibers are runnable.
     pub quantum: Duration,
-    /// How often it is looked at whether somebody is due.
+    /// How often the ticker checks whether the current fiber should be preempted.
     pub tick: Duration,
 }
 
@@ -32,27 +32,27 @@ impl Default for Policy {
     }
 }
 
-/// The class of one that was preempted.
+/// The class of a preempted fiber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Fresh,
     Spent,
 }
 
-/// The part of a quantum that one has had, and the time from which it goes on.
+/// The current fiber's time slice, and the part of its quantum that it has used in earlier ones.
 #[derive(Debug, Clone, Copy)]
 struct Slice {
     since: Instant,
     used: Duration,
-    /// The class that it was taken from, if it had been preempted.
+    /// The class from which the fiber was dequeued, if it had been preempted.
     class: Option<Class>,
-    /// It got its turn although others were woken; they leave it alone until then.
+    /// The fiber was dequeued although woken fibers were in the queue. They do not preempt it before this time.
     protected_until: Option<Instant>,
 }
 
 impl Slice {
-    /// The first part of a quantum begins.
-    fn begin(now: Instant) -> Self {
+    /// The first slice of a quantum.
+    fn start(now: Instant) -> Self {
         Slice { since: now, used: Duration::ZERO, class: None, protected_until: None }
     }
 
@@ -66,25 +66,25 @@ struct Preempted<T> {
     used: Duration,
 }
 
-/// A run queue. An entry may have become void while it was queued: [`RunQueue::pop`] finds out.
+/// A run queue. An entry may become void while it is queued; [`RunQueue::pop`] drops void entries.
 pub struct RunQueue<T> {
     woken: VecDeque<T>,
     fresh: VecDeque<Preempted<T>>,
     spent: VecDeque<Preempted<T>>,
-    /// Of who has the turn. Known from the first tick on that finds it computing.
+    /// The current fiber's slice. `None` until the first tick in it, which saves a read of the clock at each switch.
     slice: Option<Slice>,
-    /// Since when the first class has had the CPU while somebody of the others wanted it.
-    overtaking_since: Option<Instant>,
-    /// Since when fresh ones have gone before all that are spent.
-    passed_over_since: Option<Instant>,
+    /// Since when woken fibers have run ahead of preempted fibers.
+    preempted_waiting_since: Option<Instant>,
+    /// Since when fresh fibers have run ahead of spent fibers.
+    spent_waiting_since: Option<Instant>,
     policy: Policy,
 }
 
 impl<T> RunQueue<T> {
-    /// An empty one.
+    /// An empty queue.
     pub fn new(policy: Policy) -> Self {
         let (woken, fresh, spent) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
-        RunQueue { woken, fresh, spent, slice: None, overtaking_since: None, passed_over_since: None, policy }
+        RunQueue { woken, fresh, spent, slice: None, preempted_waiting_since: None, spent_waiting_since: None, policy }
     }
 
     /// Changes the policy from now on.
@@ -92,7 +92,7 @@ impl<T> RunQueue<T> {
         self.policy = policy;
     }
 
-    /// How many entries there are, void ones included.
+    /// The number of entries, including void ones.
     pub fn len(&self) -> usize {
         self.woken.len() + self.fresh.len() + self.spent.len()
     }
@@ -102,37 +102,38 @@ impl<T> RunQueue<T> {
         self.len() == 0
     }
 
-    /// Whether nobody goes before those that were preempted.
+    /// Whether all entries, and at least one, are of preempted fibers.
     pub fn has_only_preempted(&self) -> bool {
         self.woken.is_empty() && self.has_preempted()
     }
 
-    /// Whether anybody waits who was woken.
+    /// Whether there is an entry of a woken fiber.
     pub fn has_woken(&self) -> bool {
         !self.woken.is_empty()
     }
 
-    /// The entry that goes after `index` others, of those who were woken.
+    /// The entry of a woken fiber at `index`, in the order of dequeuing.
     pub fn upcoming(&self, index: usize) -> Option<&T> {
         self.woken.get(index)
     }
 
-    /// Whether anybody who was preempted waits.
+    /// Whether there is an entry of a preempted fiber.
     pub fn has_preempted(&self) -> bool {
         !self.fresh.is_empty() || !self.spent.is_empty()
     }
 
-    /// At the end of those that were woken.
+    /// Enqueues a fiber behind all woken fibers.
     pub fn push_woken(&mut self, entry: T) {
         self.woken.push_back(entry);
     }
 
-    /// Before all that were woken.
+    /// Enqueues a fiber ahead of all woken fibers.
     pub fn push_next(&mut self, entry: T) {
         self.woken.push_front(entry);
     }
 
-    /// Who had the turn was preempted. Who had been before keeps its place, unless its quantum is used up.
+    /// Enqueues the current fiber, which is preempted. If it had been preempted before, it returns to the head of its class,
+    /// unless its quantum is used up.
     pub fn push_preempted(&mut self, entry: T, now: Instant) {
         let slice = self.slice.take();
         let used = slice.map_or(Duration::ZERO, |slice| slice.used_at(now));
@@ -142,19 +143,19 @@ impl<T> RunQueue<T> {
         }
         let preempted = Preempted { entry, used };
         match slice.and_then(|slice| slice.class) {
-            Some(class) => self.line_mut(class).push_front(preempted),
+            Some(class) => self.class_mut(class).push_front(preempted),
             None => self.fresh.push_back(preempted),
         }
     }
 
-    /// Somebody has the turn who was not in the queue.
-    pub fn begin_slice(&mut self) {
+    /// Resets the slice, for a fiber that was started directly and not dequeued.
+    pub fn reset_slice(&mut self) {
         self.slice = None;
     }
 
-    /// Whether who has the turn, and computes, has to make way for somebody in the queue.
+    /// Whether the current fiber, which computes, should be preempted in favour of a fiber in the queue.
     pub fn should_preempt(&mut self, now: Instant) -> bool {
-        let slice = self.slice.get_or_insert_with(|| Slice::begin(now));
+        let slice = self.slice.get_or_insert_with(|| Slice::start(now));
         if !self.woken.is_empty() {
             return slice.protected_until.is_none_or(|end| now >= end);
         }
@@ -162,8 +163,8 @@ impl<T> RunQueue<T> {
         used_up && self.has_preempted()
     }
 
-    /// When the quantum of who has the turn, and computes, is used up. It begins anew as long as nobody was preempted who
-    /// wants the CPU.
+    /// When the quantum of the current fiber, which computes, is used up. The quantum starts over as long as no preempted
+    /// fiber is runnable.
     pub fn slice_ends_at(&self, now: Instant) -> Instant {
         let used = match &self.slice {
             Some(slice) if self.has_preempted() => slice.used_at(now),
@@ -172,68 +173,68 @@ impl<T> RunQueue<T> {
         now + self.policy.quantum.saturating_sub(used)
     }
 
-    /// What `redeem` makes of the next entry that is not void, which has the turn from now on. Looks at the clock only if
-    /// anybody was preempted.
+    /// Dequeues the next entry for which `claim` returns a value, and drops void entries, for which it returns none. Reads
+    /// the clock only if there are preempted fibers.
     #[inline(always)]
-    pub fn pop<R>(&mut self, mut redeem: impl FnMut(&T) -> Option<R>) -> Option<R> {
-        if self.has_preempted() { self.pop_by_class(Instant::now(), &mut redeem) } else { self.pop_woken(&mut redeem) }
+    pub fn pop<R>(&mut self, mut claim: impl FnMut(&T) -> Option<R>) -> Option<R> {
+        if self.has_preempted() { self.pop_by_class(Instant::now(), &mut claim) } else { self.pop_woken(&mut claim) }
     }
 
     #[inline(never)]
-    fn pop_by_class<R>(&mut self, now: Instant, redeem: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
-        if (self.woken.is_empty() || self.is_overdue(now))
-            && let Some(redeemed) = self.pop_preempted(now, redeem)
+    fn pop_by_class<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
+        if (self.woken.is_empty() || self.is_preempted_overdue(now))
+            && let Some(claimed) = self.pop_preempted(now, claim)
         {
-            return Some(redeemed);
+            return Some(claimed);
         }
-        // There may be void entries only.
-        self.pop_woken(redeem).or_else(|| self.pop_preempted(now, redeem))
+        // All of the chosen class's entries may have been void.
+        self.pop_woken(claim).or_else(|| self.pop_preempted(now, claim))
     }
 
-    /// Whether those that were woken have had their share. Begins to count if it has not been counted yet.
-    fn is_overdue(&mut self, now: Instant) -> bool {
-        let since = *self.overtaking_since.get_or_insert(now);
+    /// Whether preempted fibers have waited for woken fibers for a quantum. Starts the count if it has not started.
+    fn is_preempted_overdue(&mut self, now: Instant) -> bool {
+        let since = *self.preempted_waiting_since.get_or_insert(now);
         now.saturating_duration_since(since) >= self.policy.quantum
     }
 
-    fn pop_preempted<R>(&mut self, now: Instant, redeem: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
-        self.overtaking_since = None;
-        let passed_over = self.passed_over_since.map(|since| now.saturating_duration_since(since));
-        let order = match passed_over {
-            Some(time) if time >= self.policy.quantum => [Class::Spent, Class::Fresh],
+    fn pop_preempted<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
+        self.preempted_waiting_since = None;
+        let spent_waited = self.spent_waiting_since.map(|since| now.saturating_duration_since(since));
+        let order = match spent_waited {
+            Some(waited) if waited >= self.policy.quantum => [Class::Spent, Class::Fresh],
             _ => [Class::Fresh, Class::Spent],
         };
-        order.into_iter().find_map(|class| self.pop_of(class, now, redeem))
+        order.into_iter().find_map(|class| self.pop_of(class, now, claim))
     }
 
     #[inline]
-    fn pop_woken<R>(&mut self, redeem: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
+    fn pop_woken<R>(&mut self, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         while let Some(entry) = self.woken.pop_front() {
-            let redeemed = redeem(&entry);
-            if redeemed.is_some() {
+            let claimed = claim(&entry);
+            if claimed.is_some() {
                 self.slice = None;
-                return redeemed;
+                return claimed;
             }
         }
         None
     }
 
-    fn pop_of<R>(&mut self, class: Class, now: Instant, redeem: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
+    fn pop_of<R>(&mut self, class: Class, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         if class == Class::Spent {
-            self.passed_over_since = None;
+            self.spent_waiting_since = None;
         }
-        let line = self.line_mut(class);
-        let (redeemed, used) = std::iter::from_fn(|| line.pop_front())
-            .find_map(|Preempted { entry, used }| redeem(&entry).map(|redeemed| (redeemed, used)))?;
+        let entries = self.class_mut(class);
+        let (claimed, used) = std::iter::from_fn(|| entries.pop_front())
+            .find_map(|Preempted { entry, used }| claim(&entry).map(|claimed| (claimed, used)))?;
         if class == Class::Fresh && !self.spent.is_empty() {
-            self.passed_over_since.get_or_insert(now);
+            self.spent_waiting_since.get_or_insert(now);
         }
         let protected_until = (!self.woken.is_empty()).then(|| now + self.policy.tick);
         self.slice = Some(Slice { since: now, used, class: Some(class), protected_until });
-        Some(redeemed)
+        Some(claimed)
     }
 
-    fn line_mut(&mut self, class: Class) -> &mut VecDeque<Preempted<T>> {
+    fn class_mut(&mut self, class: Class) -> &mut VecDeque<Preempted<T>> {
         match class {
             Class::Fresh => &mut self.fresh,
             Class::Spent => &mut self.spent,
@@ -260,20 +261,20 @@ mod tests {
         queue.pop_by_class(now, &mut |entry| Some(*entry))
     }
 
-    /// One that has computed since `began` is preempted.
+    /// Preempts a fiber that has computed since `began`.
     fn preempt(queue: &mut RunQueue<&'static str>, entry: &'static str, began: Instant, now: Instant) {
-        queue.slice = Some(Slice::begin(began));
+        queue.slice = Some(Slice::start(began));
         queue.push_preempted(entry, now);
     }
 
-    /// Whether one that has computed since `began` has to make way.
+    /// Whether a fiber that has computed since `began` should be preempted.
     fn should_preempt(queue: &mut RunQueue<&'static str>, began: Instant, now: Instant) -> bool {
-        queue.slice = Some(Slice::begin(began));
+        queue.slice = Some(Slice::start(began));
         queue.should_preempt(now)
     }
 
     #[test]
-    fn who_was_woken_goes_in_the_order_of_waking() {
+    fn woken_fibers_run_in_the_order_of_waking() {
         let mut queue = queue();
         queue.push_woken("first");
         queue.push_woken("second");
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_woken_goes_before_who_was_preempted() {
+    fn a_woken_fiber_runs_before_a_preempted_one() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "preempted", now, now);
         queue.push_woken("woken");
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_interrupted_within_its_quantum_keeps_its_place() {
+    fn a_fiber_preempted_within_its_quantum_returns_to_the_head_of_its_class() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "first", now, now);
         preempt(&mut queue, "second", now, now);
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_interrupted_for_the_first_time_goes_behind_those_that_have_been() {
+    fn a_fiber_preempted_for_the_first_time_goes_to_the_end_of_the_fresh_class() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "first", now, now);
         preempt(&mut queue, "second", now, now);
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_not_computed_for_a_quantum_goes_before_those_that_have() {
+    fn a_fresh_fiber_runs_before_a_spent_one() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "spent", now, now + QUANTUM);
         preempt(&mut queue, "fresh", now, now);
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_compute_for_a_while_do_not_starve_who_computes_for_longer() {
+    fn fresh_fibers_do_not_starve_spent_ones() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "spent", now, now + QUANTUM);
         preempt(&mut queue, "fresh", now, now);
@@ -326,42 +327,42 @@ mod tests {
     }
 
     #[test]
-    fn who_was_woken_goes_before_the_spent_that_fresh_ones_have_passed_over() {
+    fn a_woken_fiber_runs_before_an_overdue_spent_one() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "spent", now, now + QUANTUM);
-        queue.passed_over_since = Some(now);
+        queue.spent_waiting_since = Some(now);
         queue.push_woken("woken");
         assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("woken"));
     }
 
     #[test]
-    fn who_got_its_turn_as_it_was_overdue_has_a_quantum_if_nobody_was_woken() {
+    fn an_overdue_spent_fiber_has_a_whole_quantum_if_no_fiber_is_woken() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "spent", now, now + QUANTUM);
         preempt(&mut queue, "fresh", now, now);
-        queue.passed_over_since = Some(now);
+        queue.spent_waiting_since = Some(now);
         assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("spent"));
         assert!(!queue.should_preempt(now + QUANTUM + QUANTUM / 2));
         assert!(queue.should_preempt(now + QUANTUM + QUANTUM));
     }
 
     #[test]
-    fn the_turn_of_who_computes_ends_with_its_quantum_if_another_was_preempted() {
+    fn a_slice_ends_with_its_quantum_if_another_fiber_was_preempted() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "other", now, now + QUANTUM);
-        queue.slice = Some(Slice::begin(now));
+        queue.slice = Some(Slice::start(now));
         assert_eq!(queue.slice_ends_at(now + QUANTUM / 4), now + QUANTUM);
     }
 
     #[test]
-    fn the_turn_of_who_computes_alone_begins_anew_all_the_time() {
+    fn the_quantum_of_the_only_cpu_bound_fiber_starts_over() {
         let (mut queue, now) = (queue(), Instant::now());
-        queue.slice = Some(Slice::begin(now));
+        queue.slice = Some(Slice::start(now));
         assert_eq!(queue.slice_ends_at(now + QUANTUM / 4), now + QUANTUM / 4 + QUANTUM);
     }
 
     #[test]
-    fn who_has_used_its_quantum_goes_behind_the_others() {
+    fn a_fiber_that_has_used_its_quantum_goes_to_the_end() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "other", now, now + QUANTUM);
         preempt(&mut queue, "done", now, now + QUANTUM);
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_quantum_add_up() {
+    fn the_slices_of_a_quantum_add_up() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "one", now, now + QUANTUM * 3 / 4);
         preempt(&mut queue, "other", now, now + QUANTUM);
@@ -378,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_computes_makes_way_at_once_for_who_was_woken() {
+    fn a_woken_fiber_preempts_the_current_one_immediately() {
         let (mut queue, now) = (queue(), Instant::now());
         assert!(!should_preempt(&mut queue, now, now));
         queue.push_woken("woken");
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_computes_makes_way_for_another_that_does_when_its_quantum_is_over() {
+    fn a_preempted_fiber_preempts_the_current_one_after_its_quantum() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "other", now, now);
         assert!(!should_preempt(&mut queue, now, now + QUANTUM - TICK));
@@ -394,13 +395,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_computes_alone_goes_on() {
+    fn the_only_cpu_bound_fiber_is_not_preempted() {
         let now = Instant::now();
         assert!(!should_preempt(&mut queue(), now, now + QUANTUM * 100));
     }
 
     #[test]
-    fn those_that_were_woken_without_end_do_not_starve_who_was_preempted() {
+    fn a_steady_stream_of_woken_fibers_does_not_starve_a_preempted_one() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "preempted", now, now);
         queue.push_woken("woken");
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn void_entries_are_left_out() {
+    fn void_entries_are_dropped() {
         let (mut queue, now) = (queue(), Instant::now());
         preempt(&mut queue, "void", now, now + QUANTUM);
         preempt(&mut queue, "valid", now, now + QUANTUM);

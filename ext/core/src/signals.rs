@@ -1,8 +1,9 @@
-//! Native threads of ours get no signals: those are for Ruby's threads. A new thread inherits what its parent blocks.
+//! Blocking signals on Heddle's native threads, as Ruby's handlers must run on Ruby's threads. A new thread inherits the
+//! mask of its creator.
 
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 
-/// Blocks all signals on this thread until it is dropped.
+/// Blocks all signals on the current thread until this is dropped.
 pub struct SignalsBlocked {
     before: SigSet,
 }
@@ -11,7 +12,7 @@ impl SignalsBlocked {
     /// Blocks them.
     pub fn new() -> Self {
         let mut before = SigSet::empty();
-        // Fails only if the first argument is none of the three there are.
+        // Fails only for an invalid first argument.
         let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before));
         SignalsBlocked { before }
     }

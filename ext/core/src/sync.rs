@@ -1,5 +1,5 @@
-//! What threads share and wait by: the standard library's, or, for the model tests, loom's, which tries every order in
-//! which threads can come to see each other's steps.
+//! Synchronization primitives: the standard library's or, for the model tests, loom's, which tries every interleaving of
+//! the threads.
 
 #[cfg(not(heddle_models))]
 mod primitives {
@@ -12,7 +12,7 @@ mod primitives {
     pub use loom::sync::{Condvar, Mutex, MutexGuard, atomic};
     pub use loom::thread;
 
-    /// A model has no time: what needs the timeout to end is stuck, and loom says so.
+    /// A model has no clock. A park that only the timeout would end is a deadlock, which loom reports.
     pub fn park_timeout(_timeout: std::time::Duration) {
         thread::park();
     }

@@ -1,4 +1,4 @@
-//! Deadlines, and what is due at them.
+//! Timers: values that fall due at deadlines.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,21 +6,21 @@ use std::time::Instant;
 
 use slab::Slab;
 
-/// Below this length the heap is not worth tidying.
+/// Below this length removing the entries of cancelled timers is not worth its cost.
 const HEAP_SLACK: usize = 64;
 
-/// Names one timer of one [`Timers`]. Never hits another one: a key of a timer that is gone stays without effect.
+/// Names one timer of one [`Timers`]. The key of a timer that is gone has no effect, even if its slot is used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimerKey {
     slot: usize,
-    /// Counts every timer there ever was, so it serves as the generation of `slot`.
+    /// The timer's number in order of insertion, which serves as the generation of `slot`.
     sequence: u64,
 }
 
 /// Values that fall due at their deadlines, the earliest first.
 ///
-/// Most timers are cancelled: a timeout that strikes is the exception. So `cancel` only empties the timer's slot and
-/// leaves its place in the heap for later; places of cancelled timers never outnumber the others for long.
+/// Most timers are cancelled before they expire. So `cancel` only frees the timer's slot, and its heap entry is removed
+/// later. Entries of cancelled timers never stay in the majority.
 #[derive(Debug)]
 pub struct Timers<T> {
     /// Deadline, order of insertion, slot. May name timers that are gone.
@@ -56,14 +56,14 @@ impl<T> Timers<T> {
         TimerKey { slot, sequence }
     }
 
-    /// Takes a timer back. None if it is gone: expired, cancelled or cleared.
+    /// Removes a timer and returns its value. None if it has expired, or was cancelled or cleared.
     pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
         let value = self.take(key.slot, key.sequence)?;
-        self.tidy();
+        self.remove_cancelled();
         Some(value)
     }
 
-    /// Whether the timer is still to come: not expired, cancelled or cleared.
+    /// Whether the timer has neither expired nor been cancelled or cleared.
     pub fn is_pending(&self, key: TimerKey) -> bool {
         is_live(&self.slots, key.slot, key.sequence)
     }
@@ -79,7 +79,7 @@ impl<T> Timers<T> {
         None
     }
 
-    /// Takes one timer whose deadline is not after `now`: the earliest, and of equal ones the one inserted first.
+    /// Removes one timer whose deadline is not after `now`: the earliest, and among equal deadlines the first inserted.
     pub fn pop_expired(&mut self, now: Instant) -> Option<T> {
         while let Some(&Reverse((deadline, sequence, slot))) = self.heap.peek() {
             if deadline > now {
@@ -111,7 +111,7 @@ impl<T> Timers<T> {
     /// Keeps only the timers whose values satisfy `keep`.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.slots.retain(|_, timer| keep(&timer.value));
-        self.tidy();
+        self.remove_cancelled();
     }
 
     /// Drops all timers. Their keys stay without effect.
@@ -124,9 +124,8 @@ impl<T> Timers<T> {
         is_live(&self.slots, slot, sequence).then(|| self.slots.remove(slot).value)
     }
 
-    /// Frees the places of cancelled timers when they are the majority: then the work is paid for by the cancels that
-    /// made it necessary.
-    fn tidy(&mut self) {
+    /// Removes the heap entries of cancelled timers once they are the majority, so the cost is amortized over the cancels.
+    fn remove_cancelled(&mut self) {
         if self.heap.len() > 2 * self.slots.len() + HEAP_SLACK {
             let slots = &self.slots;
             self.heap.retain(|&Reverse((_, sequence, slot))| is_live(slots, slot, sequence));
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_key_does_not_hit_a_newer_timer() {
+    fn a_stale_key_does_not_cancel_a_newer_timer() {
         let now = Instant::now();
         let mut timers = Timers::new();
         let cancelled = timers.insert(now, "cancelled");
@@ -202,7 +201,7 @@ mod tests {
         let mut timers = Timers::new();
         let kept: Vec<_> = (0..10).map(|value| timers.insert(seconds(start, 1), value)).collect();
         for value in 0..1_000_000 {
-            // Later than all that stays, so none is removed in passing.
+            // Later than the timers that stay, so `next_deadline` removes none of them.
             let key = timers.insert(seconds(start, 60), value);
             timers.cancel(key);
             assert!(timers.heap.len() <= 2 * kept.len() + HEAP_SLACK + 1);
@@ -231,7 +230,7 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Step {
         Insert(u64),
-        /// Which of all keys there ever were, stale ones too.
+        /// The index of any key so far, including stale ones.
         Cancel(prop::sample::Index),
         Advance(u64),
         Clear,

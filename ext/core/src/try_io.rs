@@ -1,34 +1,35 @@
-//! System calls that finish at once or not at all.
+//! System calls that never block.
 //!
 //! A descriptor may be in blocking mode (STDIN, inherited ones, files), and finding out takes a system call of its own.
-//! So these calls ask for not blocking one by one: `MSG_DONTWAIT` for sockets, `RWF_NOWAIT` for what else knows it, and
-//! for the rest (terminals, devices) a look by poll(2) before the plain call.
+//! So each call asks for non-blocking behaviour by itself: `MSG_DONTWAIT` for sockets, `RWF_NOWAIT` for other files that
+//! support it. For the rest (terminals, devices) poll(2) precedes a plain call.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
 
 use nix::errno::Errno;
 
-/// So many bytes fit into whatever poll(2) calls writable (`_POSIX_PIPE_BUF`); more might block.
+/// How many bytes fit into any descriptor that poll(2) reports as writable (`_POSIX_PIPE_BUF`). More might block.
 const ROOM_WHEN_WRITABLE: usize = 512;
 
-/// What became of an attempt.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryIo {
-    /// So many bytes; when reading, 0 is the end of the file.
+    /// The number of bytes; 0 from a read is the end of the file.
     Done(usize),
-    /// Not now: wait until the descriptor is ready.
+    /// The call would block until the descriptor is ready.
     WouldBlock,
-    /// Not now, and if the descriptor is not ready within this time, then reading answers 0: a terminal in raw mode whose
-    /// VMIN is 0.
+    /// A read would block, and returns 0 bytes if the descriptor is not ready within this time. The descriptor is a terminal
+    /// in raw mode whose VMIN is 0.
     EndsAfter(Duration),
-    /// It is a file, always 'ready', whose data is not in memory: only a real operation can do it.
+    /// The descriptor is a file, always 'ready', whose data is not in the page cache. Only an operation of the backend can
+    /// do this.
     NeedsOperation,
-    /// The kernel refuses.
+    /// The call failed.
     Failed(Errno),
 }
 
-/// What the caller believes that a descriptor is. A wrong belief costs a system call, nothing else.
+/// The kind that a descriptor probably has. A wrong guess only costs another system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FdKind {
     /// A socket.
@@ -59,7 +60,7 @@ pub unsafe fn read(fd: RawFd, buffer: *mut u8, length: usize, kind: FdKind) -> T
         Err(errno) if is_unavailable(errno) => {
             // SAFETY: by this function's contract.
             let read = || unsafe { libc::read(fd, buffer.cast(), length) };
-            match look_first(fd, libc::POLLIN, read) {
+            match call_if_ready(fd, libc::POLLIN, read) {
                 TryIo::WouldBlock => read_unready(fd, read),
                 result => result,
             }
@@ -82,7 +83,7 @@ pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, kind: FdKind) -
             Err(errno) => return refused(errno, || false),
         }
     }
-    // Most file systems refuse, which is one system call more.
+    // Most file systems do not support RWF_NOWAIT for writes, so trying it would waste a system call.
     if kind == FdKind::File && position(fd).is_some() {
         return TryIo::NeedsOperation;
     }
@@ -91,13 +92,15 @@ pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, kind: FdKind) -
         Ok(count) => TryIo::Done(count),
         Err(errno) if is_unavailable(errno) => {
             // SAFETY: by this function's contract.
-            look_first(fd, libc::POLLOUT, || unsafe { libc::write(fd, buffer.cast(), length.min(ROOM_WHEN_WRITABLE)) })
+            call_if_ready(fd, libc::POLLOUT, || unsafe {
+                libc::write(fd, buffer.cast(), length.min(ROOM_WHEN_WRITABLE))
+            })
         }
         Err(errno) => refused(errno, || is_file(fd)),
     }
 }
 
-/// Reads from `offset`, which only files can do.
+/// Reads at `offset`, which only files support.
 ///
 /// # Safety
 /// `buffer` is valid for writes of `length` bytes.
@@ -106,7 +109,7 @@ pub unsafe fn read_at(fd: RawFd, buffer: *mut u8, length: usize, offset: u64) ->
     at_offset(unsafe { nowait::read(fd, buffer, length, Some(offset)) })
 }
 
-/// Writes at `offset`, which only files can do.
+/// Writes at `offset`, which only files support.
 ///
 /// # Safety
 /// `buffer` is valid for reads of `length` bytes.
@@ -115,7 +118,7 @@ pub unsafe fn write_at(fd: RawFd, buffer: *const u8, length: usize, offset: u64)
     at_offset(unsafe { nowait::write(fd, buffer, length, Some(offset)) })
 }
 
-/// Writes to a regular file, at `offset` or at the descriptor's own position, for as long as it takes; see
+/// Writes to a regular file, at `offset` or at the descriptor's own position. This may block: see
 /// [`crate::slow_file_backoff`].
 ///
 /// # Safety
@@ -131,7 +134,7 @@ pub unsafe fn write_file(fd: RawFd, buffer: *const u8, length: usize, offset: Op
     written.map_or_else(TryIo::Failed, TryIo::Done)
 }
 
-/// Which of `events` (poll(2)'s) the descriptor is ready for now; errors and hang-ups count as all of them.
+/// Which of `events` (poll(2)'s) the descriptor is ready for now. An error or a hang-up makes it ready for all of them.
 pub fn poll_now(fd: RawFd, events: libc::c_short) -> Result<libc::c_short, Errno> {
     let mut descriptor = libc::pollfd { fd, events, revents: 0 };
     // SAFETY: one valid pollfd, and a timeout of zero.
@@ -143,12 +146,12 @@ pub fn poll_now(fd: RawFd, events: libc::c_short) -> Result<libc::c_short, Errno
     }
 }
 
-/// Whether it is a regular file or a block device, which readiness says nothing about.
+/// Whether the descriptor is a regular file or a block device, which are always 'ready' and may block.
 pub fn is_file(fd: RawFd) -> bool {
     crate::files::kind(fd).is_some_and(|kind| kind == libc::S_IFREG || kind == libc::S_IFBLK)
 }
 
-/// Whether it is a socket that listens. It never becomes readable for `recv`, which answers an error at once.
+/// Whether the descriptor is a listening socket. It never becomes ready for `recv`, which fails immediately.
 pub fn is_listening(fd: RawFd) -> bool {
     let mut listens: libc::c_int = 0;
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;
@@ -158,14 +161,13 @@ pub fn is_listening(fd: RawFd) -> bool {
     result == 0 && listens != 0
 }
 
-/// The descriptor's own position. `None` if it is nothing that one can seek in: a pipe, a socket, a terminal. A third of
-/// what fstat(2) costs.
+/// The descriptor's own position. `None` if it is not seekable: a pipe, a socket, a terminal. Costs a third of fstat(2).
 pub fn position(fd: RawFd) -> Option<u64> {
-    // SAFETY: no memory is passed, and the position stays where it is.
+    // SAFETY: no memory is passed, and the position does not change.
     u64::try_from(unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) }).ok()
 }
 
-/// Whether what is written goes to the end of the file, wherever the position is.
+/// Whether writes go to the end of the file, wherever the position is (`O_APPEND`).
 pub fn appends(fd: RawFd) -> bool {
     // SAFETY: takes no pointers.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
@@ -180,9 +182,9 @@ pub fn seek(fd: RawFd, position: u64) {
     }
 }
 
-/// Whether `preadv2` and `pwritev2` cannot be had: for this descriptor, from this kernel, or for this process, where a
-/// seccomp filter that does not know them answers EPERM. Ruby's own calls, to which the caller goes over, report what is
-/// wrong with the descriptor itself.
+/// Whether `preadv2` and `pwritev2` are unavailable: for this descriptor, in this kernel, or in this process, where a
+/// seccomp filter that does not know them returns EPERM. Ruby's own calls, which the caller then uses, report errors of the
+/// descriptor itself.
 fn is_unavailable(errno: Errno) -> bool {
     matches!(errno, Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EPERM)
 }
@@ -204,8 +206,8 @@ fn refused(errno: Errno, is_file: impl FnOnce() -> bool) -> TryIo {
     }
 }
 
-/// For what knows no call that does not block: the plain call, once poll(2) says that it will not.
-fn look_first(fd: RawFd, events: libc::c_short, call: impl FnMut() -> isize) -> TryIo {
+/// Makes a plain call once poll(2) says that it will not block, for descriptors without a non-blocking call.
+fn call_if_ready(fd: RawFd, events: libc::c_short, call: impl FnMut() -> isize) -> TryIo {
     if is_file(fd) {
         return TryIo::NeedsOperation;
     }
@@ -219,8 +221,8 @@ fn look_first(fd: RawFd, events: libc::c_short, call: impl FnMut() -> isize) -> 
     }
 }
 
-/// Reads what poll(2) never calls readable, although reading does not block: a FIFO in non-blocking mode that no one has
-/// opened for writing, and a terminal that answers 'nothing' instead of waiting.
+/// Reads from a descriptor that poll(2) reports as not readable. A read does not block nevertheless on a FIFO in non-blocking
+/// mode without a writer, and on a terminal whose VMIN and VTIME are 0.
 fn read_unready(fd: RawFd, read: impl FnMut() -> isize) -> TryIo {
     // SAFETY: takes no pointers.
     let is_nonblocking = unsafe { libc::fcntl(fd, libc::F_GETFL) } & libc::O_NONBLOCK != 0;
@@ -232,7 +234,7 @@ fn read_unready(fd: RawFd, read: impl FnMut() -> isize) -> TryIo {
     retry(read).map_or_else(|errno| refused(errno, || false), TryIo::Done)
 }
 
-/// How long reading from a terminal in raw mode waits for the first byte, if it does not wait for ever (VMIN is 0).
+/// How long a read from a terminal in raw mode waits for the first byte (VTIME). `None` if it waits without limit.
 fn terminal_time(fd: RawFd) -> Option<Duration> {
     let mut settings = std::mem::MaybeUninit::<libc::termios>::uninit();
     // SAFETY: tcgetattr fills the whole struct if it succeeds, and only then it is read.
@@ -258,7 +260,7 @@ fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
 
 #[cfg(target_os = "linux")]
 mod nowait {
-    //! `RWF_NOWAIT`: in Linux since 4.14, for pipes and sockets as well as for files.
+    //! `RWF_NOWAIT`: Linux 4.14 and later, for pipes and sockets as well as for files.
 
     use super::{Errno, RawFd, retry};
 
@@ -288,7 +290,7 @@ mod nowait {
 
 #[cfg(not(target_os = "linux"))]
 mod nowait {
-    //! Other systems have no such call; the caller then looks first.
+    //! Other systems have no such call, so the caller uses poll(2) and a plain call.
 
     use super::{Errno, RawFd};
 

@@ -1,4 +1,4 @@
-//! How another thread ends the scheduler's wait.
+//! Ending the scheduler's wait from another thread.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -7,18 +7,18 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU8, Ordering};
 use crate::sync::thread::{self, Thread};
 
-/// What reaches into a blocking wait of one backend: an eventfd's write, a poller's notification.
+/// A backend's way to end its blocking wait: an eventfd's write, a poller's notification.
 pub trait Notify: Send + Sync {
-    /// Makes the wait that is under way, or else the next one, return.
+    /// Makes the backend's present wait, or else its next one, return.
     fn notify(&self);
 }
 
 /// Ends the wait of a scheduler's thread. Costs a system call only if there is a wait to end.
 ///
-/// The scheduler's thread `arm`s it, looks once more whether there is work, and only then waits: in its backend, or, if
-/// that has nothing to wait for, in [`Waker::park`], which is what threads do that wait for each other, and costs half.
-/// Who brings work first puts it where the scheduler looks and then calls `wake`. Both sides use sequential
-/// consistency, so one of them sees the other.
+/// The scheduler's thread `arm`s it, checks once more for work, and only then waits. It waits in its backend or, if the
+/// backend has no operations, in [`Waker::park`], which costs half as much. A thread that brings work first stores it where
+/// the scheduler checks, and then calls `wake`. Both sides use sequential consistency, so at least one of them sees the
+/// other.
 #[derive(Clone)]
 pub struct Waker {
     shared: Arc<Shared>,
@@ -27,49 +27,49 @@ pub struct Waker {
 struct Shared {
     /// One of the constants below.
     state: AtomicU8,
-    /// The scheduler's thread, if it parks.
-    sleeper: Mutex<Option<Thread>>,
+    /// The scheduler's thread, once it has parked.
+    parked: Mutex<Option<Thread>>,
     notify: Box<dyn Notify>,
 }
 
 /// The scheduler's thread does not wait.
 const AWAKE: u8 = 0;
-/// It waits in the backend, or is about to.
+/// The scheduler's thread waits in the backend, or is about to.
 const WAITING: u8 = 1;
-/// It is parked, or is about to.
+/// The scheduler's thread is parked, or is about to park.
 const PARKED: u8 = 2;
 
 impl Waker {
-    /// A waker over a backend's own means.
+    /// A waker that ends the backend's wait by `notify`.
     pub fn new(notify: impl Notify + 'static) -> Self {
-        let shared = Shared { state: AtomicU8::new(AWAKE), sleeper: Mutex::default(), notify: Box::new(notify) };
+        let shared = Shared { state: AtomicU8::new(AWAKE), parked: Mutex::default(), notify: Box::new(notify) };
         Waker { shared: Arc::new(shared) }
     }
 
-    /// The scheduler's thread is about to wait in the backend.
+    /// Announces that the scheduler's thread is about to wait in the backend.
     pub fn arm(&self) {
         self.announce(WAITING);
     }
 
-    /// The scheduler's thread, which is the one that calls this, is about to [park](Waker::park).
+    /// Announces that the calling thread, the scheduler's, is about to [park](Waker::park).
     pub fn arm_parking(&self) {
         {
-            let mut sleeper = self.shared.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut parked = self.shared.parked.lock().unwrap_or_else(PoisonError::into_inner);
             let current = thread::current();
-            if sleeper.as_ref().is_none_or(|sleeper| sleeper.id() != current.id()) {
-                *sleeper = Some(current);
+            if parked.as_ref().is_none_or(|parked| parked.id() != current.id()) {
+                *parked = Some(current);
             }
         }
         self.announce(PARKED);
     }
 
-    /// A swap, not a store: the thread sees all that was brought before an earlier [`Waker::wake`], as it reads what that
-    /// one has written. Loom can check this, but not what rests on sequential consistency alone.
+    /// Stores a state. A swap reads what an earlier [`Waker::wake`] has written, so this thread sees all that was stored
+    /// before that wake. Loom can check this, but not what rests on sequential consistency alone.
     fn announce(&self, state: u8) {
         self.shared.state.swap(state, Ordering::SeqCst);
     }
 
-    /// Waits until somebody wakes the thread, or the time is up; may return early.
+    /// Waits until another thread calls [`Waker::wake`], or `timeout` elapses. May return early.
     pub fn park(&self, timeout: Option<Duration>) {
         match timeout {
             Some(timeout) => crate::sync::park_timeout(timeout),
@@ -77,7 +77,7 @@ impl Waker {
         }
     }
 
-    /// The scheduler's thread no longer waits.
+    /// Announces that the scheduler's thread no longer waits.
     pub fn disarm(&self) {
         self.shared.state.store(AWAKE, Ordering::SeqCst);
     }
@@ -87,8 +87,8 @@ impl Waker {
         match self.shared.state.swap(AWAKE, Ordering::SeqCst) {
             WAITING => self.shared.notify.notify(),
             PARKED => {
-                let sleeper = self.shared.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
-                sleeper.iter().for_each(Thread::unpark);
+                let parked = self.shared.parked.lock().unwrap_or_else(PoisonError::into_inner);
+                parked.iter().for_each(Thread::unpark);
             }
             _ => {}
         }
@@ -114,7 +114,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn who_waits_in_the_backend_is_notified_once() {
+    fn a_thread_that_waits_in_the_backend_is_notified_once() {
         let count = Count::default();
         let waker = Waker::new(count.clone());
         waker.arm();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_awake_is_left_alone() {
+    fn a_thread_that_does_not_wait_is_not_notified() {
         let count = Count::default();
         let waker = Waker::new(count.clone());
         waker.arm();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_parked_is_woken_and_the_backend_left_alone() {
+    fn a_parked_thread_is_unparked_without_a_notification() {
         let count = Count::default();
         let waker = Waker::new(count.clone());
         let other = waker.clone();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn parking_ends_with_its_time() {
+    fn parking_ends_with_its_timeout() {
         let waker = Waker::new(Count::default());
         waker.arm_parking();
         waker.park(Some(Duration::from_millis(1)));

@@ -1,4 +1,4 @@
-//! Native threads for what the kernel can only do while somebody waits: reading files, asking for names.
+//! Native threads for calls that block: reading files, looking up names.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,33 +8,32 @@ use std::time::Duration;
 use crate::signals::SignalsBlocked;
 use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 
-/// How long a thread without work stays.
+/// How long a thread without work stays alive.
 pub const IDLE_TIME: Duration = Duration::from_secs(10);
 
-/// In bytes, and only reserved: glibc's resolver and its plug-ins are not modest.
+/// A thread's stack in bytes, which are reserved and not committed. glibc's resolver and its modules need much.
 const STACK_SIZE: usize = 2 << 20;
 
 /// Work for a thread of the pool.
 pub type Job = Box<dyn FnOnce() + Send + 'static>;
 
-/// A bounded pool of native threads that know nothing of Ruby.
+/// A bounded pool of native threads that do not call Ruby.
 ///
-/// A thread is started when a job finds none idle, and ends after [`IDLE_TIME`] without one. All signals are blocked in
-/// these threads: Ruby's handlers must run on Ruby's threads. A job that panics takes nothing down with it.
+/// A job starts a thread if none is idle, and a thread ends after [`IDLE_TIME`] without a job. All signals are blocked in
+/// these threads, as Ruby's handlers must run on Ruby's threads. A panic ends neither the thread nor the pool.
 ///
-/// Dropping the pool does not wait. Jobs that are queued still run, and then the threads end: each job has somebody
-/// waiting for its result, or owns a buffer that somebody wants back, so a job that silently vanished would be a wait
-/// without end.
+/// Dropping the pool does not wait. Queued jobs still run, and then the threads end. A fiber may wait for a job's result,
+/// or for the buffer that the job owns, so dropping a job would make that wait endless.
 ///
-/// In a forked child the threads do not exist, and one of them may have held the pool's lock when they ceased to. So
-/// the child must touch nothing of the pool, not even drop it: see [`WorkerPool::abandon`].
+/// In a forked child the threads do not exist, and the pool's lock may be held by one of them for ever. So the child must
+/// not use the pool, nor drop it: see [`WorkerPool::abandon`].
 pub struct WorkerPool {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// Notified once per job, and for all when the pool is dropped.
+    /// One thread is notified per job, and all threads when the pool is dropped.
     work: Condvar,
     limit: usize,
     idle_time: Duration,
@@ -45,14 +44,14 @@ struct Shared {
 struct State {
     jobs: VecDeque<Job>,
     threads: usize,
-    /// Threads that wait for `work`, also those that were notified and have not woken yet. So a job needs a new thread
-    /// exactly when there are more jobs than these.
+    /// The number of threads that wait for `work`, including notified threads that have not woken yet. A job needs a new
+    /// thread exactly if there are more jobs than idle threads.
     idle: usize,
     closing: bool,
 }
 
 impl WorkerPool {
-    /// A pool of at most `limit` threads (at least one). Starts none.
+    /// A pool of at most `limit` threads, but at least one. Starts no thread yet.
     pub fn new(limit: usize) -> Self {
         Self::with(limit, IDLE_TIME, STACK_SIZE)
     }
@@ -62,10 +61,10 @@ impl WorkerPool {
         WorkerPool { shared: Arc::new(Shared { state, work, limit, idle_time, stack_size }) }
     }
 
-    /// Has a thread run `job`, jobs in order of submission.
+    /// Queues `job` for a thread. Jobs start in order of submission.
     ///
     /// # Errors
-    /// Gives the job back if there is no thread and none can be started (EAGAIN): the caller may run it in place.
+    /// Returns the job if the pool has no thread and cannot start one (EAGAIN). The caller may then run it itself.
     pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Job> {
         let mut state = self.shared.lock();
         state.jobs.push_back(Box::new(job));
@@ -81,17 +80,16 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// In a forked child: leaves the pool as it is, for good. Takes no lock; leaks what the pool owns.
+    /// Leaks the pool in a forked child, without taking its lock.
     ///
-    /// What this gives away is one reference that is never released, so other references to the same pool may be
-    /// dropped afterwards.
+    /// The leaked reference keeps the pool from being dropped, so other references to it may be dropped afterwards.
     pub fn abandon(self: Arc<Self>) {
         std::mem::forget(self);
     }
 
     fn start_thread(&self, state: &mut State) -> bool {
         let shared = Arc::clone(&self.shared);
-        // A thread inherits the mask of its creator: so there is no moment at which it could be given a signal.
+        // A thread inherits the mask of its creator, so signals are blocked in it from its very start.
         let blocked = SignalsBlocked::new();
         let thread = thread::Builder::new().name("heddle-worker".into()).stack_size(shared.stack_size);
         let started = thread.spawn(move || shared.run_jobs()).is_ok();
@@ -110,17 +108,17 @@ impl Drop for WorkerPool {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No job runs under the lock, so a poisoned one has nothing broken behind it.
+        // No job runs under the lock, so the state is consistent even if the lock is poisoned.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The life of a thread.
+    /// The body of a thread.
     fn run_jobs(&self) {
         let mut state = self.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
-                // The panic hook has reported it; whom the job leaves waiting is for the job to see to.
+                // The panic hook has reported a panic. A job that a fiber waits for posts its end even then.
                 let _ = catch_unwind(AssertUnwindSafe(job));
                 state = self.lock();
                 continue;
@@ -151,8 +149,8 @@ mod tests {
 
     use super::*;
 
-    /// Ends a test that would otherwise hang.
-    const PATIENCE: Duration = Duration::from_secs(20);
+    /// Fails a test that would otherwise hang.
+    const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
     fn submit(pool: &WorkerPool, job: impl FnOnce() + Send + 'static) {
         assert!(pool.submit(job).is_ok(), "a thread could be started");
@@ -162,7 +160,7 @@ mod tests {
     fn run<T: Send + 'static>(pool: &WorkerPool, job: impl FnOnce() -> T + Send + 'static) -> T {
         let (sender, receiver) = channel();
         submit(pool, move || sender.send(job()).expect("the test waits"));
-        receiver.recv_timeout(PATIENCE).expect("the job ends")
+        receiver.recv_timeout(TEST_TIMEOUT).expect("the job ends")
     }
 
     /// Occupies one thread until the sender is dropped.
@@ -173,13 +171,13 @@ mod tests {
             sender.send(()).expect("the test waits");
             let _ = released.recv();
         });
-        started.recv_timeout(PATIENCE).expect("the job starts");
+        started.recv_timeout(TEST_TIMEOUT).expect("the job starts");
         release
     }
 
-    /// Waits for the end of all threads of a pool: each holds one reference.
+    /// Waits for the end of all threads of a pool, each of which holds one reference.
     fn wait_for_threads_to_end(shared: &std::sync::Weak<Shared>) {
-        let deadline = std::time::Instant::now() + PATIENCE;
+        let deadline = std::time::Instant::now() + TEST_TIMEOUT;
         while shared.strong_count() > 0 {
             assert!(std::time::Instant::now() < deadline, "the threads end");
             thread::sleep(Duration::from_millis(1));
@@ -195,24 +193,24 @@ mod tests {
     #[test]
     fn no_more_threads_run_than_the_limit_allows() {
         let pool = WorkerPool::new(3);
-        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        // Jobs end in threes: so all three threads must be there at once, and a fourth would be seen.
+        let (running, max) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        // Three jobs end together, so all three threads must run at the same time, and a fourth would be counted.
         let barrier = Arc::new(Barrier::new(3));
         let (sender, ended) = channel();
         for _ in 0..30 {
-            let (running, most, barrier) = (Arc::clone(&running), Arc::clone(&most), Arc::clone(&barrier));
+            let (running, max, barrier) = (Arc::clone(&running), Arc::clone(&max), Arc::clone(&barrier));
             let sender = sender.clone();
             submit(&pool, move || {
-                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                max.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 barrier.wait();
                 running.fetch_sub(1, Ordering::SeqCst);
                 sender.send(()).expect("the test waits");
             });
         }
         for _ in 0..30 {
-            ended.recv_timeout(PATIENCE).expect("every job runs");
+            ended.recv_timeout(TEST_TIMEOUT).expect("every job runs");
         }
-        assert_eq!(most.load(Ordering::SeqCst), 3);
+        assert_eq!(max.load(Ordering::SeqCst), 3);
         assert_eq!(pool.shared.lock().threads, 3);
     }
 
@@ -221,7 +219,7 @@ mod tests {
         let pool = WorkerPool::new(8);
         for _ in 0..20 {
             run(&pool, || ());
-            // The result is there a moment before the thread is idle.
+            // The job's result arrives a moment before the thread is idle.
             while pool.shared.lock().idle == 0 {
                 thread::yield_now();
             }
@@ -230,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_wait_their_turn_in_order() {
+    fn queued_jobs_run_in_order() {
         let pool = WorkerPool::new(1);
         let release = occupy(&pool);
         let (sender, order): (_, Receiver<usize>) = channel();
@@ -268,13 +266,13 @@ mod tests {
 
     #[test]
     #[cfg(target_pointer_width = "64")]
-    fn a_job_comes_back_when_no_thread_can_be_started() {
-        // More than a process can address: the thread's stack cannot be had.
+    fn a_job_is_returned_when_no_thread_can_be_started() {
+        // More than a process can address, so no stack can be allocated.
         let pool = WorkerPool::with(1, IDLE_TIME, 1 << 60);
         let (sender, ended) = channel();
         let job = pool.submit(move || sender.send(()).expect("the test waits")).expect_err("no thread");
         job();
-        ended.try_recv().expect("the job that came back is the one that was submitted");
+        ended.try_recv().expect("the returned job is the submitted one");
         assert!(pool.shared.lock().jobs.is_empty());
     }
 
@@ -282,7 +280,7 @@ mod tests {
     fn idle_threads_end() {
         let pool = WorkerPool::with(2, Duration::from_millis(1), STACK_SIZE);
         run(&pool, || ());
-        let deadline = std::time::Instant::now() + PATIENCE;
+        let deadline = std::time::Instant::now() + TEST_TIMEOUT;
         while pool.shared.lock().threads > 0 {
             assert!(std::time::Instant::now() < deadline, "the thread ends");
             thread::sleep(Duration::from_millis(1));
@@ -300,7 +298,7 @@ mod tests {
         // Returns while the first job is still running.
         drop(pool);
         drop(release);
-        ended.recv_timeout(PATIENCE).expect("the queued job runs");
+        ended.recv_timeout(TEST_TIMEOUT).expect("the queued job runs");
         wait_for_threads_to_end(&shared);
     }
 

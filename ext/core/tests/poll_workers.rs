@@ -1,4 +1,4 @@
-//! What the poll backend does with files: others read and write them for it.
+//! The poll backend and files, which worker threads read and write.
 
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Write, pipe};
@@ -14,8 +14,8 @@ use heddle_core::workers::WorkerPool;
 use heddle_core::{Backend, Completion, Interest, Operation, Token};
 use nix::errno::Errno;
 
-/// Ends a test that would otherwise hang.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Fails a test that would otherwise hang.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A backend whose only worker thread is occupied until the sender is dropped.
 fn poll_with_occupied_worker() -> (Poll, Sender<()>) {
@@ -40,17 +40,17 @@ fn file(content: &[u8]) -> File {
     file
 }
 
-/// The buffer is leaked, so it outlives whatever the backend does.
+/// Submits a read into a leaked buffer, which outlives the backend.
 fn read(poll: &mut Poll, token: Token, fd: &impl AsRawFd, length: usize) -> &'static [u8] {
     let buffer: &'static mut [u8] = vec![b'.'; length].leak();
     let operation = Operation::Read { fd: fd.as_raw_fd(), buffer: buffer.as_mut_ptr(), length, offset: Some(0) };
-    // SAFETY: the buffer lives for ever, and is looked at only after the completion or the end of the backend.
+    // SAFETY: the buffer is never freed, and is read only after the completion or the end of the backend.
     unsafe { poll.submit(token, operation) };
     buffer
 }
 
 fn next(poll: &mut Poll) -> Completion {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     let mut completions = Vec::new();
     loop {
         poll.completions(&mut completions);
@@ -72,7 +72,7 @@ fn waiting_reader(poll: &mut Poll, token: Token) -> (PipeReader, PipeWriter) {
 }
 
 #[test]
-fn a_file_that_takes_its_time_holds_up_nobody_else() {
+fn a_slow_file_does_not_delay_other_operations() {
     let (mut poll, release) = poll_with_occupied_worker();
     let file = file(b"content");
     read(&mut poll, 1, &file, 7);
@@ -86,7 +86,7 @@ fn a_file_that_takes_its_time_holds_up_nobody_else() {
 }
 
 #[test]
-fn a_read_that_no_worker_has_begun_is_cancelled_at_once() {
+fn a_read_that_no_worker_has_started_is_cancelled_immediately() {
     let (mut poll, release) = poll_with_occupied_worker();
     let file = file(b"content");
     let buffer = read(&mut poll, 1, &file, 7);
@@ -94,14 +94,14 @@ fn a_read_that_no_worker_has_begun_is_cancelled_at_once() {
     assert_eq!(next(&mut poll), Completion { token: 1, result: -(Errno::ECANCELED as i32) });
     assert!(poll.is_idle());
     drop(release);
-    // The worker comes to what was cancelled before it comes to this.
+    // The worker dequeues the cancelled read before this one.
     read(&mut poll, 2, &file, 7);
     assert_eq!(next(&mut poll), Completion { token: 2, result: 7 });
     assert_eq!(buffer, b".......");
 }
 
 #[test]
-fn a_cancelled_read_completes_once_whether_or_not_a_worker_has_begun_it() {
+fn a_cancelled_read_completes_once_whether_or_not_a_worker_has_started_it() {
     let mut poll = Poll::new(Arc::new(WorkerPool::new(1))).expect("poll");
     let file = file(b"content");
     for token in 1..200 {
@@ -117,7 +117,7 @@ fn a_cancelled_read_completes_once_whether_or_not_a_worker_has_begun_it() {
 }
 
 #[test]
-fn a_file_is_read_even_if_its_number_is_another_files_by_then() {
+fn a_file_is_read_even_if_its_number_is_reused_before() {
     let (mut poll, release) = poll_with_occupied_worker();
     let mut number = OwnedFd::from(file(b"old"));
     let buffer = read(&mut poll, 1, &number, 3);
@@ -128,7 +128,7 @@ fn a_file_is_read_even_if_its_number_is_another_files_by_then() {
 }
 
 #[test]
-fn a_result_ends_a_wait_that_nobody_armed() {
+fn a_result_ends_a_wait_without_an_armed_waker() {
     let (mut poll, release) = poll_with_occupied_worker();
     let file = file(b"content");
     read(&mut poll, 1, &file, 7);
@@ -139,7 +139,7 @@ fn a_result_ends_a_wait_that_nobody_armed() {
 }
 
 #[test]
-fn more_reads_than_there_are_descriptors_to_spare_are_done_in_place() {
+fn reads_beyond_the_limit_are_done_immediately() {
     let (mut poll, release) = poll_with_occupied_worker();
     let file = file(b"content");
     for token in 0..1_000 {
@@ -147,10 +147,10 @@ fn more_reads_than_there_are_descriptors_to_spare_are_done_in_place() {
     }
     let mut completions = Vec::new();
     poll.completions(&mut completions);
-    assert!(!completions.is_empty(), "some are done though no worker is free");
+    assert!(!completions.is_empty(), "some are done although no worker is free");
     drop(release);
     while !poll.is_idle() {
-        poll.wait(Some(PATIENCE)).expect("wait");
+        poll.wait(Some(TEST_TIMEOUT)).expect("wait");
         poll.completions(&mut completions);
     }
     completions.sort_unstable_by_key(|completion| completion.token);
@@ -159,11 +159,11 @@ fn more_reads_than_there_are_descriptors_to_spare_are_done_in_place() {
 }
 
 #[test]
-fn dropping_the_backend_waits_for_reads_that_own_buffers() {
+fn dropping_the_backend_waits_for_reads_in_flight() {
     let (mut poll, release) = poll_with_occupied_worker();
     let file = file(b"content");
     let buffer = read(&mut poll, 1, &file, 7);
-    // Ready all the time: that must not matter.
+    // A descriptor that stays ready must not end the wait for the read.
     let (_reader, mut writer) = waiting_reader(&mut poll, 2);
     writer.write_all(b"x").expect("write");
     static RELEASED: AtomicBool = AtomicBool::new(false);
@@ -177,10 +177,10 @@ fn dropping_the_backend_waits_for_reads_that_own_buffers() {
     releasing.join().expect("thread");
 }
 
-/// FUSE's files are like that, too.
+/// FUSE's files report readiness, too.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_file_that_tells_when_it_is_ready_is_read_by_a_worker_nevertheless() {
+fn a_file_that_reports_readiness_is_read_by_a_worker() {
     let (mut poll, release) = poll_with_occupied_worker();
     let mounts = File::open("/proc/self/mounts").expect("/proc");
     // SAFETY: there is no buffer.
@@ -197,14 +197,14 @@ fn a_file_that_tells_when_it_is_ready_is_read_by_a_worker_nevertheless() {
 }
 
 #[test]
-fn a_closed_file_is_bad() {
+fn reading_a_closed_file_fails() {
     let (mut poll, _release) = poll_with_occupied_worker();
     read(&mut poll, 1, &i32::MAX, 7);
     assert_eq!(next(&mut poll), Completion { token: 1, result: -(Errno::EBADF as i32) });
 }
 
 #[test]
-fn a_pipe_has_no_offsets() {
+fn reading_a_pipe_at_an_offset_fails() {
     let (mut poll, _release) = poll_with_occupied_worker();
     let (reader, mut writer) = pipe().expect("pipe");
     writer.write_all(b"x").expect("write");
@@ -212,10 +212,10 @@ fn a_pipe_has_no_offsets() {
     assert_eq!(next(&mut poll), Completion { token: 1, result: -(Errno::ESPIPE as i32) });
 }
 
-/// The portable way of waiting cannot keep this apart, and io_uring need not: see their sources.
+/// Not a part of the contract of all backends: the portable selector cannot guarantee it, see its source.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_reader_is_not_disturbed_by_priority_data() {
+fn priority_data_does_not_wake_a_reader() {
     use std::net::{TcpListener, TcpStream};
     let (mut poll, _release) = poll_with_occupied_worker();
     let listener = TcpListener::bind("127.0.0.1:0").expect("listener");
@@ -229,7 +229,7 @@ fn a_reader_is_not_disturbed_by_priority_data() {
     assert_eq!(next(&mut poll), Completion { token: 1, result: 2 });
     let (start, timeout) = (Instant::now(), Duration::from_millis(10));
     poll.wait(Some(timeout)).expect("wait");
-    assert!(start.elapsed() >= timeout, "nobody waits for what is ready");
+    assert!(start.elapsed() >= timeout, "priority data ends no further wait");
     there.write_all(b"x").expect("write");
     assert_eq!(next(&mut poll), Completion { token: 2, result: 1 });
 }

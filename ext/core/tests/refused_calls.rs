@@ -1,4 +1,5 @@
-//! What a seccomp filter does that does not know `preadv2` and `pwritev2`, as those of older containers: it answers EPERM.
+//! Reading and writing where a seccomp filter does not know `preadv2` and `pwritev2`, as in older containers, and returns
+//! EPERM.
 
 #![cfg(target_os = "linux")]
 
@@ -10,13 +11,13 @@ use std::thread;
 use heddle_core::try_io::{self, FdKind, TryIo};
 use nix::errno::Errno;
 
-/// Runs `test` on a thread that may not call these two. The filter ends with the thread.
+/// Runs `test` on a thread that may not call `preadv2` and `pwritev2`. The filter ends with the thread.
 fn without_vectored_calls(test: impl FnOnce() + Send + 'static) {
     thread::spawn(|| {
         refuse([libc::SYS_preadv2, libc::SYS_pwritev2]);
         let byte = [0_u8];
         let vector = libc::iovec { iov_base: byte.as_ptr().cast_mut().cast(), iov_len: 1 };
-        // SAFETY: one valid vector; the call is refused before it is looked at.
+        // SAFETY: one valid vector; the filter refuses the call before the kernel reads it.
         let refused = Errno::result(unsafe { libc::preadv2(0, &raw const vector, 1, -1, libc::RWF_NOWAIT) });
         assert_eq!(refused, Err(Errno::EPERM));
         test();
@@ -34,7 +35,7 @@ fn refuse(calls: [libc::c_long; 2]) {
     };
     let jump_if_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let mut filter = [
-        // The number of the call is what the data begins with.
+        // The data begins with the system call's number.
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         statement(jump_if_equal, 1, 0, calls[0] as u32),
         statement(jump_if_equal, 0, 1, calls[1] as u32),
@@ -42,7 +43,7 @@ fn refuse(calls: [libc::c_long; 2]) {
         statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the program and its filter outlive the calls, which concern this thread alone.
+    // SAFETY: the program and its filter outlive the calls, which affect this thread alone.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
@@ -55,7 +56,7 @@ fn read(file: &impl AsRawFd, buffer: &mut [u8]) -> TryIo {
 }
 
 #[test]
-fn a_pipe_is_read_and_written_and_never_waited_for() {
+fn a_pipe_is_read_and_written_without_blocking() {
     without_vectored_calls(|| {
         let (reader, writer) = pipe().expect("a pipe");
         let mut buffer = [0; 8];
@@ -71,7 +72,7 @@ fn a_pipe_is_read_and_written_and_never_waited_for() {
 }
 
 #[test]
-fn a_file_is_left_to_a_real_operation() {
+fn a_file_needs_an_operation() {
     without_vectored_calls(|| {
         let mut file = File::open("/proc/self/exe").expect("this program");
         let mut buffer = [0; 8];

@@ -1,8 +1,8 @@
-//! How the kernel is asked to do something, and how its answer comes back.
+//! Backends: submitting operations to the kernel, and collecting their completions.
 //!
-//! The scheduler gives each operation a [`Token`]; sooner or later exactly one [`Completion`] with that token comes
-//! back, whatever happens in between. That holds for an operation that is cancelled, one whose descriptor is bad, and
-//! one that finishes at once: errors are completions, too. So there is one place where a wait ends.
+//! The scheduler gives each operation a [`Token`], and receives exactly one [`Completion`] with that token. That holds for
+//! cancelled operations, bad descriptors and operations that finish immediately, too: errors are completions. So there is
+//! one place where a wait ends.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub mod poll;
 #[cfg(target_os = "linux")]
 pub mod uring;
 
-/// Names an operation under way. Chosen by who submits it; free for another operation once its completion is there.
+/// Names an operation. The caller of `submit` chooses it, and may reuse it once the completion has arrived.
 pub type Token = usize;
 
 /// What to wait for on a descriptor, with the bit values of Ruby's `IO::READABLE`, `PRIORITY` and `WRITABLE`.
@@ -51,11 +51,11 @@ impl std::ops::BitAnd for Interest {
     }
 }
 
-/// Something that the kernel is asked to do.
+/// A request to the kernel.
 #[derive(Debug, Clone, Copy)]
 pub enum Operation {
-    /// Wait until the descriptor is ready for one of `interest`. Completes with the [`Interest`] bits that are ready:
-    /// an error or a hang-up counts as ready for all that was asked. A regular file is always ready.
+    /// Wait until the descriptor is ready for one of `interest`. Completes with the [`Interest`] bits that are ready. An
+    /// error or a hang-up makes the descriptor ready for all of them. A regular file is always ready.
     Ready {
         /// The descriptor.
         fd: RawFd,
@@ -70,7 +70,7 @@ pub enum Operation {
         buffer: *mut u8,
         /// The size of `buffer`.
         length: usize,
-        /// Where in the file, or None for the descriptor's own position. Of use for files only.
+        /// The file offset, or None for the descriptor's own position. Only files have offsets.
         offset: Option<u64>,
     },
     /// Write up to `length` bytes. Completes with their number.
@@ -81,10 +81,10 @@ pub enum Operation {
         buffer: *const u8,
         /// The size of `buffer`.
         length: usize,
-        /// Where in the file, or None for the descriptor's own position.
+        /// The file offset, or None for the descriptor's own position.
         offset: Option<u64>,
     },
-    /// Read up to `length` bytes from a socket, once there are some. Completes as `Read` does.
+    /// Read up to `length` bytes from a socket, once data has arrived. Completes as `Read` does.
     Receive {
         /// The descriptor.
         fd: RawFd,
@@ -105,7 +105,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The descriptor number that it names.
+    /// The descriptor number that the operation names.
     pub fn fd(&self) -> RawFd {
         match *self {
             Operation::Ready { fd, .. }
@@ -116,7 +116,7 @@ impl Operation {
         }
     }
 
-    /// What its descriptor has to be ready for.
+    /// The readiness that the operation needs.
     pub fn interest(&self) -> Interest {
         match *self {
             Operation::Ready { interest, .. } => interest,
@@ -131,53 +131,52 @@ impl Operation {
 pub struct Completion {
     /// Which operation has ended.
     pub token: Token,
-    /// What it answers (see [`Operation`]), or a negated errno. `-ECANCELED` says that a cancel came first.
+    /// The result (see [`Operation`]), or a negated errno. `-ECANCELED` says that a cancel came first.
     pub result: i32,
 }
 
-/// A way of asking the kernel. All methods are called on one thread, the scheduler's.
+/// A kernel interface. All methods are called on the scheduler's thread.
 ///
 /// # Safety of buffers
-/// `submit` is given raw pointers: the caller keeps a buffer alive, and leaves it alone, until the completion with the
-/// operation's token has been handed out by `completions`. A backend that is dropped gives all buffers back first:
-/// it cancels what is under way and waits for the end of it.
+/// `submit` takes raw pointers: the caller keeps a buffer alive, and neither reads nor writes it, until `completions` has
+/// returned the completion with the operation's token. Dropping a backend cancels its operations and waits for their ends,
+/// so no buffer is in use afterwards.
 pub trait Backend {
     /// As users spell it: `"io_uring"` or `"poll"`.
     fn name(&self) -> &'static str;
 
-    /// Whether operations cost no system call each, as many are handed to the kernel at once. Then to try one before
-    /// it is submitted saves nothing.
+    /// Whether many operations are submitted with one system call. If so, trying a system call before submitting an
+    /// operation saves nothing.
     fn is_batching(&self) -> bool;
 
-    /// Starts `operation`, at the latest with the next `wait`.
+    /// Starts `operation`, with the next `wait` at the latest.
     ///
     /// # Safety
     /// See [the trait](Backend#safety-of-buffers).
     unsafe fn submit(&mut self, token: Token, operation: Operation);
 
-    /// Asks for an early end of the operation. Its completion still comes: `-ECANCELED`, or its own result if that was
-    /// quicker. Does nothing if no such operation is under way.
+    /// Requests an early end of the operation. Its completion still arrives: `-ECANCELED`, or its own result if that was
+    /// quicker. Does nothing if no such operation is in flight.
     ///
-    /// One that the kernel has not been told of yet is dropped at once: whatever file has its descriptor's number from
-    /// then on, the operation does nothing to it. So does this on another thread than the scheduler's, as long as that
-    /// one is neither in `wait` nor in another method: it makes no system call.
+    /// An operation that has not been submitted to the kernel is dropped immediately, so it never touches a file that gets
+    /// its descriptor's number later. That makes no system call. So other threads may do this, too, while the scheduler's
+    /// thread is neither in `wait` nor in another method.
     fn cancel(&mut self, token: Token);
 
-    /// Hands what was submitted to the kernel and waits for a completion, a wake-up, a signal or the end of `timeout`
-    /// (None: for as long as it takes), whichever comes first; it may also return early. Zero never blocks. Calls no Ruby, so it may be called
-    /// without the GVL.
+    /// Submits pending operations to the kernel and waits for a completion, a wake-up, a signal or the end of `timeout`
+    /// (None: no limit), whichever comes first. May return early, and a timeout of zero never blocks. Does not call Ruby, so
+    /// it may be called without the GVL.
     fn wait(&mut self, timeout: Option<Duration>) -> Result<()>;
 
-    /// Moves the completions that are there into `into`. Never blocks.
+    /// Moves the completions that have arrived into `into`. Never blocks.
     fn completions(&mut self, into: &mut Vec<Completion>);
 
-    /// Whether nothing is under way: then only a timer or a wake-up can end a `wait`.
+    /// Whether no operation is in flight. If so, only a timer or a wake-up can end a `wait`.
     fn is_idle(&self) -> bool;
 
-    /// What ends a `wait` from another thread.
+    /// The waker that ends a `wait` from another thread.
     fn waker(&self) -> Waker;
 
-    /// In a forked child: gives up what is shared with the parent without disturbing the parent's operations. No
-    /// completion comes any more.
+    /// Releases the backend in a forked child without disturbing the parent's operations. No completion arrives any more.
     fn abandon(self: Box<Self>);
 }

@@ -1,8 +1,7 @@
-//! The backend that asks for readiness: epoll on Linux, elsewhere what the `polling` crate finds.
+//! The backend over readiness: epoll on Linux, elsewhere what the `polling` crate finds.
 //!
-//! A kernel that only tells readiness does none of the work. So a read or write waits for readiness and is then done
-//! here, in a way that cannot block; and what is always "ready" and blocks all the same, a file, goes to the worker
-//! pool.
+//! A readiness interface transfers no data. So the backend waits for readiness, and then reads or writes with a call that
+//! cannot block. A file is always "ready" and may block nevertheless, so worker threads read and write files.
 
 #[cfg(target_os = "linux")]
 mod epoll;
@@ -29,28 +28,28 @@ use crate::workers::WorkerPool;
 
 /// A backend over the system's readiness interface.
 ///
-/// A wait costs one system call to arm it and one to wait. Nothing is disarmed when an operation is cancelled: at worst
-/// that ends one `wait` without a completion.
+/// A wait for readiness costs one system call to arm the descriptor and one to wait. Cancelling an operation disarms
+/// nothing: at worst one later `wait` ends without a completion.
 pub struct Poll {
     selector: Arc<dyn Selector>,
     waker: Waker,
     offload: Offload,
     /// By descriptor number.
     watches: Vec<Watch>,
-    /// Which number an operation waits for. Those on worker threads are not here: they cannot be cancelled.
+    /// The descriptor number that each operation waits for, without the operations on worker threads.
     waiting: Waiting,
-    /// Not handed out yet. The worker threads' are in their mailbox.
+    /// Completions that `completions` has not returned yet, without those in the worker threads' mailbox.
     done: Vec<Completion>,
-    /// Kept for its memory.
+    /// A buffer for `dispatch`, kept to avoid allocations.
     events: Vec<Event>,
-    /// Counts armings, for their keys.
+    /// The number of armings, which makes their keys distinct.
     armings: u32,
-    /// It belongs to the parent of this process.
+    /// Whether the backend belongs to the parent of this process.
     abandoned: bool,
 }
 
 impl Poll {
-    /// A backend that has `workers` read and write files.
+    /// A backend whose `workers` read and write files.
     ///
     /// # Errors
     /// EMFILE, ENFILE or ENOMEM of the system calls that set it up.
@@ -61,7 +60,7 @@ impl Poll {
         return Self::portable(workers);
     }
 
-    /// The same over the `polling` crate, as it is everywhere but on Linux.
+    /// A backend over the `polling` crate, which is the one on other systems than Linux.
     ///
     /// # Errors
     /// As for [`Poll::new`].
@@ -73,7 +72,7 @@ impl Poll {
         let waker = || Waker::new(Notification(Arc::clone(&selector)));
         Poll {
             waker: waker(),
-            // Its own, because it is armed when the backend waits, and the other when the scheduler does.
+            // A waker of its own, as the backend arms it in each `wait`, and the scheduler arms the other.
             offload: Offload::new(workers, waker()),
             selector,
             watches: Vec::new(),
@@ -89,14 +88,14 @@ impl Poll {
         self.done.push(Completion { token, result: -(errno as i32) });
     }
 
-    /// Has `work` done when `fd` is ready.
+    /// Waits until `fd` is ready, and then does `work`.
     fn watch(&mut self, token: Token, fd: RawFd, work: Work) {
         match self.make_room(fd).and_then(|()| self.arm(fd, &work)) {
             Ok(()) => {
                 self.watches[fd as usize].push(Waiter { token, work });
                 self.waiting.insert(token, fd);
             }
-            Err(Errno::EPERM) => self.do_at_once(token, fd, work),
+            Err(Errno::EPERM) => self.do_without_waiting(token, fd, work),
             Err(errno) => self.complete(token, errno),
         }
     }
@@ -104,21 +103,21 @@ impl Poll {
     fn make_room(&mut self, fd: RawFd) -> std::result::Result<(), Errno> {
         let index = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         if index >= self.watches.len() {
-            // Before there is memory for two thousand million of them: open descriptors are small numbers.
+            // Checked before the allocation, as a number that is not open may be as large as two thousand million.
             Kind::of(fd)?;
             self.watches.resize_with(index + 1, Watch::default);
         }
         Ok(())
     }
 
-    /// Arms `fd` for `work` and for all who wait for it already. EPERM says that there is nothing to wait for.
+    /// Arms `fd` for `work` and for all operations that already wait for it. EPERM says that the file is always ready.
     fn arm(&mut self, fd: RawFd, work: &Work) -> std::result::Result<(), Errno> {
         let key = self.fresh_key(fd);
         let watch = &mut self.watches[fd as usize];
         if watch.registered {
             let armed = self.selector.modify(fd, key, watch.interest() | work.interest());
             if says_file_is_gone(armed) {
-                // The number was closed, and maybe given to another file. Who waited for the old one cannot get it.
+                // The number was closed, and may name another file. No event for the old file can arrive.
                 watch.forget_file();
                 self.fail_all(fd, Errno::EBADF);
             } else {
@@ -127,8 +126,8 @@ impl Poll {
             }
         }
         let watch = &mut self.watches[fd as usize];
-        // While a file is registered it cannot give its place to another one without the selector's noticing. So its
-        // kind is found out once. epoll refuses files by itself; kqueue waits for their end to move.
+        // The selector notices when another file replaces a registered one. So the kind is looked up once. epoll refuses
+        // regular files by itself; kqueue would wait for a change of their length.
         let kind_matters = matches!(work, Work::Transfer(_)) || cfg!(not(target_os = "linux"));
         let kind = if kind_matters && watch.kind.is_none() { Some(Kind::of(fd)?) } else { watch.kind };
         if kind == Some(Kind::Storage) && kind_matters {
@@ -136,7 +135,7 @@ impl Poll {
         }
         if !watch.registered {
             match self.selector.add(fd, key, work.interest()) {
-                // It was closed here and came back, by way of a duplicate that kept the file open.
+                // The number was closed, a duplicate kept the file open, and the number names the same file again.
                 Err(Errno::EEXIST) => self.selector.modify(fd, key, work.interest())?,
                 other => other?,
             }
@@ -145,16 +144,16 @@ impl Poll {
         Ok(())
     }
 
-    /// What is always ready.
-    fn do_at_once(&mut self, token: Token, fd: RawFd, work: Work) {
+    /// Does `work` on a file, which is always ready.
+    fn do_without_waiting(&mut self, token: Token, fd: RawFd, work: Work) {
         let completion = match work {
-            Work::Tell(interest) => Some(Completion { token, result: interest.0.into() }),
+            Work::Report(interest) => Some(Completion { token, result: interest.0.into() }),
             Work::Transfer(transfer) => self.offload.start(token, fd, transfer),
         };
         self.done.extend(completion);
     }
 
-    /// Serves who waits for what has become ready.
+    /// Completes the operations whose descriptors have become ready.
     fn dispatch(&mut self) {
         let events = std::mem::take(&mut self.events);
         for event in &events {
@@ -166,15 +165,15 @@ impl Poll {
             watch.serve(fd, event.ready, &mut self.done);
             self.forget_from(first);
         }
-        // Only after the last event: kqueue has two for one key.
+        // Only after the last event, as kqueue has two events for one key.
         for event in &events {
-            self.arm_again(event.key);
+            self.rearm(event.key);
         }
         self.events = events;
     }
 
-    /// An event disarms its descriptor, for those, too, whom it did not concern.
-    fn arm_again(&mut self, key: usize) {
+    /// Arms a descriptor again for the operations that its event did not complete, as an event disarms the descriptor.
+    fn rearm(&mut self, key: usize) {
         let fd = fd_of(key);
         let fresh = self.fresh_key(fd);
         let Some(watch) = self.watches.get_mut(fd as usize).filter(|watch| watch.key == key) else { return };
@@ -197,7 +196,7 @@ impl Poll {
         self.forget_from(first);
     }
 
-    /// The operations that are done from the `first` on no longer wait.
+    /// Removes the operations of the completions from `first` on from `waiting`.
     fn forget_from(&mut self, first: usize) {
         for completion in &self.done[first..] {
             self.waiting.remove(completion.token);
@@ -220,11 +219,11 @@ impl Backend for Poll {
     }
 
     unsafe fn submit(&mut self, token: Token, operation: Operation) {
-        // SAFETY: the caller keeps the buffer until the completion is handed out, and the transfer is gone by then: it is
-        // done, or dropped by `cancel`.
+        // SAFETY: the caller keeps the buffer until `completions` has returned the completion. By then the transfer no
+        // longer exists: it is done, or `cancel` has dropped it.
         let (fd, transfer) = unsafe {
             match operation {
-                Operation::Ready { fd, interest } => return self.watch(token, fd, Work::Tell(interest)),
+                Operation::Ready { fd, interest } => return self.watch(token, fd, Work::Report(interest)),
                 Operation::Read { fd, buffer, length, offset } => (fd, Transfer::read(buffer, length, offset)),
                 Operation::Write { fd, buffer, length, offset } => (fd, Transfer::write(buffer, length, offset)),
                 Operation::Receive { fd, buffer, length } => (fd, Transfer::read(buffer, length, None)),
@@ -244,9 +243,9 @@ impl Backend for Poll {
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<()> {
-        let at_hand = self.offload.arm() || !self.done.is_empty();
+        let has_completions = self.offload.arm() || !self.done.is_empty();
         self.events.clear();
-        let waited = self.selector.wait(if at_hand { Some(Duration::ZERO) } else { timeout }, &mut self.events);
+        let waited = self.selector.wait(if has_completions { Some(Duration::ZERO) } else { timeout }, &mut self.events);
         self.offload.disarm();
         self.dispatch();
         waited
@@ -275,10 +274,10 @@ impl Backend for Poll {
 impl Drop for Poll {
     fn drop(&mut self) {
         if self.abandoned {
-            // The threads are the parent's, and one of them may have held the mailbox's lock when the process forked.
+            // The worker threads are the parent's, and one of them may have held the mailbox's lock at the fork.
             return;
         }
-        // Nobody else may read into a buffer from now on.
+        // From here on only worker threads may still use a buffer.
         self.watches.clear();
         self.waiting.clear();
         loop {
@@ -287,7 +286,7 @@ impl Drop for Poll {
                 return;
             }
             if self.wait(None).is_err() {
-                // Even without the selector the threads own their buffers until they are done.
+                // Even without the selector the worker threads use their buffers until their transfers end.
                 std::thread::yield_now();
             }
         }
@@ -303,14 +302,14 @@ impl Notify for Notification {
     }
 }
 
-/// Whether the number no longer belongs to the file that was registered: it is closed (EBADF), or now that of a file
-/// that is not registered (ENOENT), or that of one that cannot be (EPERM).
+/// Whether the number no longer names the registered file: it is closed (EBADF), or it names a file that is not registered
+/// (ENOENT) or cannot be registered (EPERM).
 fn says_file_is_gone(armed: std::result::Result<(), Errno>) -> bool {
     matches!(armed, Err(Errno::ENOENT | Errno::EPERM | Errno::EBADF))
 }
 
-/// Half of a key is the descriptor's number. A system of 32 bits has room for fewer of both: numbers up to a million
-/// (Linux's own limit), and each arming's key is told from 4095 others before it.
+/// The bits of a key that hold the descriptor's number; the others hold the arming's. On a 32-bit system that is room for
+/// numbers up to a million, which is Linux's own limit, and distinguishes 4096 successive armings.
 const FD_BITS: u32 = if usize::BITS == 64 { 32 } else { 20 };
 
 fn key(fd: RawFd, arming: u32) -> usize {

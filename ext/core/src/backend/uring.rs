@@ -1,4 +1,4 @@
-//! io_uring: operations are queued in memory and handed to the kernel in one batch with the wait for their ends.
+//! io_uring: operations are queued in memory, and one system call submits them as a batch and waits for completions.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -15,69 +15,69 @@ use super::{Backend, Completion, Interest, Operation, Token};
 use crate::error::{Error, Result};
 use crate::waker::{Notify, Waker};
 
-/// How many operations fit into one batch. More than that are submitted early, so the limit never shows.
+/// How many operations fit into one batch. When it is full it is submitted early.
 const SUBMISSION_ENTRIES: u32 = 512;
-/// How many completions the ring holds. What comes beyond that the kernel keeps for us (`IORING_FEAT_NODROP`).
+/// How many completions the ring holds. The kernel buffers any beyond that (`IORING_FEAT_NODROP`).
 const COMPLETION_ENTRIES: u32 = 4096;
-/// The file position that means 'the descriptor's own' (`IORING_FEAT_RW_CUR_POS`).
+/// The file offset that means 'the descriptor's own position' (`IORING_FEAT_RW_CUR_POS`).
 const CURRENT_POSITION: u64 = u64::MAX;
-/// How long to let the kernel recover when it has no memory for what we want to submit.
+/// How long to wait before another submission when the kernel has no memory for it.
 const OUT_OF_MEMORY_PAUSE: Duration = Duration::from_millis(1);
 
-/// `IORING_RECVSEND_POLL_FIRST`: a receive waits for data before it tries. Who reads from a socket has usually taken all
-/// that was there, and waits for an answer.
+/// `IORING_RECVSEND_POLL_FIRST`: a receive waits for data before it tries. A fiber that reads from a socket has usually
+/// read all that had arrived, and waits for an answer.
 const POLL_FIRST: u16 = 1;
 
-/// The operation that reads the waker's eventfd.
+/// The user data of the operation that reads the waker's eventfd.
 const WAKE: u64 = u64::MAX;
-/// Requests to cancel: their own result is of no interest.
+/// The user data of requests to cancel, whose own results are ignored.
 const CANCEL: u64 = u64::MAX - 1;
 
 /// The io_uring backend.
 pub struct Uring {
     /// `None` only after `abandon`.
     ring: Option<IoUring>,
-    /// What the kernel has not been told of. It is moved into the ring with the next `wait`, and not before: until then
-    /// an operation can still be dropped.
+    /// Entries that have not been submitted. Only `wait` moves them into the ring, as an operation in the queue can still be
+    /// dropped.
     queue: Vec<squeue::Entry>,
-    /// The sequence number of the first entry of `queue`; that of an entry that has left it is lower.
+    /// The sequence number of the first entry of `queue`. Entries that have left the queue have lower ones.
     first_queued: u64,
-    /// Operations whose completion has not been handed out, without the waker's.
+    /// The number of operations whose completion has not been returned, without the waker's.
     in_flight: usize,
-    /// By token. Tokens are small, so this stays small.
-    under_way: Vec<Option<UnderWay>>,
-    /// Operations that were dropped, not handed out yet.
+    /// By token. Tokens are slab indices, so this stays small.
+    operations: Vec<Option<InFlight>>,
+    /// Completions of dropped operations that have not been returned.
     dropped: Vec<Completion>,
     waker: Waker,
     event: Arc<Event>,
-    /// Where the kernel writes the eventfd's counter. On the heap, as this struct may move meanwhile.
+    /// Where the kernel writes the eventfd's counter. On the heap, as this struct may move during the read.
     wake_counter: Box<u64>,
-    /// Whether the kernel reads the eventfd at present.
+    /// Whether a read of the eventfd is in flight.
     listening: bool,
     /// [`POLL_FIRST`], if the kernel knows it.
     receive_flags: u16,
 }
 
-/// An operation whose completion has not come.
+/// An operation whose completion has not arrived.
 #[derive(Debug, Clone, Copy)]
-struct UnderWay {
-    /// What it waits for; empty if it is a transfer.
+struct InFlight {
+    /// What the operation waits for; empty for a transfer.
     interest: Interest,
     /// The sequence number of its entry in the queue.
     sequence: u64,
 }
 
-/// The eventfd that ends a wait. Wakers share it with the backend, and may outlive that.
+/// The eventfd that ends a wait. Wakers share it with the backend, and may outlive the backend.
 struct Event {
     fd: EventFd,
-    /// It belongs to the parent of this process.
+    /// Whether it belongs to the parent of this process.
     abandoned: AtomicBool,
 }
 
 impl Notify for Arc<Event> {
     fn notify(&self) {
         if !self.abandoned.load(Ordering::Relaxed) {
-            // An eventfd's write fails only when its counter is full; then the reader has been woken long ago.
+            // Otherwise an eventfd's write fails only if its counter is full, and then the reader has been woken.
             while self.fd.write(1) == Err(Errno::EINTR) {}
         }
     }
@@ -86,8 +86,7 @@ impl Notify for Arc<Event> {
 impl Uring {
     /// Sets up a ring for the calling native thread.
     ///
-    /// `stays_on_thread` says that no other native thread will ever use this ring; then the kernel can spare itself
-    /// interrupts and locks.
+    /// `stays_on_thread` promises that no other native thread uses this ring, which saves the kernel interrupts and locks.
     ///
     /// # Errors
     /// [`Error::BackendUnavailable`] if the kernel refuses (seccomp, sysctl, memory limit) or is too old.
@@ -102,13 +101,13 @@ impl Uring {
             queue: Vec::with_capacity(SUBMISSION_ENTRIES as usize),
             first_queued: 0,
             in_flight: 0,
-            under_way: Vec::new(),
+            operations: Vec::new(),
             dropped: Vec::new(),
             waker: Waker::new(Arc::clone(&event)),
             event,
             wake_counter: Box::new(0),
             listening: false,
-            // Linux has learned it (5.19) before deferred task work (6.1), and only the latter can be asked for.
+            // Only deferred task work (Linux 6.1) can be probed, and it is newer than POLL_FIRST (5.19).
             receive_flags: if setup == Setup::Deferred { POLL_FIRST } else { 0 },
         })
     }
@@ -117,14 +116,14 @@ impl Uring {
         self.ring.as_mut().expect("an abandoned ring is used no more")
     }
 
-    /// Queues an entry, and answers its sequence number.
+    /// Queues an entry and returns its sequence number.
     fn push(&mut self, entry: squeue::Entry) -> u64 {
         self.queue.push(entry);
         self.first_queued + self.queue.len() as u64 - 1
     }
 
-    /// Moves the queue into the ring, submitting early if the ring is full. False if the kernel makes no room: it has no
-    /// memory, or too many completions are waiting to be looked at. The next `wait` tries again.
+    /// Moves the queue into the ring, and submits early if the ring is full. False if the kernel makes no room, for lack of
+    /// memory or because too many completions wait. The next `wait` tries again.
     fn flush(&mut self) -> bool {
         let Some(ring) = self.ring.as_mut() else { return false };
         let mut moved = 0;
@@ -132,9 +131,9 @@ impl Uring {
             let mut submissions = ring.submission();
             let room = submissions.capacity() - submissions.len();
             let count = room.min(self.queue.len() - moved);
-            // SAFETY: what the entries point to stays valid until their completions: operations by the contract of
-            // `submit`, the wake counter because it is dropped after the ring has been drained, cancel requests point to
-            // nothing.
+            // SAFETY: what the entries point to stays valid until their completions: the buffers by the contract of
+            // `submit`; the wake counter, because it is dropped after the ring has been drained. Cancel requests point
+            // to nothing.
             let pushed = unsafe { submissions.push_multiple(&self.queue[moved..moved + count]).is_ok() };
             drop(submissions);
             if pushed && count > 0 {
@@ -148,7 +147,7 @@ impl Uring {
         self.queue.is_empty()
     }
 
-    /// Whether the kernel has not been told of the entry with this sequence number.
+    /// Whether the entry with this sequence number has not been submitted.
     fn is_queued(&self, sequence: u64) -> bool {
         sequence >= self.first_queued
     }
@@ -179,14 +178,14 @@ impl Uring {
         }
     }
 
-    /// Ends all operations and waits for their completions, so that no buffer is in the kernel's hands any more.
+    /// Ends all operations and waits for their completions, so that the kernel uses no buffer any more.
     fn drain(&mut self) {
         if self.in_flight == 0 && !self.listening {
             return;
         }
-        // One by one: cancelling all at once is known from Linux 5.19 on only.
-        for token in 0..self.under_way.len() {
-            if self.under_way[token].is_some() {
+        // One by one, as a single request that cancels all needs Linux 5.19.
+        for token in 0..self.operations.len() {
+            if self.operations[token].is_some() {
                 self.cancel(token);
             }
         }
@@ -203,9 +202,9 @@ impl Uring {
             self.flush();
             match self.ring().submit_and_wait(1).map_err(|error| errno_of(&error)) {
                 Ok(_) | Err(Errno::EINTR) => {}
-                // A ring of another thread: that thread is gone, and the kernel ended its operations with it.
+                // The ring's thread has ended, and the kernel has ended the thread's operations.
                 Err(Errno::EEXIST | Errno::EBADFD) => return,
-                // The kernel still writes to the buffers, so giving up is no choice.
+                // The kernel may still write to the buffers, so try again.
                 Err(_) => std::thread::sleep(OUT_OF_MEMORY_PAUSE),
             }
         }
@@ -242,20 +241,20 @@ impl Backend for Uring {
                 (opcode::Send::new(Fd(fd), buffer, clamp(length)).build(), Interest::default())
             }
         };
-        if token >= self.under_way.len() {
-            self.under_way.resize(token + 1, None);
+        if token >= self.operations.len() {
+            self.operations.resize(token + 1, None);
         }
         self.in_flight += 1;
         let sequence = self.push(entry.user_data(token as u64));
-        self.under_way[token] = Some(UnderWay { interest, sequence });
+        self.operations[token] = Some(InFlight { interest, sequence });
     }
 
     fn cancel(&mut self, token: Token) {
-        let Some(UnderWay { sequence, .. }) = self.under_way.get(token).copied().flatten() else { return };
+        let Some(InFlight { sequence, .. }) = self.operations.get(token).copied().flatten() else { return };
         if self.is_queued(sequence) {
-            // In its place, so that the others keep their sequence numbers.
+            // Replaced by a no-op, so that the other entries keep their sequence numbers.
             self.queue[(sequence - self.first_queued) as usize] = opcode::Nop::new().build().user_data(CANCEL);
-            self.under_way[token] = None;
+            self.operations[token] = None;
             self.dropped.push(Completion { token, result: -libc::ECANCELED });
         } else {
             self.push(opcode::AsyncCancel::new(token as u64).build().user_data(CANCEL));
@@ -267,13 +266,13 @@ impl Backend for Uring {
             self.listen_for_wakes();
         }
         let flushed = self.flush();
-        let completions_at_hand = !self.dropped.is_empty() || !self.ring().completion().is_empty();
-        let timeout = if completions_at_hand || !flushed { Some(Duration::ZERO) } else { timeout };
+        let has_completions = !self.dropped.is_empty() || !self.ring().completion().is_empty();
+        let timeout = if has_completions || !flushed { Some(Duration::ZERO) } else { timeout };
         match self.enter(timeout) {
             Ok(_) => Ok(()),
             Err(error) => match errno_of(&error) {
                 Errno::ETIME | Errno::EINTR => Ok(()),
-                // Out of memory for requests, or completions have to be taken out first. Neither lasts.
+                // The kernel lacks memory for requests, or the completions must be consumed first. Neither lasts.
                 Errno::EAGAIN | Errno::EBUSY | Errno::ENOMEM => {
                     if self.ring().completion().is_empty() {
                         std::thread::sleep(OUT_OF_MEMORY_PAUSE);
@@ -297,7 +296,7 @@ impl Backend for Uring {
                         ended += 1;
                         let token = token as Token;
                         let interest =
-                            self.under_way[token].take().map(|under_way| under_way.interest).unwrap_or_default();
+                            self.operations[token].take().map(|operation| operation.interest).unwrap_or_default();
                         into.push(Completion { token, result: result(&entry, interest) });
                     }
                 }
@@ -319,7 +318,7 @@ impl Backend for Uring {
 
     fn abandon(mut self: Box<Self>) {
         self.event.abandoned.store(true, Ordering::Relaxed);
-        // Unmapping and closing our copy of the ring leaves the parent's alone; cancelling would not.
+        // Unmapping and closing the child's copy does not affect the parent's ring; cancelling would.
         self.ring = None;
     }
 }
@@ -347,35 +346,35 @@ fn result(entry: &cqueue::Entry, interest: Interest) -> i32 {
 fn poll_events(interest: Interest) -> u32 {
     let mut events = u32::from(interest.0);
     if interest.intersects(Interest::PRIORITY) {
-        // io_uring does not look at POLLPRI alone when it is woken.
+        // io_uring's wake-up function ignores POLLPRI alone.
         events |= libc::POLLRDBAND as u32;
     }
     events
 }
 
-/// Which of `interest` a mask of poll(2) events satisfies.
+/// The part of `interest` that a mask of poll(2) events satisfies.
 fn ready(events: i32, interest: Interest) -> Interest {
     let failed = i32::from(libc::POLLERR | libc::POLLHUP | libc::POLLNVAL);
     if events & failed != 0 { interest } else { Interest(events as u8) & interest }
 }
 
-/// The kernel takes 32 bits of length; what is left is the caller's next operation.
+/// The length that one operation transfers at most, as the kernel's field has 32 bits. The caller transfers the rest next.
 fn clamp(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(i32::MAX as u32)
 }
 
-/// How the kernel is to finish what was not done at once.
+/// When the kernel runs the task work of operations that did not finish immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Setup {
-    /// When it is asked for completions. From Linux 6.1 on.
+    /// When the thread asks for completions. From Linux 6.1 on.
     Deferred,
-    /// Whenever the thread is in the kernel. From Linux 5.19 on.
+    /// Whenever the thread enters the kernel. From Linux 5.19 on.
     Cooperative,
-    /// By interrupting the thread.
+    /// Immediately, by interrupting the thread.
     Plain,
 }
 
-/// Tries the setups from the one that costs the kernel least to the one that every kernel has.
+/// Tries the setups from the cheapest to the one that every kernel supports.
 fn set_up(stays_on_thread: bool) -> io::Result<(IoUring, Setup)> {
     let setups =
         if stays_on_thread { &[Setup::Deferred, Setup::Cooperative, Setup::Plain][..] } else { &[Setup::Plain] };
@@ -393,7 +392,7 @@ fn set_up(stays_on_thread: bool) -> io::Result<(IoUring, Setup)> {
             Setup::Plain => {}
         }
         result = builder.build(SUBMISSION_ENTRIES).map(|ring| (ring, *setup));
-        // An older kernel does not know a flag.
+        // EINVAL: an older kernel does not know a flag.
         if !matches!(&result, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
             break;
         }
@@ -423,7 +422,7 @@ fn unavailable(reason: String) -> Error {
     Error::BackendUnavailable { backend: "io_uring", reason }
 }
 
-/// Why `io_uring_setup` refused, in words that say what to do about it.
+/// Why `io_uring_setup` failed, and what to do about it.
 fn refusal(error: &io::Error) -> String {
     let hint = match error.raw_os_error() {
         Some(libc::EPERM) => "not permitted (a container's seccomp profile, or the sysctl kernel.io_uring_disabled)",

@@ -1,4 +1,4 @@
-//! Giving up before the end.
+//! Cancelling operations.
 
 use std::io::{Read, Write, pipe};
 use std::os::unix::net::UnixStream;
@@ -11,12 +11,12 @@ use crate::rig::{Buffer, Rig, done, failed, is_ready, over_every_backend};
 over_every_backend!(
     a_cancelled_wait_completes_as_cancelled,
     a_cancelled_read_takes_no_data,
-    a_wait_can_be_cancelled_before_it_was_started,
-    cancelling_one_waiter_leaves_the_others,
-    cancelling_what_is_complete_does_nothing,
-    cancelling_what_never_was_does_nothing,
-    a_token_can_be_used_again_after_its_cancel,
-    a_descriptor_is_as_good_as_new_after_a_cancel,
+    a_wait_can_be_cancelled_before_its_submission,
+    cancelling_one_waiter_does_not_affect_the_others,
+    cancelling_a_complete_operation_does_nothing,
+    cancelling_an_unknown_token_does_nothing,
+    a_token_can_be_reused_after_its_cancel,
+    a_descriptor_can_be_waited_for_after_a_cancel,
     twenty_thousand_waits_can_be_cancelled,
 );
 
@@ -25,7 +25,7 @@ fn a_cancelled_wait_completes_as_cancelled(mut rig: Rig) {
     rig.ready(1, &reader, Interest::READABLE);
     rig.nothing_completes();
     rig.backend.cancel(1);
-    assert!(!rig.backend.is_idle(), "until the completion has been handed out");
+    assert!(!rig.backend.is_idle(), "not idle until the completion has been returned");
     assert_eq!(rig.next(), failed(1, Errno::ECANCELED));
     assert!(rig.backend.is_idle());
 }
@@ -45,14 +45,14 @@ fn a_cancelled_read_takes_no_data(mut rig: Rig) {
     assert_eq!(&**buffer.0, b"..........");
 }
 
-fn a_wait_can_be_cancelled_before_it_was_started(mut rig: Rig) {
+fn a_wait_can_be_cancelled_before_its_submission(mut rig: Rig) {
     let (reader, _writer) = pipe().expect("pipe");
     rig.ready(1, &reader, Interest::READABLE);
     rig.backend.cancel(1);
     assert_eq!(rig.next(), failed(1, Errno::ECANCELED));
 }
 
-fn cancelling_one_waiter_leaves_the_others(mut rig: Rig) {
+fn cancelling_one_waiter_does_not_affect_the_others(mut rig: Rig) {
     let (here, mut there) = UnixStream::pair().expect("sockets");
     let mut buffer = Buffer::new(1);
     rig.ready(1, &here, Interest::READABLE);
@@ -65,7 +65,7 @@ fn cancelling_one_waiter_leaves_the_others(mut rig: Rig) {
     assert_eq!(rig.all(2), [is_ready(1, Interest::READABLE), done(3, 1)]);
 }
 
-fn cancelling_what_is_complete_does_nothing(mut rig: Rig) {
+fn cancelling_a_complete_operation_does_nothing(mut rig: Rig) {
     let (reader, mut writer) = pipe().expect("pipe");
     writer.write_all(b"x").expect("write");
     rig.ready(1, &reader, Interest::READABLE);
@@ -75,13 +75,13 @@ fn cancelling_what_is_complete_does_nothing(mut rig: Rig) {
     assert!(rig.backend.is_idle());
 }
 
-fn cancelling_what_never_was_does_nothing(mut rig: Rig) {
+fn cancelling_an_unknown_token_does_nothing(mut rig: Rig) {
     rig.backend.cancel(12345);
     rig.nothing_completes();
     assert!(rig.backend.is_idle());
 }
 
-fn a_token_can_be_used_again_after_its_cancel(mut rig: Rig) {
+fn a_token_can_be_reused_after_its_cancel(mut rig: Rig) {
     let (reader, mut writer) = pipe().expect("pipe");
     for _ in 0..3 {
         rig.ready(1, &reader, Interest::READABLE);
@@ -94,7 +94,7 @@ fn a_token_can_be_used_again_after_its_cancel(mut rig: Rig) {
     assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
 }
 
-fn a_descriptor_is_as_good_as_new_after_a_cancel(mut rig: Rig) {
+fn a_descriptor_can_be_waited_for_after_a_cancel(mut rig: Rig) {
     let (here, mut there) = UnixStream::pair().expect("sockets");
     rig.ready(1, &here, Interest::READABLE);
     rig.start_all();

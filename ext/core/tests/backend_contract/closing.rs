@@ -1,4 +1,4 @@
-//! Descriptors that are closed, and numbers that are given to another file; and the end of the backend itself.
+//! Closed descriptors, numbers that are reused for another file, and dropping the backend.
 
 use std::io::{ErrorKind, Read, Write, pipe};
 use std::os::fd::OwnedFd;
@@ -10,23 +10,23 @@ use nix::errno::Errno;
 use crate::rig::{Buffer, Rig, done, failed, file, is_ready, over_every_backend, take_over};
 
 over_every_backend!(
-    a_number_that_is_used_again_serves_the_new_file,
-    a_number_that_is_used_again_for_a_regular_file_is_ready,
-    a_number_that_is_used_again_after_a_regular_file_is_waited_for,
-    a_number_that_comes_back_to_its_old_file_serves_it,
+    a_reused_number_names_the_new_file,
+    a_number_reused_for_a_regular_file_is_ready,
+    a_number_reused_after_a_regular_file_is_waited_for,
+    a_number_that_names_its_old_file_again_is_waited_for,
     an_event_of_the_old_file_is_not_delivered_to_a_waiter_for_the_new_one,
     an_event_of_the_old_file_is_not_delivered_after_its_waiter_was_cancelled,
     a_wait_for_a_closed_descriptor_can_be_cancelled,
-    a_number_that_is_used_again_is_read_as_what_it_is_now,
-    a_read_that_is_cancelled_before_it_was_started_takes_nothing_of_the_next_file,
-    a_write_that_is_cancelled_before_it_was_started_gives_nothing_to_the_next_file,
-    operations_around_one_that_is_cancelled_before_it_was_started_are_done,
-    dropping_the_backend_gives_back_the_buffers,
+    a_reused_number_is_read_by_the_new_files_kind,
+    a_read_cancelled_before_its_submission_takes_nothing_from_the_next_file,
+    a_write_cancelled_before_its_submission_gives_nothing_to_the_next_file,
+    operations_around_one_cancelled_before_its_submission_are_done,
+    dropping_the_backend_ends_the_use_of_buffers,
     dropping_the_backend_ends_reads_of_files,
     wakers_outlive_their_backend,
 );
 
-fn a_number_that_is_used_again_serves_the_new_file(mut rig: Rig) {
+fn a_reused_number_names_the_new_file(mut rig: Rig) {
     let (reader, mut writer) = pipe().expect("pipe");
     let mut number = OwnedFd::from(reader);
     for _ in 0..3 {
@@ -40,7 +40,7 @@ fn a_number_that_is_used_again_serves_the_new_file(mut rig: Rig) {
     }
 }
 
-fn a_read_that_is_cancelled_before_it_was_started_takes_nothing_of_the_next_file(mut rig: Rig) {
+fn a_read_cancelled_before_its_submission_takes_nothing_from_the_next_file(mut rig: Rig) {
     let (here, _peer) = UnixStream::pair().expect("socketpair");
     let (next, mut next_peer) = UnixStream::pair().expect("socketpair");
     next_peer.write_all(b"secret").expect("write");
@@ -55,7 +55,7 @@ fn a_read_that_is_cancelled_before_it_was_started_takes_nothing_of_the_next_file
     assert_eq!(rig.next(), done(2, 6));
 }
 
-fn a_write_that_is_cancelled_before_it_was_started_gives_nothing_to_the_next_file(mut rig: Rig) {
+fn a_write_cancelled_before_its_submission_gives_nothing_to_the_next_file(mut rig: Rig) {
     let (here, _peer) = UnixStream::pair().expect("socketpair");
     let (next, mut next_peer) = UnixStream::pair().expect("socketpair");
     let mut number = OwnedFd::from(here);
@@ -68,7 +68,7 @@ fn a_write_that_is_cancelled_before_it_was_started_gives_nothing_to_the_next_fil
     assert_eq!(next_peer.read(&mut [0]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
 }
 
-fn operations_around_one_that_is_cancelled_before_it_was_started_are_done(mut rig: Rig) {
+fn operations_around_one_cancelled_before_its_submission_are_done(mut rig: Rig) {
     let (here, mut peer) = UnixStream::pair().expect("socketpair");
     let (silent, _other) = UnixStream::pair().expect("socketpair");
     let mut buffers = [Buffer::new(1), Buffer::new(1), Buffer::new(1)];
@@ -82,7 +82,7 @@ fn operations_around_one_that_is_cancelled_before_it_was_started_are_done(mut ri
     assert_eq!(ended, [done(1, 1), failed(2, Errno::ECANCELED), done(3, 1)]);
 }
 
-fn a_number_that_is_used_again_for_a_regular_file_is_ready(mut rig: Rig) {
+fn a_number_reused_for_a_regular_file_is_ready(mut rig: Rig) {
     let (reader, mut writer) = pipe().expect("pipe");
     writer.write_all(b"x").expect("write");
     let mut number = OwnedFd::from(reader);
@@ -93,7 +93,7 @@ fn a_number_that_is_used_again_for_a_regular_file_is_ready(mut rig: Rig) {
     assert_eq!(rig.next(), is_ready(2, Interest::READABLE));
 }
 
-fn a_number_that_is_used_again_after_a_regular_file_is_waited_for(mut rig: Rig) {
+fn a_number_reused_after_a_regular_file_is_waited_for(mut rig: Rig) {
     let mut number = OwnedFd::from(file(b""));
     rig.ready(1, &number, Interest::READABLE);
     assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
@@ -105,7 +105,7 @@ fn a_number_that_is_used_again_after_a_regular_file_is_waited_for(mut rig: Rig) 
     assert_eq!(rig.next(), is_ready(2, Interest::READABLE));
 }
 
-fn a_number_that_comes_back_to_its_old_file_serves_it(mut rig: Rig) {
+fn a_number_that_names_its_old_file_again_is_waited_for(mut rig: Rig) {
     let (reader, mut writer) = pipe().expect("pipe");
     let kept = reader.try_clone().expect("duplicate");
     let mut number = OwnedFd::from(reader);
@@ -128,7 +128,7 @@ fn a_number_that_comes_back_to_its_old_file_serves_it(mut rig: Rig) {
 
 fn an_event_of_the_old_file_is_not_delivered_to_a_waiter_for_the_new_one(mut rig: Rig) {
     let (reader, mut old_writer) = pipe().expect("pipe");
-    // Keeps the old file open, so that the kernel goes on watching it.
+    // Keeps the old file open, so that the kernel keeps watching it.
     let _kept = reader.try_clone().expect("duplicate");
     let mut number = OwnedFd::from(reader);
     rig.ready(1, &number, Interest::READABLE);
@@ -138,7 +138,7 @@ fn an_event_of_the_old_file_is_not_delivered_to_a_waiter_for_the_new_one(mut rig
     rig.ready(2, &number, Interest::READABLE);
     rig.start_all();
     old_writer.write_all(b"x").expect("write");
-    // A backend that holds on to the file completes the wait for it; another one says that it cannot any more.
+    // A backend that holds a reference to the file completes the wait; other backends fail it.
     let old = rig.next();
     assert!([is_ready(1, Interest::READABLE), failed(1, Errno::EBADF)].contains(&old), "{old:?}");
     rig.nothing_completes();
@@ -173,7 +173,7 @@ fn a_wait_for_a_closed_descriptor_can_be_cancelled(mut rig: Rig) {
     assert_eq!(rig.next(), failed(1, Errno::ECANCELED));
 }
 
-fn a_number_that_is_used_again_is_read_as_what_it_is_now(mut rig: Rig) {
+fn a_reused_number_is_read_by_the_new_files_kind(mut rig: Rig) {
     let (here, mut there) = UnixStream::pair().expect("sockets");
     let mut number = OwnedFd::from(here);
     let mut buffer = Buffer::new(5);
@@ -193,7 +193,7 @@ fn a_number_that_is_used_again_is_read_as_what_it_is_now(mut rig: Rig) {
     assert_eq!(&**buffer.0, b"third");
 }
 
-fn dropping_the_backend_gives_back_the_buffers(mut rig: Rig) {
+fn dropping_the_backend_ends_the_use_of_buffers(mut rig: Rig) {
     let (mut reader, mut writer) = pipe().expect("pipe");
     let mut buffer = Buffer::new(10);
     rig.read(1, &reader, &mut buffer, None);
@@ -218,7 +218,7 @@ fn dropping_the_backend_ends_reads_of_files(mut rig: Rig) {
     for buffer in &mut buffers {
         buffer.0.fill(b'!');
     }
-    // Whoever still wrote to one of them would be seen by now, or by a sanitizer.
+    // A read that still wrote to a buffer would show by now, or to a sanitizer.
     std::thread::yield_now();
     assert!(buffers.iter().all(|buffer| buffer.0.iter().all(|&byte| byte == b'!')));
 }

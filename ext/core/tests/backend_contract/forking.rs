@@ -1,4 +1,4 @@
-//! A child that was forked while operations are under way.
+//! Forking while operations are in flight.
 
 use std::io::{Read, Write, pipe};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,15 +10,15 @@ use nix::unistd::{ForkResult, fork};
 use crate::rig::{Buffer, Rig, done, file, is_ready, over_every_backend};
 
 over_every_backend!(
-    a_child_that_abandons_the_backend_leaves_the_parents_operations_alone,
+    abandoning_the_backend_in_a_child_does_not_affect_the_parents_operations,
     a_child_can_have_a_backend_of_its_own,
     a_waker_in_the_child_does_not_wake_the_parent,
 );
 
-/// Runs `child` in a forked child, which is given what it needs and ends; answers the same to the parent.
+/// Runs `child` with `parts` in a forked child, which then ends. Returns `parts` to the parent.
 fn in_child<T>(parts: T, child: impl FnOnce(T)) -> T {
-    // SAFETY: the child calls nothing that needs a lock that another test's thread may hold, but the allocator, whose
-    // locks the C library sees to; and it leaves without running anything else.
+    // SAFETY: another test's thread may hold a lock at the fork. The child needs none of those, except the allocator's,
+    // which the C library handles; and it exits without running anything else.
     match unsafe { fork() }.expect("fork") {
         ForkResult::Child => {
             let succeeded = catch_unwind(AssertUnwindSafe(|| child(parts))).is_ok();
@@ -32,7 +32,7 @@ fn in_child<T>(parts: T, child: impl FnOnce(T)) -> T {
     }
 }
 
-fn a_child_that_abandons_the_backend_leaves_the_parents_operations_alone(mut rig: Rig) {
+fn abandoning_the_backend_in_a_child_does_not_affect_the_parents_operations(mut rig: Rig) {
     let (reader, mut writer) = pipe().expect("pipe");
     let (data_reader, mut data_writer) = pipe().expect("pipe");
     let file = file(b"content");

@@ -1,6 +1,6 @@
-//! What every backend promises, one behaviour a test, each run over every backend that there is.
+//! The contract of all backends, one behaviour per test, each run over every backend.
 //!
-//! A backend that cannot be had where the tests run is skipped, and says so.
+//! The tests of a backend that is unavailable are skipped, with a message.
 
 mod rig;
 

@@ -13,23 +13,23 @@ use crate::rig::{Rig, failed, file, is_ready, over_every_backend};
 
 over_every_backend!(
     a_pipe_is_ready_once_there_is_data,
-    a_socket_is_ready_for_what_was_asked_only,
+    a_socket_is_ready_for_its_interest_only,
     a_datagram_makes_a_socket_ready,
-    a_listener_is_ready_when_somebody_connects,
+    a_listener_is_ready_when_a_client_connects,
     a_connecting_socket_is_ready_when_it_is_connected,
-    several_wait_for_the_same_event_of_one_descriptor,
-    several_wait_for_different_events_of_one_descriptor,
-    a_waiter_left_over_by_one_event_gets_the_next,
+    several_operations_wait_for_the_same_event_of_one_descriptor,
+    several_operations_wait_for_different_events_of_one_descriptor,
+    a_waiter_that_one_event_does_not_complete_gets_the_next,
     readiness_can_be_waited_for_again,
     readiness_that_lasts_is_reported_to_every_new_waiter,
     a_duplicate_of_a_descriptor_is_waited_for_separately,
-    a_hang_up_is_ready_for_all_that_was_asked,
+    a_hang_up_is_ready_for_every_interest,
     a_writer_without_a_reader_is_ready,
     the_end_of_a_stream_is_readable,
     priority_data_is_reported_as_such,
     a_regular_file_is_always_ready,
-    a_closed_descriptor_is_bad,
-    a_negative_descriptor_is_bad,
+    waiting_for_a_closed_descriptor_fails,
+    waiting_for_a_negative_descriptor_fails,
     more_operations_than_a_ring_has_entries,
 );
 
@@ -42,7 +42,7 @@ fn a_pipe_is_ready_once_there_is_data(mut rig: Rig) {
     assert!(rig.backend.is_idle());
 }
 
-fn a_socket_is_ready_for_what_was_asked_only(mut rig: Rig) {
+fn a_socket_is_ready_for_its_interest_only(mut rig: Rig) {
     let (here, mut there) = UnixStream::pair().expect("sockets");
     there.write_all(b"x").expect("write");
     rig.ready(1, &here, Interest::WRITABLE);
@@ -62,7 +62,7 @@ fn a_datagram_makes_a_socket_ready(mut rig: Rig) {
     assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
 }
 
-fn a_listener_is_ready_when_somebody_connects(mut rig: Rig) {
+fn a_listener_is_ready_when_a_client_connects(mut rig: Rig) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("listener");
     rig.ready(1, &listener, Interest::READABLE);
     rig.nothing_completes();
@@ -83,7 +83,7 @@ fn a_connecting_socket_is_ready_when_it_is_connected(mut rig: Rig) {
     assert_eq!(rig.next(), is_ready(1, Interest::WRITABLE));
 }
 
-fn several_wait_for_the_same_event_of_one_descriptor(mut rig: Rig) {
+fn several_operations_wait_for_the_same_event_of_one_descriptor(mut rig: Rig) {
     let (reader, mut writer) = pipe().expect("pipe");
     for token in 0..5 {
         rig.ready(token, &reader, Interest::READABLE);
@@ -94,7 +94,7 @@ fn several_wait_for_the_same_event_of_one_descriptor(mut rig: Rig) {
     assert_eq!(rig.all(5), expected);
 }
 
-fn several_wait_for_different_events_of_one_descriptor(mut rig: Rig) {
+fn several_operations_wait_for_different_events_of_one_descriptor(mut rig: Rig) {
     let (here, mut there) = UnixStream::pair().expect("sockets");
     rig.ready(1, &here, Interest::READABLE);
     rig.ready(2, &here, Interest::WRITABLE);
@@ -104,7 +104,7 @@ fn several_wait_for_different_events_of_one_descriptor(mut rig: Rig) {
     assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
 }
 
-fn a_waiter_left_over_by_one_event_gets_the_next(mut rig: Rig) {
+fn a_waiter_that_one_event_does_not_complete_gets_the_next(mut rig: Rig) {
     let (here, mut there) = UnixStream::pair().expect("sockets");
     rig.ready(1, &here, Interest::READABLE);
     for token in 2..10 {
@@ -145,7 +145,7 @@ fn a_duplicate_of_a_descriptor_is_waited_for_separately(mut rig: Rig) {
     assert_eq!(rig.all(2), [is_ready(1, Interest::READABLE), is_ready(2, Interest::READABLE)]);
 }
 
-fn a_hang_up_is_ready_for_all_that_was_asked(mut rig: Rig) {
+fn a_hang_up_is_ready_for_every_interest(mut rig: Rig) {
     let (reader, writer) = pipe().expect("pipe");
     rig.ready(1, &reader, Interest::READABLE | Interest::PRIORITY);
     rig.ready(2, &reader, Interest::PRIORITY);
@@ -186,14 +186,14 @@ fn a_regular_file_is_always_ready(mut rig: Rig) {
     assert_eq!(rig.next(), is_ready(1, Interest::READABLE | Interest::WRITABLE));
 }
 
-fn a_closed_descriptor_is_bad(mut rig: Rig) {
-    // More than a process can have, so that no other test opens it.
+fn waiting_for_a_closed_descriptor_fails(mut rig: Rig) {
+    // Beyond the limit of descriptors, so that no other test opens it.
     rig.ready_raw(1, i32::MAX, Interest::READABLE);
     assert_eq!(rig.next(), failed(1, Errno::EBADF));
     assert!(rig.backend.is_idle());
 }
 
-fn a_negative_descriptor_is_bad(mut rig: Rig) {
+fn waiting_for_a_negative_descriptor_fails(mut rig: Rig) {
     rig.ready_raw(1, -1, Interest::READABLE);
     assert_eq!(rig.next(), failed(1, Errno::EBADF));
 }

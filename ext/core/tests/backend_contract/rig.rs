@@ -1,4 +1,4 @@
-//! A backend with the small change of a test around it.
+//! A backend with helpers for tests.
 
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -12,10 +12,10 @@ use heddle_core::backend::uring::Uring;
 use heddle_core::workers::WorkerPool;
 use heddle_core::{Backend, Completion, Error, Interest, Operation, Token};
 
-/// Ends a test that would otherwise hang.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Fails a test that would otherwise hang.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs each of the behaviours named over each backend.
+/// Defines a test of each behaviour for each backend.
 macro_rules! over_every_backend {
     ($($behaviour:ident),+ $(,)?) => {
         mod poll {
@@ -36,7 +36,7 @@ macro_rules! over_every_backend {
 }
 pub(crate) use over_every_backend;
 
-/// How a backend is made.
+/// Makes a backend.
 pub type Maker = fn() -> Result<Box<dyn Backend>, Error>;
 
 pub fn poll() -> Result<Box<dyn Backend>, Error> {
@@ -73,7 +73,7 @@ pub fn check(make: Maker, behaviour: fn(Rig)) {
 pub struct Rig {
     pub backend: Box<dyn Backend>,
     pub make: Maker,
-    /// Handed out by the backend, and not yet by `next`.
+    /// Completions that the backend has returned and `next` has not.
     completed: Vec<Completion>,
 }
 
@@ -94,7 +94,7 @@ impl Rig {
 
     pub fn read(&mut self, token: Token, fd: &impl AsRawFd, buffer: &mut Buffer, offset: Option<u64>) {
         let (buffer, length) = (buffer.0.as_mut_ptr().cast(), buffer.0.len());
-        // SAFETY: a `Buffer` is leaked if its test fails; else the test ends after the completion, or the backend.
+        // SAFETY: a `Buffer` is leaked if its test fails. Otherwise it outlives the completion, or the backend.
         unsafe { self.backend.submit(token, Operation::Read { fd: fd.as_raw_fd(), buffer, length, offset }) }
     }
 
@@ -122,7 +122,7 @@ impl Rig {
         self.completed.remove(0)
     }
 
-    /// Waits for `count` completions, and answers them in order of their tokens.
+    /// Waits for `count` completions, and returns them in order of their tokens.
     pub fn all(&mut self, count: usize) -> Vec<Completion> {
         self.wait_for(count);
         let mut all: Vec<Completion> = self.completed.drain(..count).collect();
@@ -131,7 +131,7 @@ impl Rig {
     }
 
     fn wait_for(&mut self, count: usize) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             self.backend.completions(&mut self.completed);
             if self.completed.len() >= count {
@@ -143,7 +143,7 @@ impl Rig {
         }
     }
 
-    /// Gives the kernel all that was submitted, and a moment; then nothing may be complete.
+    /// Checks that no submitted operation completes within a short time.
     pub fn nothing_completes(&mut self) {
         let deadline = Instant::now() + Duration::from_millis(10);
         loop {
@@ -157,13 +157,13 @@ impl Rig {
         }
     }
 
-    /// Has the kernel start all that was submitted.
+    /// Submits all operations to the kernel.
     pub fn start_all(&mut self) {
         self.backend.wait(Some(Duration::ZERO)).expect("wait");
     }
 }
 
-/// A buffer that stays where it is when the test fails: the kernel may still write to it then.
+/// A buffer that is leaked if the test fails, as the kernel may still write to it.
 pub struct Buffer(pub std::mem::ManuallyDrop<Box<[u8]>>);
 
 impl Buffer {
@@ -184,7 +184,7 @@ pub fn failed(token: Token, errno: nix::errno::Errno) -> Completion {
     Completion { token, result: -(errno as i32) }
 }
 
-/// A regular file with this content, positioned at its start, and no name.
+/// A regular file with this content and no name, positioned at its start.
 pub fn file(content: &[u8]) -> File {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -198,7 +198,7 @@ pub fn file(content: &[u8]) -> File {
     file
 }
 
-/// Closes what has the number of `number`, and gives the number to `file`, in one step: other tests open files, too.
+/// Closes `number`'s file and gives the number to `file`, in one step, as other tests open files, too.
 pub fn take_over(number: &mut OwnedFd, file: impl Into<OwnedFd>) {
     nix::unistd::dup2(file.into(), number).expect("dup2");
 }

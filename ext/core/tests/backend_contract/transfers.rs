@@ -15,28 +15,28 @@ over_every_backend!(
     a_pipe_is_read_once_there_is_data,
     a_socket_is_read_once_there_is_data,
     a_socket_receives_once_there_is_data,
-    a_socket_receives_what_is_there_already,
-    a_socket_in_blocking_mode_receives_without_blocking_the_others,
+    a_socket_receives_data_that_has_arrived_already,
+    a_socket_in_blocking_mode_does_not_block_other_operations,
     a_socket_sends,
     the_end_of_a_socket_is_received_as_nothing,
     sending_without_a_receiver_fails,
-    what_is_no_socket_receives_or_says_so,
+    receiving_from_a_pipe_succeeds_or_fails_with_enotsock,
     a_terminal_is_read_once_there_is_a_line,
-    a_device_that_is_never_waited_for_is_read,
+    a_device_without_readiness_is_read,
     each_reader_of_one_descriptor_gets_its_share,
-    a_reader_and_somebody_who_waits_share_a_descriptor,
+    a_read_and_a_wait_share_a_descriptor,
     a_full_pipe_is_written_once_there_is_room,
     a_full_socket_is_written_once_there_is_room,
     a_datagram_is_read_whole,
     the_end_of_a_pipe_is_read_as_nothing,
     the_end_of_a_file_is_read_as_nothing,
     writing_without_a_reader_fails,
-    reading_what_is_open_for_writing_fails,
+    reading_a_write_only_file_fails,
     a_file_is_read_and_written_at_its_position,
     a_file_is_read_and_written_at_an_offset,
-    a_directory_cannot_be_read,
-    a_closed_descriptor_cannot_be_read,
-    many_reads_of_a_file_complete_each_with_its_own,
+    reading_a_directory_fails,
+    reading_a_closed_descriptor_fails,
+    many_reads_of_a_file_complete_each_with_its_own_data,
 );
 
 fn a_pipe_is_read_once_there_is_data(mut rig: Rig) {
@@ -72,7 +72,7 @@ fn a_socket_receives_once_there_is_data(mut rig: Rig) {
     assert!(rig.backend.is_idle());
 }
 
-fn a_socket_receives_what_is_there_already(mut rig: Rig) {
+fn a_socket_receives_data_that_has_arrived_already(mut rig: Rig) {
     let (here, mut there) = UnixStream::pair().expect("sockets");
     there.write_all(b"hello").expect("write");
     let mut buffer = Buffer::new(10);
@@ -80,7 +80,7 @@ fn a_socket_receives_what_is_there_already(mut rig: Rig) {
     assert_eq!(rig.next(), done(1, 5));
 }
 
-fn a_socket_in_blocking_mode_receives_without_blocking_the_others(mut rig: Rig) {
+fn a_socket_in_blocking_mode_does_not_block_other_operations(mut rig: Rig) {
     let ((silent, _peer), (here, mut there)) =
         (UnixStream::pair().expect("sockets"), UnixStream::pair().expect("sockets"));
     let (mut first, mut second) = (Buffer::new(10), Buffer::new(10));
@@ -116,8 +116,8 @@ fn sending_without_a_receiver_fails(mut rig: Rig) {
     assert_eq!(rig.next(), failed(1, Errno::EPIPE));
 }
 
-/// The caller may be wrong about what a descriptor is.
-fn what_is_no_socket_receives_or_says_so(mut rig: Rig) {
+/// The caller may be wrong about a descriptor's kind.
+fn receiving_from_a_pipe_succeeds_or_fails_with_enotsock(mut rig: Rig) {
     let (reader, mut writer) = pipe().expect("pipe");
     writer.write_all(b"hello").expect("write");
     let mut buffer = Buffer::new(10);
@@ -136,7 +136,7 @@ fn a_terminal_is_read_once_there_is_a_line(mut rig: Rig) {
     assert_eq!(&**buffer.0, b"hello\n....");
 }
 
-fn a_device_that_is_never_waited_for_is_read(mut rig: Rig) {
+fn a_device_without_readiness_is_read(mut rig: Rig) {
     let zero = File::open("/dev/zero").expect("/dev/zero");
     let mut buffer = Buffer::new(3);
     rig.read(1, &zero, &mut buffer, None);
@@ -160,7 +160,7 @@ fn each_reader_of_one_descriptor_gets_its_share(mut rig: Rig) {
     assert_eq!(rig.next().result, 1);
 }
 
-fn a_reader_and_somebody_who_waits_share_a_descriptor(mut rig: Rig) {
+fn a_read_and_a_wait_share_a_descriptor(mut rig: Rig) {
     let (here, mut there) = UnixStream::pair().expect("sockets");
     let mut buffer = Buffer::new(2);
     rig.ready(1, &here, Interest::READABLE);
@@ -173,7 +173,7 @@ fn a_reader_and_somebody_who_waits_share_a_descriptor(mut rig: Rig) {
 
 fn a_full_pipe_is_written_once_there_is_room(mut rig: Rig) {
     let (mut reader, mut writer) = pipe().expect("pipe");
-    // Both ends are in blocking mode: a write that blocked would never come back.
+    // Both ends are in blocking mode, so a write that blocked would never return.
     let capacity = fill(&writer);
     rig.write(1, &writer, &[b'x'; 60_000], None);
     rig.nothing_completes();
@@ -198,7 +198,7 @@ fn a_full_socket_is_written_once_there_is_room(mut rig: Rig) {
     assert_eq!(&rest, b"hello");
 }
 
-/// Writes until nothing more fits, and answers how much did. The descriptor stays in blocking mode.
+/// Writes until the descriptor is full, and returns the number of bytes. The descriptor stays in blocking mode.
 fn fill(writer: &impl std::os::fd::AsFd) -> usize {
     use nix::fcntl::{FcntlArg, OFlag, fcntl};
     fcntl(writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("fcntl");
@@ -252,7 +252,7 @@ fn writing_without_a_reader_fails(mut rig: Rig) {
     assert_eq!(rig.next(), failed(1, Errno::EPIPE));
 }
 
-fn reading_what_is_open_for_writing_fails(mut rig: Rig) {
+fn reading_a_write_only_file_fails(mut rig: Rig) {
     let null = File::options().write(true).open("/dev/null").expect("/dev/null");
     let mut buffer = Buffer::new(10);
     rig.read(1, &null, &mut buffer, None);
@@ -287,21 +287,21 @@ fn a_file_is_read_and_written_at_an_offset(mut rig: Rig) {
     assert_eq!(&content, b"Jello, world");
 }
 
-fn a_directory_cannot_be_read(mut rig: Rig) {
+fn reading_a_directory_fails(mut rig: Rig) {
     let directory = File::open("/").expect("/");
     let mut buffer = Buffer::new(10);
     rig.read(1, &directory, &mut buffer, None);
     assert_eq!(rig.next(), failed(1, Errno::EISDIR));
 }
 
-fn a_closed_descriptor_cannot_be_read(mut rig: Rig) {
+fn reading_a_closed_descriptor_fails(mut rig: Rig) {
     let mut buffer = Buffer::new(10);
-    // More than a process can have, so that no other test opens it.
+    // Beyond the limit of descriptors, so that no other test opens it.
     rig.read(1, &i32::MAX, &mut buffer, None);
     assert_eq!(rig.next(), failed(1, Errno::EBADF));
 }
 
-fn many_reads_of_a_file_complete_each_with_its_own(mut rig: Rig) {
+fn many_reads_of_a_file_complete_each_with_its_own_data(mut rig: Rig) {
     const COUNT: usize = 2_000;
     let content: Vec<u8> = (0..COUNT as u32).flat_map(u32::to_le_bytes).collect();
     let file = file(&content);

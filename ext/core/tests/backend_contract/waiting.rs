@@ -10,22 +10,22 @@ use heddle_core::Interest;
 use nix::sys::pthread::pthread_kill;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-use crate::rig::{PATIENCE, Rig, check, file, is_ready, over_every_backend};
+use crate::rig::{Rig, TEST_TIMEOUT, check, file, is_ready, over_every_backend};
 
 over_every_backend!(
-    a_timeout_is_never_cut_short,
-    a_wait_without_time_does_not_block,
-    a_wait_does_not_block_while_completions_are_at_hand,
+    a_wait_never_ends_before_its_timeout,
+    a_wait_with_a_timeout_of_zero_does_not_block,
+    a_wait_does_not_block_while_there_are_completions,
     a_wait_ends_with_the_first_completion,
     another_thread_ends_a_wait,
     a_wake_before_the_wait_is_not_lost,
     each_wake_ends_one_wait,
-    a_wake_leaves_completions_as_they_are,
-    a_wake_that_finds_nobody_waiting_costs_nothing,
+    a_wake_completes_no_operation,
+    a_wake_of_a_disarmed_waker_ends_no_wait,
     a_signal_ends_a_wait,
 );
 
-fn a_timeout_is_never_cut_short(mut rig: Rig) {
+fn a_wait_never_ends_before_its_timeout(mut rig: Rig) {
     for timeout in [1_000, 300_000, 1_000_001, 5_999_999].map(Duration::from_nanos) {
         let start = Instant::now();
         rig.backend.wait(Some(timeout)).expect("wait");
@@ -33,21 +33,21 @@ fn a_timeout_is_never_cut_short(mut rig: Rig) {
     }
 }
 
-fn a_wait_without_time_does_not_block(mut rig: Rig) {
+fn a_wait_with_a_timeout_of_zero_does_not_block(mut rig: Rig) {
     let (reader, _writer) = pipe().expect("pipe");
     rig.ready(1, &reader, Interest::READABLE);
     let start = Instant::now();
     rig.backend.wait(Some(Duration::ZERO)).expect("wait");
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < TEST_TIMEOUT);
 }
 
-fn a_wait_does_not_block_while_completions_are_at_hand(mut rig: Rig) {
+fn a_wait_does_not_block_while_there_are_completions(mut rig: Rig) {
     let file = file(b"");
     rig.ready(1, &file, Interest::READABLE);
     for _ in 0..2 {
         let start = Instant::now();
-        rig.backend.wait(Some(PATIENCE)).expect("wait");
-        assert!(start.elapsed() < PATIENCE);
+        rig.backend.wait(Some(TEST_TIMEOUT)).expect("wait");
+        assert!(start.elapsed() < TEST_TIMEOUT);
     }
     assert_eq!(rig.next(), is_ready(1, Interest::READABLE));
 }
@@ -71,7 +71,7 @@ fn another_thread_ends_a_wait(mut rig: Rig) {
         rig.backend.wait(None).expect("wait");
     });
     waker.disarm();
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < TEST_TIMEOUT);
 }
 
 fn a_wake_before_the_wait_is_not_lost(mut rig: Rig) {
@@ -79,8 +79,8 @@ fn a_wake_before_the_wait_is_not_lost(mut rig: Rig) {
     waker.arm();
     waker.wake();
     let start = Instant::now();
-    rig.backend.wait(Some(PATIENCE)).expect("wait");
-    assert!(start.elapsed() < PATIENCE);
+    rig.backend.wait(Some(TEST_TIMEOUT)).expect("wait");
+    assert!(start.elapsed() < TEST_TIMEOUT);
 }
 
 fn each_wake_ends_one_wait(mut rig: Rig) {
@@ -89,9 +89,9 @@ fn each_wake_ends_one_wait(mut rig: Rig) {
         waker.arm();
         waker.wake();
         let start = Instant::now();
-        rig.backend.wait(Some(PATIENCE)).expect("wait");
+        rig.backend.wait(Some(TEST_TIMEOUT)).expect("wait");
         rig.backend.completions(&mut Vec::new());
-        assert!(start.elapsed() < PATIENCE);
+        assert!(start.elapsed() < TEST_TIMEOUT);
     }
     let start = Instant::now();
     let timeout = Duration::from_millis(5);
@@ -99,7 +99,7 @@ fn each_wake_ends_one_wait(mut rig: Rig) {
     assert!(start.elapsed() >= timeout, "no wake is left over");
 }
 
-fn a_wake_leaves_completions_as_they_are(mut rig: Rig) {
+fn a_wake_completes_no_operation(mut rig: Rig) {
     let (reader, mut writer) = pipe().expect("pipe");
     let waker = rig.backend.waker();
     rig.ready(1, &reader, Interest::READABLE);
@@ -112,7 +112,7 @@ fn a_wake_leaves_completions_as_they_are(mut rig: Rig) {
     assert!(rig.backend.is_idle());
 }
 
-fn a_wake_that_finds_nobody_waiting_costs_nothing(mut rig: Rig) {
+fn a_wake_of_a_disarmed_waker_ends_no_wait(mut rig: Rig) {
     let waker = rig.backend.waker();
     waker.arm();
     waker.disarm();
@@ -131,15 +131,15 @@ fn a_signal_ends_a_wait(rig: Rig) {
     let action = SigAction::new(SigHandler::Handler(ignore), SaFlags::SA_RESTART, SigSet::empty());
     // SAFETY: the handler does nothing at all.
     unsafe { sigaction(Signal::SIGUSR1, &action) }.expect("sigaction");
-    // On a thread of its own, as the signals are for it alone.
+    // On a thread of its own, which receives the signals.
     let waiting = thread::spawn(move || {
-        check(make, |mut rig| rig.backend.wait(Some(PATIENCE)).expect("a signal is no error"));
+        check(make, |mut rig| rig.backend.wait(Some(TEST_TIMEOUT)).expect("a signal is no error"));
         WAITED.store(true, Ordering::SeqCst);
     });
     let start = Instant::now();
-    // Nobody can tell from outside when the thread has begun to wait; so it gets more than one.
+    // Sent repeatedly, as this thread cannot tell when the other one has begun to wait.
     while !WAITED.load(Ordering::SeqCst) {
-        assert!(start.elapsed() < PATIENCE, "the wait ends");
+        assert!(start.elapsed() < TEST_TIMEOUT, "the wait ends");
         pthread_kill(waiting.as_pthread_t(), Signal::SIGUSR1).expect("the thread is there until it is joined");
         thread::sleep(Duration::from_millis(1));
     }

@@ -1,4 +1,4 @@
-//! `address_resolve`, and what connecting by name needs besides: host names, by the system's own resolver.
+//! `address_resolve`, and the look-ups of connecting by name: host names, by the system's own resolver.
 
 use std::ffi::CString;
 use std::os::fd::IntoRawFd;
@@ -16,27 +16,27 @@ use crate::ruby::value::PinnedValue;
 use crate::scheduler::Scheduler;
 use crate::scheduler::wait::Wait;
 
-/// What Ruby's own `Socket::ResolutionError#error_code` answers.
+/// Where `Socket::ResolutionError#error_code` reads its result.
 static ERROR_CODE: HiddenVariable = HiddenVariable::new("error_code");
 
-/// The addresses of a host, as getaddrinfo(3) tells them (so /etc/hosts and nsswitch.conf hold), or nil if there are
-/// none; Ruby then raises its usual error.
+/// The addresses of a host, as getaddrinfo(3) finds them, which reads /etc/hosts and nsswitch.conf. Nil if there are none;
+/// Ruby then raises its usual error.
 ///
 /// # Errors
-/// What Ruby raises if the resolver says anything else than that there is no such name: Ruby itself cannot know.
+/// Ruby's error for any failure but an unknown name. The hook's nil result could not tell Ruby which failure it was.
 pub fn address_resolve(ruby: &Ruby, scheduler: &Scheduler, hostname: RString) -> Result<Option<Vec<String>>, Error> {
     let query = Query { host: Some(text(ruby, hostname)?), socktype: libc::SOCK_STREAM, ..Query::default() };
     let hook = scheduler.enter(ruby)?;
     let found = Arc::new(Mutex::new(None));
     let answer = Arc::clone(&found);
-    // A lookup cannot be cancelled and may take long: a fiber that is raised into leaves it to itself.
+    // A look-up cannot be cancelled and may take long: an exception raised into the fiber abandons it.
     scheduler.look_up_in_thread(ruby, hook.key, Wait::Address, move || {
         let result = names::look_up(&query);
         *answer.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(result);
     })?;
     let found = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
     match found {
-        Some(Ok(addresses)) => Ok(Some(in_figures(&addresses))),
+        Some(Ok(addresses)) => Ok(Some(numeric(&addresses))),
         Some(Err(Failure { code: libc::EAI_NONAME, .. })) | None => Ok(None),
         Some(Err(Failure { code, errno })) => {
             Err(resolution_error(ruby, "getaddrinfo".to_owned(), code, errno)?.into())
@@ -44,8 +44,8 @@ pub fn address_resolve(ruby: &Ruby, scheduler: &Scheduler, hostname: RString) ->
     }
 }
 
-/// Starts a look-up for each family. The answers come through a pipe, in the order in which they are there, as
-/// [`Answers`] writes them; this is the IO to read them from. Once it is closed, what has not begun never does.
+/// Starts a look-up for each family, and returns the IO from which the answers are read, as [`Answers`] writes them and in
+/// the order of their arrival. Closing it discards the look-ups that have not begun.
 pub fn look_up(
     ruby: &Ruby,
     scheduler: &Scheduler,
@@ -56,7 +56,7 @@ pub fn look_up(
 ) -> Result<Value, Error> {
     let host = host.map(|host| text(ruby, host)).transpose()?;
     let service = service.map(|service| text(ruby, service)).transpose()?;
-    // In a forked child this is the first that is heard of it, and the threads are the parent's.
+    // Entering resets the scheduler in a forked child, where the threads are the parent's.
     let _hook = scheduler.enter(ruby)?;
     let (reader, answers) = Answers::new().map_err(|error| {
         error::system_call(ruby, Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)), "pipe")
@@ -70,7 +70,7 @@ pub fn look_up(
     ruby.class_io().funcall("for_fd", (reader.into_raw_fd(), "rb"))
 }
 
-/// `Socket::ResolutionError`, or the system's error, as Ruby makes them; `what` begins the message.
+/// `Socket::ResolutionError`, or a SystemCallError, as Ruby makes them; `what` begins the message.
 pub fn resolution_error(ruby: &Ruby, what: String, code: c_int, errno: c_int) -> Result<Exception, Error> {
     if code == libc::EAI_SYSTEM && errno != 0 {
         let class = ruby.exception_system_call_error();
@@ -92,13 +92,13 @@ fn text(ruby: &Ruby, string: RString) -> Result<CString, Error> {
     CString::new(bytes).map_err(|_| Error::new(ruby.exception_arg_error(), "string contains null byte"))
 }
 
-/// Each address once, as Ruby parses it.
-fn in_figures(addresses: &[SocketAddress]) -> Vec<String> {
-    let mut figures: Vec<String> = Vec::new();
-    for address in addresses.iter().filter_map(|address| names::in_figures(address)) {
-        if !figures.contains(&address) {
-            figures.push(address);
+/// The addresses in numeric form, which Ruby parses, without duplicates.
+fn numeric(addresses: &[SocketAddress]) -> Vec<String> {
+    let mut numeric: Vec<String> = Vec::new();
+    for address in addresses.iter().filter_map(|address| names::numeric(address)) {
+        if !numeric.contains(&address) {
+            numeric.push(address);
         }
     }
-    figures
+    numeric
 }

@@ -106,7 +106,7 @@ pub fn transfer_file(
         {
             // SAFETY: no other fiber has run since the piece was made.
             let result = unsafe { try_io::write_file(fd, memory.base, memory.size, offset) };
-            scheduler.io.slow_file_backoff.borrow_mut().note(fd, begin, Instant::now());
+            scheduler.io.slow_file_backoff.borrow_mut().record_write(fd, begin, Instant::now());
             return Ok(result);
         }
     }

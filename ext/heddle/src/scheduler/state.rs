@@ -158,7 +158,7 @@ impl State {
     /// A new fiber starts: it becomes the current fiber, with a new time slice.
     pub fn start_first_slice(&mut self, key: FiberKey) {
         self.set_current(key);
-        self.queue.begin_slice();
+        self.queue.reset_slice();
     }
 
     /// `current` enters a hook. `None` if it is not the fiber that the scheduler switched to.

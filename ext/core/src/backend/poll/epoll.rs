@@ -1,8 +1,8 @@
 //! Linux: epoll, and an eventfd to end its wait.
 //!
-//! The `polling` crate speaks epoll, too (see its [sibling](super::portable)). What it cannot do is why this file is
-//! here: its wait starts over after a signal, takes five system calls instead of one, and it cannot ask for readable
-//! without priority data, so that out-of-band data nobody asked for would make a reader spin.
+//! The `polling` crate (see [`super::portable`]) uses epoll, too, but does not fit for three reasons. Its wait starts over
+//! after a signal. It takes five system calls instead of one. And it always asks for priority data together with readable
+//! data, so out-of-band data would make a fiber that waits to read spin.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -18,15 +18,15 @@ use crate::error::{Error, Result};
 /// The eventfd's key. No descriptor's key has all bits set, since no descriptor is negative.
 const NOTIFICATION: u64 = u64::MAX;
 
-/// Events taken by one wait. They lie on the stack, and a fiber's is small; more of them come with the next wait.
+/// How many events one wait returns; the next wait returns the others. They are on the stack, and a fiber's is small.
 const BATCH: usize = 256;
 
 pub struct Epoll {
     epoll: OwnedFd,
-    /// Registered edge-triggered: each write is an event, and nobody ever has to read it.
+    /// Registered edge-triggered, so each write is an event without any read.
     eventfd: OwnedFd,
-    /// Whether timeouts go down to the nanosecond; before Linux 5.11, and where a seccomp filter does not know the
-    /// newer call, they are rounded up to the millisecond.
+    /// Whether timeouts have nanosecond precision. They are rounded up to the millisecond before Linux 5.11, and where a
+    /// seccomp filter does not know `epoll_pwait2`.
     precise: AtomicBool,
     abandoned: AtomicBool,
 }
@@ -45,7 +45,7 @@ impl Epoll {
         Ok(Epoll { epoll, eventfd, precise: AtomicBool::new(true), abandoned: AtomicBool::new(false) })
     }
 
-    /// `epoll_pwait2`, or else `epoll_wait`. Answers how many of `events` were written.
+    /// `epoll_pwait2`, or else `epoll_wait`. Returns how many of `events` were written.
     fn wait_into(
         &self,
         events: &mut [MaybeUninit<libc::epoll_event>],
@@ -53,7 +53,7 @@ impl Epoll {
     ) -> nix::Result<usize> {
         if self.precise.load(Ordering::Relaxed) {
             match pwait2(&self.epoll, events, timeout) {
-                // An old seccomp filter answers EPERM to a system call that it has not heard of.
+                // An old seccomp filter returns EPERM for a system call that it does not know.
                 Err(Errno::ENOSYS | Errno::EPERM) => self.precise.store(false, Ordering::Relaxed),
                 other => return other,
             }
@@ -93,7 +93,7 @@ impl Selector for Epoll {
     }
 
     fn notify(&self) {
-        // In a forked child it is the parent that would wake.
+        // In a forked child this would wake the parent.
         if !self.abandoned.load(Ordering::Relaxed) {
             let one = 1u64.to_ne_bytes();
             // Otherwise fails only after 2^64 notifications. SAFETY: `one` has the eight bytes that an eventfd takes.
@@ -102,7 +102,7 @@ impl Selector for Epoll {
         }
     }
 
-    /// Dropping only closes the child's descriptors, and that leaves the parent's alone; so there is nothing to undo.
+    /// Dropping only closes the child's descriptors, which does not affect the parent's, so only `notify` must stop.
     fn abandon(&self) {
         self.abandoned.store(true, Ordering::Relaxed);
     }
@@ -145,7 +145,7 @@ fn control(epoll: &OwnedFd, what: i32, fd: RawFd, key: u64, flags: i32) -> std::
     Errno::result(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), what, fd, &mut event) }).map(drop)
 }
 
-/// By its number: glibc has a function for it only since 2.35.
+/// Called by its number, as glibc has a wrapper only since 2.35.
 fn pwait2(
     epoll: &OwnedFd,
     events: &mut [MaybeUninit<libc::epoll_event>],
@@ -177,14 +177,14 @@ fn pwait2(
     Errno::result(count).map(|count| count as usize)
 }
 
-/// Rounded up: a wait that ends early would be waited for again at once.
+/// Rounds up, as after a wait that ends early the scheduler would wait again immediately.
 fn milliseconds(timeout: Duration) -> i32 {
     i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
 }
 
 fn owned(fd: RawFd, call: &'static str) -> Result<OwnedFd> {
     let fd = Errno::result(fd).map_err(|errno| Error::os(call, errno))?;
-    // SAFETY: the kernel has just opened it, and nobody else knows of it.
+    // SAFETY: the kernel has just opened the descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

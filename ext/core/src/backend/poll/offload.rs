@@ -1,4 +1,4 @@
-//! Reads and writes that block, on threads that may be blocked.
+//! Reads and writes that may block, on worker threads.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use crate::mailbox::Mailbox;
 use crate::waker::Waker;
 use crate::workers::WorkerPool;
 
-/// How many transfers may wait for a thread or be on one. Each holds a descriptor, and the process needs some for other
-/// things; who comes later is served in place.
-const MOST_UNDER_WAY: usize = 256;
+/// How many transfers may be queued or run on worker threads. Each holds a descriptor of its own, and the process needs
+/// descriptors for other uses. Further transfers block the scheduler's thread.
+const MAX_IN_FLIGHT: usize = 256;
 
-/// The way to the worker pool and back.
+/// Transfers on the worker pool, and their results.
 pub struct Offload {
     workers: Arc<WorkerPool>,
     mailbox: Arc<Mailbox>,
     waker: Waker,
-    /// Transfers whose completion has not been handed out, by token. The value says whether a thread has begun the
-    /// transfer, or it was cancelled: whichever sets it first decides.
-    under_way: FxHashMap<Token, Arc<AtomicBool>>,
+    /// Transfers whose completion has not been returned, by token. A worker thread sets the flag when it starts the
+    /// transfer, and `cancel` to cancel it. The first of both decides.
+    in_flight: FxHashMap<Token, Arc<AtomicBool>>,
 }
 
 impl Offload {
-    /// `waker` ends the backend's wait, and is nobody else's.
+    /// `waker` ends the backend's wait, and must have no other user.
     pub fn new(workers: Arc<WorkerPool>, waker: Waker) -> Self {
-        Offload { workers, mailbox: Arc::new(Mailbox::new(waker.clone())), waker, under_way: FxHashMap::default() }
+        Offload { workers, mailbox: Arc::new(Mailbox::new(waker.clone())), waker, in_flight: FxHashMap::default() }
     }
 
-    /// Starts a transfer. Answers its completion if that is there at once.
+    /// Starts a transfer. Returns its completion if it has ended already.
     pub fn start(&mut self, token: Token, fd: RawFd, transfer: Transfer) -> Option<Completion> {
-        // The number may be closed and given to another file before a thread gets to it; so the thread has its own.
-        // (When that is closed, POSIX ends the process's fcntl locks on the file. flock's stay.)
+        // The number may be closed and reused before a thread starts the transfer, so the thread has a duplicate.
+        // (Closing the duplicate releases the process's fcntl locks on the file, says POSIX. Those of flock stay.)
         let own = match self.has_room().then(|| duplicate(fd)) {
             Some(Ok(own)) => own,
             Some(Err(Errno::EBADF)) => return Some(Completion { token, result: -(Errno::EBADF as i32) }),
@@ -44,13 +44,13 @@ impl Offload {
         };
         let mailbox = Arc::clone(&self.mailbox);
         let decided = Arc::new(AtomicBool::new(false));
-        self.under_way.insert(token, Arc::clone(&decided));
+        self.in_flight.insert(token, Arc::clone(&decided));
         let job = move || {
             if decided.swap(true, Ordering::Relaxed) {
                 return;
             }
             let result = transfer.block(own.as_raw_fd());
-            // Before anybody knows of the result: then the file is as closed as they left it.
+            // Before the result is posted: a fiber that then closes the file has closed its last descriptor.
             drop(own);
             mailbox.post(Completion { token, result });
         };
@@ -60,22 +60,21 @@ impl Offload {
         None
     }
 
-    /// Ends a transfer that no thread has begun, and answers its completion. One that a thread has begun goes on to its
-    /// end.
+    /// Cancels a transfer that no thread has started, and returns its completion. A started transfer runs to its end.
     pub fn cancel(&mut self, token: Token) -> Option<Completion> {
-        if self.under_way.get(&token)?.swap(true, Ordering::Relaxed) {
+        if self.in_flight.get(&token)?.swap(true, Ordering::Relaxed) {
             return None;
         }
-        self.under_way.remove(&token);
+        self.in_flight.remove(&token);
         Some(Completion { token, result: -(Errno::ECANCELED as i32) })
     }
 
-    /// Whether nothing is on the threads, or in the mailbox.
+    /// Whether there are neither transfers nor results.
     pub fn is_idle(&self) -> bool {
-        self.under_way.is_empty()
+        self.in_flight.is_empty()
     }
 
-    /// From now on a result ends the wait. Answers whether one is there already.
+    /// Lets a result end the wait from now on. Returns whether a result has arrived already.
     pub fn arm(&self) -> bool {
         if self.is_idle() {
             return false;
@@ -84,36 +83,36 @@ impl Offload {
         !self.mailbox.is_empty()
     }
 
-    /// The wait has ended.
+    /// Notes the end of the wait.
     pub fn disarm(&self) {
         if !self.is_idle() {
             self.waker.disarm();
         }
     }
 
-    /// Moves the results that are there into `into`.
+    /// Moves the results that have arrived into `into`.
     pub fn completions(&mut self, into: &mut Vec<Completion>) {
         let before = into.len();
         self.mailbox.drain(into);
         for completion in &into[before..] {
-            self.under_way.remove(&completion.token);
+            self.in_flight.remove(&completion.token);
         }
     }
 
-    /// In a forked child, where no thread is left to finish anything.
+    /// Drops the transfers in a forked child, where the worker threads do not exist.
     pub fn abandon(&mut self) {
-        self.under_way.clear();
+        self.in_flight.clear();
         Arc::clone(&self.workers).abandon();
     }
 
     fn has_room(&self) -> bool {
-        self.under_way.len() < MOST_UNDER_WAY
+        self.in_flight.len() < MAX_IN_FLIGHT
     }
 }
 
 fn duplicate(fd: RawFd) -> nix::Result<OwnedFd> {
     // SAFETY: takes no pointers.
     let own = Errno::result(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) })?;
-    // SAFETY: the kernel has just opened it, and nobody else knows of it.
+    // SAFETY: the kernel has just opened the descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(own) })
 }

@@ -1,8 +1,8 @@
-//! Other systems: whatever the `polling` crate finds there, on macOS and the BSDs kqueue.
+//! Other systems: what the `polling` crate finds there, which is kqueue on macOS and the BSDs.
 //!
-//! Compiled on Linux, too, so that the tests that run there run it. What it cannot promise: kqueue knows no priority
-//! data, so such a wait ends by being cancelled; epoll by way of `polling` reports it as readable; and kqueue cannot
-//! tell that a number has been closed and given to another file while somebody waits.
+//! Compiled on Linux, too, so that tests on Linux cover it. Its limits: kqueue has no event for priority data, so only a
+//! cancel ends such a wait. Over epoll, `polling` reports priority data as readable. And kqueue does not tell that a number
+//! was closed and reused for another file while an operation waits.
 
 use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
@@ -18,19 +18,19 @@ use super::selector::{Event, Selector};
 use crate::backend::Interest;
 use crate::error::{Error, Result};
 
-/// Events taken by one wait; more of them come with the next.
+/// How many events one wait returns; the next wait returns the others.
 const BATCH: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 pub struct Portable {
     poller: ManuallyDrop<Poller>,
-    /// Only ever locked by the thread that waits.
+    /// Locked by the waiting thread alone, so never contended.
     events: Mutex<Events>,
     abandoned: AtomicBool,
 }
 
 impl Portable {
     /// # Errors
-    /// What the system says when there are too many descriptors.
+    /// The system's error if there are too many descriptors.
     pub fn new() -> Result<Self> {
         let poller = Poller::new().map_err(|error| Error::io("kqueue", &error))?;
         Ok(Portable {
@@ -44,20 +44,20 @@ impl Portable {
 impl Selector for Portable {
     fn add(&self, fd: RawFd, key: usize, interest: Interest) -> std::result::Result<(), Errno> {
         // SAFETY: the registration may outlive the descriptor, which `polling` forbids for the sake of sources that
-        // are not plain descriptors. The kernel drops it by itself, or `modify` replaces it; an event of a file that
-        // is gone is recognised by its key.
+        // are not plain descriptors. The kernel drops the registration by itself, or `modify` replaces it. The key
+        // identifies events of a closed file.
         unsafe { self.poller.add(fd, event(key, interest)) }.map_err(|error| errno(&error))
     }
 
     fn modify(&self, fd: RawFd, key: usize, interest: Interest) -> std::result::Result<(), Errno> {
-        // SAFETY: the number is only handed on to the kernel, which answers EBADF if it is closed. It is not -1: the
-        // backend turns away negative ones.
+        // SAFETY: the number is only passed to the kernel, which returns EBADF if it is closed. It is not -1, as the
+        // backend refuses negative numbers.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         self.poller.modify(fd, event(key, interest)).map_err(|error| errno(&error))
     }
 
     fn wait(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<()> {
-        // `polling` starts over after a signal. But its descriptor can itself be polled, and that does not.
+        // The wait of `polling` starts over after a signal. A poll(2) of its descriptor does not.
         match wait_until_readable(self.poller.as_raw_fd(), timeout) {
             Ok(true) => {}
             Ok(false) | Err(Errno::EINTR) => return Ok(()),
@@ -72,7 +72,7 @@ impl Selector for Portable {
 
     fn notify(&self) {
         if !self.abandoned.load(Ordering::Relaxed) {
-            // Fails only if what it writes to is full, and then the wait ends anyway.
+            // Fails only if an earlier notification has not been read, and that ends the wait, too.
             let _ = self.poller.notify();
         }
     }
@@ -84,9 +84,9 @@ impl Selector for Portable {
 
 impl Drop for Portable {
     fn drop(&mut self) {
-        // Dropping a poller deletes its registrations: in a forked child with epoll, that would be the parent's. A
-        // kqueue is not inherited, and its number may be another file's by now. So it is leaked there: two or three
-        // descriptors once per fork.
+        // Dropping a poller deletes its registrations, and in a forked child over epoll those are the parent's. A child
+        // does not inherit a kqueue, and the kqueue's number may name another file. So a child leaks the poller: two or
+        // three descriptors once per fork.
         if !self.abandoned.load(Ordering::Relaxed) {
             // SAFETY: the poller is not used again: `self` is being dropped.
             unsafe { ManuallyDrop::drop(&mut self.poller) }
@@ -118,7 +118,7 @@ fn ready(event: &polling::Event) -> Interest {
     ready
 }
 
-/// kqueue's part of `polling` keeps its own books, and its errors have no errno.
+/// The errno of an error. Over kqueue `polling` records the registrations itself, and those errors have none.
 fn errno(error: &std::io::Error) -> Errno {
     match (error.raw_os_error(), error.kind()) {
         (Some(raw), _) => Errno::from_raw(raw),
@@ -138,7 +138,7 @@ fn wait_until_readable(fd: RawFd, timeout: Option<Duration>) -> std::result::Res
     let ready = {
         let timeout = timeout.map(|timeout| libc::timespec {
             tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
-            // Below a thousand million: fits whatever type the C library has for it.
+            // Less than a thousand million, which fits into any C library's type.
             tv_nsec: timeout.subsec_nanos() as _,
         });
         let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);

@@ -1,4 +1,4 @@
-//! What the poll backend needs to know of the system's readiness interface.
+//! The poll backend's interface to the system's readiness calls.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use nix::errno::Errno;
 use crate::backend::Interest;
 use crate::error::Result;
 
-/// A descriptor has become ready, as far as it was asked for.
+/// A descriptor has become ready for what it was armed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// The key of the registration. One that is out of date belongs to a file that had this number before.
+    /// The key of the registration. An outdated key is that of a file that had this number before.
     pub key: usize,
-    /// What is ready; everything after an error or a hang-up.
+    /// The readiness; all bits after an error or a hang-up.
     pub ready: Interest,
 }
 
@@ -24,25 +24,25 @@ pub trait Selector: Send + Sync {
     /// Registers a descriptor for one event.
     ///
     /// # Errors
-    /// EEXIST if it is registered already, EPERM if such a file is always ready, EBADF, ENOMEM, ENOSPC.
+    /// EEXIST if the descriptor is registered already, EPERM if such a file is always ready, EBADF, ENOMEM, ENOSPC.
     fn add(&self, fd: RawFd, key: usize, interest: Interest) -> std::result::Result<(), Errno>;
 
-    /// Asks for one more event of a registered descriptor, instead of what was asked for before.
+    /// Arms a registered descriptor for one more event, replacing its earlier interest.
     ///
     /// # Errors
-    /// ENOENT if this number now belongs to a file that is not registered, EPERM if to one that is always ready, EBADF.
+    /// ENOENT if the number now names a file that is not registered, EPERM if that file is always ready, EBADF.
     fn modify(&self, fd: RawFd, key: usize, interest: Interest) -> std::result::Result<(), Errno>;
 
     /// Waits for events, a notification, a signal or the end of `timeout`, and appends the events. Never returns
     /// before the end of `timeout` because of rounding.
     ///
     /// # Errors
-    /// What the system call says, but for EINTR.
+    /// Those of the system call, except EINTR.
     fn wait(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<()>;
 
-    /// Ends the wait that is under way, or else the next one.
+    /// Ends the present wait, or else the next one.
     fn notify(&self);
 
-    /// In a forked child: from now on `notify` does nothing, and dropping leaves the parent's registrations alone.
+    /// For a forked child: from now on `notify` does nothing, and dropping does not affect the parent's registrations.
     fn abandon(&self);
 }

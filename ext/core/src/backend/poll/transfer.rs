@@ -1,4 +1,4 @@
-//! One read or write, done where it does not block the scheduler.
+//! A read or write of the poll backend.
 
 use std::os::fd::RawFd;
 
@@ -8,17 +8,17 @@ use crate::backend::Interest;
 use crate::files;
 use crate::try_io::{self, FdKind, TryIo};
 
-/// The most that Linux transfers at once; other systems refuse more than an `int` can say.
-const MOST: usize = 0x7fff_f000;
+/// The largest transfer that Linux makes at once. Other systems refuse more than `INT_MAX` bytes.
+const MAX_LENGTH: usize = 0x7fff_f000;
 
 /// How a descriptor can be read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Has calls of its own that do not block.
+    /// `recv` and `send` with `MSG_DONTWAIT` do not block.
     Socket,
-    /// Pipes, terminals, and whatever else tells when it is ready.
+    /// A pipe, a terminal or another file that reports readiness.
     Stream,
-    /// Regular files, directories and block devices: always "ready", and yet they block.
+    /// A regular file, a directory or a block device: always "ready", but may block.
     Storage,
 }
 
@@ -42,7 +42,7 @@ enum Direction {
     Write,
 }
 
-/// A read or write that has not happened yet.
+/// A pending read or write.
 #[derive(Debug, Clone, Copy)]
 pub struct Transfer {
     direction: Direction,
@@ -51,24 +51,26 @@ pub struct Transfer {
     offset: Option<u64>,
 }
 
-// SAFETY: whoever made it promised that the buffer belongs to the transfer alone until its result is there; so it may
-// be made on any thread.
+// SAFETY: by the contract of `Transfer::read` and `Transfer::write` nothing else uses the buffer until the transfer's last
+// use, so any thread may do the transfer.
 unsafe impl Send for Transfer {}
 
 impl Transfer {
     /// # Safety
-    /// `buffer` has `length` bytes, stays alive, and is left alone until the last use of this transfer or a copy of it.
+    /// `buffer` is valid for writes of `length` bytes, and nothing else uses it, until the last use of this transfer or a
+    /// copy of it.
     pub unsafe fn read(buffer: *mut u8, length: usize, offset: Option<u64>) -> Self {
-        Transfer { direction: Direction::Read, buffer, length: length.min(MOST), offset }
+        Transfer { direction: Direction::Read, buffer, length: length.min(MAX_LENGTH), offset }
     }
 
     /// # Safety
-    /// As for [`Transfer::read`].
+    /// `buffer` is valid for reads of `length` bytes, and nothing writes to it, until the last use of this transfer or a
+    /// copy of it.
     pub unsafe fn write(buffer: *const u8, length: usize, offset: Option<u64>) -> Self {
-        Transfer { direction: Direction::Write, buffer: buffer.cast_mut(), length: length.min(MOST), offset }
+        Transfer { direction: Direction::Write, buffer: buffer.cast_mut(), length: length.min(MAX_LENGTH), offset }
     }
 
-    /// What a descriptor must be ready for.
+    /// The readiness that the transfer needs.
     pub fn interest(&self) -> Interest {
         match self.direction {
             Direction::Read => Interest::READABLE,
@@ -76,9 +78,9 @@ impl Transfer {
         }
     }
 
-    /// Transfers what can be transferred now, whatever mode the descriptor is in: the number of bytes or a negated
-    /// errno, or None if nothing can.
-    pub fn attempt(&self, fd: RawFd, kind: Kind) -> Option<i32> {
+    /// Transfers without blocking, even if the descriptor is in blocking mode. Returns the number of bytes or a negated
+    /// errno; None if the transfer would block.
+    pub fn try_now(&self, fd: RawFd, kind: Kind) -> Option<i32> {
         let likely = if kind == Kind::Socket { FdKind::Socket } else { FdKind::Other };
         // SAFETY: the buffer has `length` bytes, and they are the transfer's.
         let attempt = unsafe {
@@ -92,13 +94,13 @@ impl Transfer {
         match attempt {
             TryIo::Done(count) => Some(completion(Ok(count))),
             TryIo::WouldBlock | TryIo::EndsAfter(_) => None,
-            // A device that has positions, tells when it is ready, and is ready.
+            // A seekable device that reports readiness, and is ready.
             TryIo::NeedsOperation => Some(self.block(fd)),
             TryIo::Failed(errno) => Some(completion(Err(errno))),
         }
     }
 
-    /// Transfers for as long as it takes. For the worker threads.
+    /// Transfers with a blocking call, on a worker thread.
     pub fn block(&self, fd: RawFd) -> i32 {
         let Ok(offset) = self.offset.map(libc::off_t::try_from).transpose() else {
             return completion(Err(Errno::EINVAL));
@@ -122,6 +124,6 @@ impl Transfer {
 }
 
 fn completion(outcome: Result<usize, Errno>) -> i32 {
-    // At most `MOST`, so it fits.
+    // The count is at most `MAX_LENGTH`, so it fits.
     outcome.map_or_else(|errno| -(errno as i32), |count| count as i32)
 }
