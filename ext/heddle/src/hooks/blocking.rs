@@ -1,4 +1,4 @@
-//! `block`, `unblock`, `kernel_sleep`, `yield`: waiting for time, or for what other fibers and threads do.
+//! `block`, `unblock`, `kernel_sleep`, `yield`: waiting for a time, or for other fibers and threads.
 
 use std::time::Instant;
 
@@ -14,10 +14,10 @@ use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::{Outcome, deadline_after};
 
-/// Mutex, Queue, Thread#join and the like. True if woken, false if the time was up.
+/// Mutex, Queue, Thread#join and the like. True if the fiber was woken, false if the timeout elapsed.
 ///
-/// An `unblock` that came since the fiber's last hook counts, too: Ruby puts the fiber on a list of waiters first, and
-/// whatever happens before it calls this must not lose the wake-up.
+/// An `unblock` since the fiber's last hook counts, too. Ruby adds the fiber to a list of waiters before it calls this, so
+/// the wake-up may arrive first.
 pub fn block(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
     ruby.check_arity(arguments.len(), 1..=2)?;
     let blocker = arguments[0];
@@ -31,8 +31,7 @@ pub fn block(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value
     scheduler.boost_lock_holders(ruby, blocker)?;
     loop {
         let woken = wait_for_unblock(ruby, &scheduler, hook.key, wait, seen, deadline)?;
-        // Ruby 3.3 and 3.4 take any end of this wait for the thread's, so a wake-up that meant something else must not
-        // end it.
+        // Ruby 3.3 and 3.4 take any end of this wait for the thread's end, so other wake-ups must not end it.
         if !woken || !thread::is_running(ruby, blocker)? {
             return Ok(woken);
         }
@@ -40,7 +39,7 @@ pub fn block(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value
     }
 }
 
-/// From any thread, and from trap handlers.
+/// Wakes a fiber. Called on any thread, and in trap handlers.
 pub fn unblock(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, blocker: Value, fiber: Value) -> Result<(), Error> {
     let woken = scheduler.state.borrow_mut().unblock(PinnedValue::new(fiber));
     match woken {
@@ -49,15 +48,15 @@ pub fn unblock(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, blocker: Value, 
             scheduler.hand_off_lock(ruby, blocker, PinnedValue::new(fiber))?;
         }
         Some(false) => {}
-        // One that has ended, or is not ours, needs no waking.
+        // The fiber has ended or belongs to another scheduler, so there is nothing to wake.
         None => error::expect_fiber(ruby, fiber)?,
     }
     #[cfg(not(ruby_gte_4_0))]
-    closing::release_closer(ruby, &scheduler, blocker)?;
-    closing::release_leaving_fibers(ruby, &scheduler)
+    closing::withdraw_close_error(ruby, &scheduler, blocker)?;
+    closing::finish_leaving_fibers(ruby, &scheduler)
 }
 
-/// `sleep`, and the waiting part of `Mutex#sleep` and `ConditionVariable#wait`, which `unblock` ends.
+/// `sleep`, and the wait of `Mutex#sleep` and `ConditionVariable#wait`, which `unblock` ends.
 pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
     ruby.check_arity(arguments.len(), ..=1)?;
     let duration = match arguments.first() {
@@ -69,8 +68,8 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: 
         return Ok(true);
     }
     let hook = scheduler.enter(ruby)?;
-    // `ConditionVariable#wait` is to lose no wake-up, as in `block`; but what came before a plain `sleep` is not for it.
-    let plain = CallSites::traits(&scheduler.io.call_sites).just_sleeps;
+    // `ConditionVariable#wait` must lose no wake-up, as in `block`. But an earlier wake-up must not end a plain `sleep`.
+    let plain = CallSites::traits(&scheduler.io.call_sites).is_plain_sleep;
     let seen = scheduler
         .state
         .borrow()
@@ -84,16 +83,16 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: 
     Ok(woken)
 }
 
-/// Whether the last `Mutex#sleep` of the fiber that asks was ended by `unblock`. A fiber of which the scheduler keeps no
-/// record is told so in any case, as Ruby does.
+/// Whether `unblock` ended the last `Mutex#sleep` of the current fiber. True if the scheduler has no record of the fiber, as
+/// Ruby's own `Mutex#sleep` then decides.
 pub fn sleep_was_ended(scheduler: Receiver<'_, Scheduler>) -> bool {
     let state = scheduler.state.borrow();
     let record = state.fibers.find(fiber::current()).and_then(|key| state.fibers.get(key));
     record.is_none_or(|record| record.sleep_was_ended)
 }
 
-/// Lets the others have a turn.
-pub fn yield_turn(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>) -> Result<(), Error> {
+/// Lets all other runnable fibers run first.
+pub fn yield_now(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>) -> Result<(), Error> {
     scheduler.yield_now(ruby)
 }
 

@@ -1,24 +1,24 @@
-//! `blocking_operation_wait`: work that Ruby does without the GVL, and that another thread might do meanwhile.
+//! `blocking_operation_wait`: work without the GVL, which another thread can do while other fibers run.
 //!
-//! Ruby asks before each `stat` and before each compression of a megabyte alike, 288 times in one `require` that fails.
-//! Handing a `stat` to a thread costs many times what it takes. So it is done for the methods that are known to work long,
-//! and for nothing else.
+//! Ruby calls the hook before a `stat` as well as before the compression of a megabyte, 288 times in one failing `require`.
+//! Passing a `stat` to a thread costs many times as much as the call. So only methods that are known to take long use a
+//! thread.
 //!
-//! Ruby 3.4 gives the work as a Proc which, called in a fiber, asks again, and there is no way to decline. Asking alone
-//! would make a `require` slower, so there the hook does not exist, as Ruby allows. Ruby 3.3 never asks.
+//! Ruby 3.4 passes a Proc that calls the hook again when called in a fiber, so the hook cannot decline. Calling it alone
+//! would make `require` slower. So the hook does not exist there, which Ruby allows. Ruby 3.3 never calls it.
 
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
 use crate::ruby::call_sites::CallSites;
 use crate::scheduler::Scheduler;
 
-/// Does the work in a thread if it is known to take long, else leaves it to Ruby, which does it in place. The threads
-/// are Ruby's, not our own: the work wants one of those to run on.
+/// Does the work in a thread if it is known to take long. Otherwise returns nil, and Ruby does it in the current thread.
+/// The threads are Ruby's and not Heddle's, as the work may need a Ruby thread.
 pub fn blocking_operation_wait(ruby: &Ruby, scheduler: &Scheduler, work: Value) -> Result<Value, Error> {
     if !scheduler.io.closes_remote.take() && !CallSites::traits(&scheduler.io.call_sites).takes_long {
         return Ok(ruby.qnil().as_value());
     }
     let helper: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("BlockingWork")?;
-    let most = scheduler.options.borrow().workers;
-    helper.funcall("in_thread", (work, most))
+    let max_threads = scheduler.options.borrow().workers;
+    helper.funcall("in_thread", (work, max_threads))
 }

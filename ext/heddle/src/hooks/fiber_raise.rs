@@ -1,6 +1,8 @@
-//! `Fiber#raise` and `Fiber#kill` switch straight into a fiber that waits, and there is no hook. Whom that fiber puts on
-//! the run queue in return is the one that had the turn, as far as the scheduler knows. If that one had resumed a
-//! generator, and the generator raises, only `lib/heddle/patches/fiber_raise.rb` knows.
+//! `Fiber#raise` and `Fiber#kill`, which switch straight into a waiting fiber without a hook.
+//!
+//! The target then enqueues the fiber that raised, which the scheduler takes to be its current fiber. That is wrong if the
+//! current fiber has resumed a generator, and the generator raises. So `lib/heddle/patches/fiber_raise.rb` tells the
+//! scheduler which fiber raises.
 
 use magnus::{Error, Ruby, Value, prelude::*};
 
@@ -11,7 +13,7 @@ use crate::scheduler::wait::Wait;
 use crate::scheduler::{HookGuard, Scheduler};
 use crate::ticker::foreign_fibers;
 
-/// Runs a block that raises into another fiber. The fiber that is running counts as being in a hook meanwhile.
+/// Runs a block that raises into another fiber. The running fiber counts as being in a hook during the block.
 pub fn raising(ruby: &Ruby) -> Result<Value, Error> {
     let Some(scheduler) = Scheduler::in_use() else { return ruby.yield_value(()) };
     let current = fiber::ensure_current()?;
@@ -25,7 +27,7 @@ pub fn raising(ruby: &Ruby) -> Result<Value, Error> {
     }
     let result = ruby.yield_value(());
     if scheduler.is_in_use() {
-        // An exception may have been raised into this fiber meanwhile, by a fiber that has to come back in its turn.
+        // Another fiber may have raised into this one during the block, and then must run again, too.
         scheduler.requeue_switcher(key);
         scheduler.state.borrow_mut().set_current(key);
         drop(HookGuard::new(&scheduler, key));
@@ -33,8 +35,8 @@ pub fn raising(ruby: &Ruby) -> Result<Value, Error> {
     result
 }
 
-/// The fiber that is running is about to kill `target`. If that one was preempted it is told to end by an exception,
-/// and the result is true: Ruby would kill it again at each switch, and its `ensure` could not wait for anything.
+/// Ends `target`, which the running fiber is about to kill, by an exception if it was preempted, and then returns true.
+/// Otherwise Ruby would raise the kill again at each switch, and an `ensure` clause of the target could not wait.
 pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
     let Some(scheduler) = Scheduler::in_use() else { return Ok(false) };
     let exception = PinnedValue::new(error::stop_class(ruby)?.as_value());
@@ -42,10 +44,10 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
         let mut state = scheduler.state.borrow_mut();
         let target = PinnedValue::new(target);
         let Some(key) = state.fibers.find(target) else { return Ok(false) };
-        let takes_it_for_a_kill = state.fibers.get(key).is_some_and(|record| {
+        let is_preempted = state.fibers.get(key).is_some_and(|record| {
             record.wait == Wait::Preempted && (record.managed || foreign_fibers::yield_state_of(target).is_some())
         });
-        if !takes_it_for_a_kill {
+        if !is_preempted {
             if let Some(record) = state.fibers.get_mut(key) {
                 record.killed = true;
             }

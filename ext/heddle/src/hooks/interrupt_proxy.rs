@@ -1,7 +1,7 @@
-//! `fiber_interrupt` with a stand-in for the fiber.
+//! `fiber_interrupt` with a proxy for the fiber.
 //!
-//! From version 5 of the interface on, Ruby passes an object that answers `alive?` and `raise` for as long as the
-//! operation lasts which is to be interrupted, and does nothing afterwards. It does not tell which fiber it stands for.
+//! From version 5 of the interface on, Ruby passes an object with `alive?` and `raise` instead of the fiber. It is alive as
+//! long as the operation that is to be interrupted, and its `raise` does nothing afterwards. It does not name the fiber.
 
 use magnus::{Error, RArray, Ruby, Value, prelude::*};
 
@@ -11,13 +11,12 @@ use crate::ruby::value::PinnedValue;
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::{PendingRaise, RaiseScope};
 
-/// Whether the object is no fiber, but can be interrupted like one.
+/// Whether the object is no fiber, but has the methods to interrupt one.
 pub fn is_proxy(value: Value) -> Result<bool, Error> {
     Ok(!fiber::is_fiber(value) && value.respond_to("alive?", false)? && value.respond_to("raise", false)?)
 }
 
-/// Has `exception` raised by the proxy, in a fiber of its own, as soon as the scheduler's thread looks for the next
-/// fiber.
+/// Calls the proxy's `raise` in a new fiber, the next time that the scheduler's thread picks a fiber.
 pub fn interrupt(ruby: &Ruby, scheduler: &Scheduler, proxy: Value, exception: Value) -> Result<(), Error> {
     let pending_raise = PendingRaise { exception: PinnedValue::new(exception), message: None, scope: RaiseScope::Wait };
     scheduler.state.borrow_mut().defer_raise(PinnedValue::new(proxy), pending_raise);
@@ -25,7 +24,7 @@ pub fn interrupt(ruby: &Ruby, scheduler: &Scheduler, proxy: Value, exception: Va
     if !closer_blocks_owner(scheduler)? {
         return Ok(());
     }
-    // What follows is Ruby waiting natively for the operation to end, so this is the last chance for the fiber to leave.
+    // Next, Ruby waits natively for the operation to end, so the fiber must leave its wait now.
     let proxies = match scheduler.io.leaving_proxies.get().and_then(|held| RArray::from_value(held.get())) {
         Some(proxies) => proxies,
         None => {
@@ -41,9 +40,8 @@ pub fn interrupt(ruby: &Ruby, scheduler: &Scheduler, proxy: Value, exception: Va
     Ok(())
 }
 
-/// Ruby has let go of the mutex that the interrupted fibers need to leave: lets them. See
-/// [`super::closing::release_leaving_fibers`].
-pub fn let_leave(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+/// Lets the fibers of interrupted proxies leave their waits; see [`super::closing::finish_leaving_fibers`].
+pub fn finish_leaving_fibers(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     if scheduler.io.leaving_proxies.get().is_none() || !closer_blocks_owner(scheduler)? {
         return Ok(());
     }

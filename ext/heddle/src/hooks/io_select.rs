@@ -4,13 +4,13 @@ use heddle_core::Interest;
 use magnus::scan_args::scan_args;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
-use crate::io::select::Selecting;
+use crate::io::select::ActiveSelection;
 use crate::ruby::time;
 use crate::scheduler::Scheduler;
 use crate::scheduler::waiting::{Outcome, deadline_after};
 use crate::ticker::throttle::TickMask;
 
-/// Ruby's own `IO.select`, asked only when it need not wait: so conversions, buffered data and errors are Ruby's.
+/// `IO.select`. Ruby's own does the work, without waiting, so that conversions, buffered data and errors are Ruby's.
 pub fn io_select(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<Value, Error> {
     let arguments = scan_args::<(Value,), (Option<Value>, Option<Value>, Option<Value>), (), (), (), ()>(arguments)?;
     let nil = ruby.qnil().as_value();
@@ -26,24 +26,29 @@ pub fn io_select(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Res
     scheduler.consume_budget(ruby, hook.key)?;
     let select_now: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("SelectNow")?;
     loop {
-        let ready = ask_now(select_now, readers, writers, exceptions)?;
+        let ready = select_without_waiting(select_now, readers, writers, exceptions)?;
         if !ready.is_nil() || timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Ok(ready);
         }
-        let selection = Selecting::begin(scheduler);
+        let selection = ActiveSelection::begin(scheduler);
         selection.add(ruby, readers, Interest::READABLE)?;
         selection.add(ruby, writers, Interest::WRITABLE)?;
         selection.add(ruby, exceptions, Interest::PRIORITY)?;
         if selection.wait(ruby, hook.key, deadline)? == Outcome::TimedOut {
-            // A descriptor that became ready in the last moment still counts.
-            return ask_now(select_now, readers, writers, exceptions);
+            // A descriptor may have become ready since the timeout elapsed.
+            return select_without_waiting(select_now, readers, writers, exceptions);
         }
     }
 }
 
-/// Which IOs are ready now. While a tick is pending Ruby does not look, and answers that none is. Where a garbage
-/// collection takes longer than a tick, that would happen again and again.
-fn ask_now(select_now: RModule, readers: Value, writers: Value, exceptions: Value) -> Result<Value, Error> {
-    let _mask = TickMask::keep();
+/// The IOs that are ready now. While an interrupt is pending, Ruby reports that none is ready. So ticks are masked: with
+/// garbage collections that take longer than a tick, one would be pending in each call.
+fn select_without_waiting(
+    select_now: RModule,
+    readers: Value,
+    writers: Value,
+    exceptions: Value,
+) -> Result<Value, Error> {
+    let _mask = TickMask::new();
     select_now.funcall("call", (readers, writers, exceptions))
 }

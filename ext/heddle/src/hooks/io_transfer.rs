@@ -15,7 +15,7 @@ use crate::ruby::io_buffer::Memory;
 use crate::ruby::receiver::Receiver;
 use crate::scheduler::Scheduler;
 
-/// Reads at the IO's position. Bytes, 0 at the end, or `-errno`.
+/// Reads at the IO's position. Returns the number of bytes, 0 at the end, or `-errno`.
 pub fn io_read(
     ruby: &Ruby,
     scheduler: Receiver<'_, Scheduler>,
@@ -27,7 +27,7 @@ pub fn io_read(
     transfer(ruby, &scheduler, io, Direction::Read, buffer, SliceRange::new(length, offset), None)
 }
 
-/// Writes at the IO's position. Bytes, or `-errno`.
+/// Writes at the IO's position. Returns the number of bytes, or `-errno`.
 pub fn io_write(
     ruby: &Ruby,
     scheduler: Receiver<'_, Scheduler>,
@@ -75,13 +75,13 @@ pub fn io_pwrite(
     }
 }
 
-/// `IO#pwrite` on Ruby 3.3 and 3.4, where the hook must not be used: see `lib/heddle/patches/io_pwrite.rb`.
+/// `IO#pwrite` on Ruby 3.3 and 3.4, where Ruby's call of the hook is broken: see `lib/heddle/patches/io_pwrite.rb`.
 pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, from: Integer) -> Result<usize, Error> {
     let from = position(from)?.ok_or_else(|| error::system_call(ruby, Errno::EINVAL, "pwrite"))?;
     let hook = scheduler.enter(ruby)?;
     scheduler.consume_budget(ruby, hook.key)?;
     let fd = descriptors::descriptor(ruby, io, Interest::WRITABLE)?;
-    // A frozen copy shares the bytes, and no one can change them while the fiber waits.
+    // A frozen copy shares the bytes, and no other fiber can change them while this one waits.
     let string = RString::new_frozen(string);
     // SAFETY: the string is on this stack, so it is neither freed nor moved, and it is frozen.
     let bytes = unsafe { string.as_slice() };
@@ -95,7 +95,7 @@ pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, 
         let to = (slice, Some(from));
         result = transfer_file(ruby, scheduler, &call_site, hook.key, Direction::Write, (io, fd), to)?;
     }
-    // The bytes alone do not keep the string alive; seen here, it stays on the stack until now.
+    // A pointer to the bytes does not keep the string alive. This use keeps the reference on the stack until here.
     std::hint::black_box(string);
     match result {
         TryIo::Done(count) => Ok(count),
@@ -106,7 +106,7 @@ pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, 
     }
 }
 
-/// A file position; `None` for a negative one, which the kernel calls invalid.
+/// A file position; `None` for a negative one, for which the kernel returns EINVAL.
 fn position(from: Integer) -> Result<Option<u64>, Error> {
     Ok(u64::try_from(from.to_i64()?).ok())
 }

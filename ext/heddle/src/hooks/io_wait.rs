@@ -10,8 +10,8 @@ use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, io, time};
 use crate::scheduler::Scheduler;
 
-/// Waits until the IO is ready for one of `events`. The events that it is ready for, or false when the time is up.
-/// Without a timeout of its own, the IO's counts.
+/// Waits until the IO is ready for one of `events`. Returns the events that it is ready for, or false if the timeout
+/// elapsed. Without `timeout`, the IO's timeout applies.
 pub fn io_wait(
     ruby: &Ruby,
     scheduler: Receiver<'_, Scheduler>,
@@ -19,7 +19,7 @@ pub fn io_wait(
     events: Value,
     timeout: Value,
 ) -> Result<Value, Error> {
-    // Whoever tried before it waited tells by this why it failed, if the time is up: Ruby 3.3's `recv` does.
+    // Preserves errno: Ruby 3.3's `recv` tries first, and after a timeout raises the errno of that try.
     let errno = Errno::last_raw();
     let waited = wait_for_events(ruby, &scheduler, io, events, timeout);
     Errno::set_raw(errno);
@@ -44,7 +44,7 @@ fn wait_for_events(
     };
     match wait_ready(ruby, scheduler, hook.key, io, interest, timeout)? {
         Some(ready) => Ok(ruby.integer_from_i64(i64::from(ready.0)).as_value()),
-        // EndRequest 'false', Ruby 3.3 raises EAGAIN out of `IO#read`; without a scheduler it raises this.
+        // After 'false' Ruby 3.3 would raise EAGAIN in `IO#read`. Without a scheduler it raises this error.
         None if in_transfer => Err(error::io_timeout(ruby)),
         None => Ok(ruby.qfalse().as_value()),
     }

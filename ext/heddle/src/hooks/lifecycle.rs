@@ -11,8 +11,8 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::options::Preempt;
 use crate::scheduler::start::{NewFiber, SCHEDULED, Scheduled, start};
 
-/// `Fiber.schedule`: runs the block in a new fiber, at once, until it first waits. The calling fiber goes to the end of
-/// the run queue.
+/// `Fiber.schedule`: runs the block in a new fiber immediately, until that fiber first waits. The calling fiber goes to the
+/// end of the run queue.
 pub fn fiber(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<Value, Error> {
     if !ruby.block_given() {
         return Err(Error::new(ruby.exception_arg_error(), "tried to create a fiber without a block"));
@@ -35,8 +35,8 @@ pub fn fiber(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value
     start(ruby, &scheduler, hook.key, NewFiber { fiber: child, block, preemptible }, splat)
 }
 
-/// `YieldingFiber.schedule`: the same for a fiber that the caller has made, of its class. Its block calls
-/// [`run_scheduled`] with its arguments.
+/// `YieldingFiber.schedule`: like [`fiber`], for a fiber of that class which the caller has made. Its block calls
+/// [`run_scheduled`].
 pub fn start_yielding(
     ruby: &Ruby,
     scheduler: Receiver<'_, Scheduler>,
@@ -54,18 +54,18 @@ pub fn start_yielding(
     start(ruby, &scheduler, hook.key, NewFiber { fiber, block, preemptible }, Some(arguments))
 }
 
-/// What a fiber of [`start_yielding`] runs.
+/// The body of a fiber of [`start_yielding`].
 pub fn run_scheduled(ruby: &Ruby, scheduler: Value, arguments: Value) -> Result<Value, Error> {
     <Scheduled as fiber::FiberBody>::run(ruby, ruby.qnil().as_value(), &[scheduler, arguments])
 }
 
-/// Lets all fibers run to their end.
+/// Runs all fibers to their ends.
 pub fn run(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     let hook = scheduler.enter(ruby)?;
     scheduler.drain(ruby, hook.key)
 }
 
-/// Lets all fibers run to their end and gives back what the scheduler holds. Further calls do nothing.
+/// Runs all fibers to their ends and releases the scheduler's resources. Further calls do nothing.
 pub fn close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
     scheduler.expect_owner(ruby)?;
     if !scheduler.closing.get() {
@@ -73,7 +73,7 @@ pub fn close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
     }
     let result = scheduler.finish(ruby);
     if scheduler.state.borrow().fibers.is_draining() {
-        // Another fiber waits for the end of all others, including this one, and closes then.
+        // Another fiber waits for the ends of all others, including this one, and then releases the resources.
         return result;
     }
     scheduler.release(ruby);
@@ -83,8 +83,8 @@ pub fn close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
     result
 }
 
-/// What Ruby calls when the scheduler is replaced, or its thread or the process ends. Calls `close`, which a subclass
-/// may override.
+/// Called by Ruby when the scheduler is replaced, or its thread or the process ends. Calls `close`, which a subclass may
+/// override.
 pub fn scheduler_close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
     let finished = scheduler.finish(ruby);
     scheduler.closing.set(true);

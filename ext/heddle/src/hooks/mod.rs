@@ -1,7 +1,7 @@
-//! What Ruby calls, one file per group of hooks.
+//! The hooks that Ruby calls, one file per group.
 //!
-//! Every hook exists on every Ruby; where a Ruby version gives one another meaning, the file says so. What each does
-//! for its callers is documented where Ruby's users look, in `lib/heddle/scheduler.rb`.
+//! Unless its file says otherwise, a hook exists on every Ruby and means the same. `lib/heddle/scheduler.rb` documents the
+//! hooks for users.
 
 mod address_resolve;
 mod blocking;
@@ -53,7 +53,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("unblock", method!(blocking::unblock, 2))?;
     class.define_method("kernel_sleep", method!(blocking::kernel_sleep, -1))?;
     class.define_private_method("sleep_was_ended", method!(blocking::sleep_was_ended, 0))?;
-    class.define_method("yield", method!(blocking::yield_turn, 0))?;
+    class.define_method("yield", method!(blocking::yield_now, 0))?;
 
     class.define_method("io_wait", method!(io_wait::io_wait, 3))?;
     class.define_method("io_read", method!(io_transfer::io_read, 4))?;
@@ -93,7 +93,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     Ok(())
 }
 
-/// Called by `lib/heddle`, and the last two by a spec, alone.
+/// Private class methods: `lib/heddle` calls them, and a spec the last two.
 const INTERNALS: [&str; 14] = [
     "handles_interrupts?",
     "send_to_root",

@@ -1,4 +1,4 @@
-//! `process_wait`: `Process.wait`, `system`, backticks, and all that waits for a child.
+//! `process_wait`: `Process.wait`, `system`, backticks, and other waits for a child process.
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -11,10 +11,10 @@ use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::state::OwnedDescriptor;
 use crate::scheduler::wait::Wait;
 
-/// The Process::Status of a child, once it has ended.
+/// Waits for the end of a child, and returns its Process::Status.
 ///
-/// A descriptor of the process tells when that is. There is none for 'any child' (-1), groups (0 and below), or other
-/// events than its end, nor on old kernels: then a Ruby thread waits.
+/// The process's descriptor (pidfd) becomes readable then. A Ruby thread waits instead for 'any child' (-1), for groups (0
+/// and below), for other events than the end, and on kernels without pidfds.
 pub fn process_wait(ruby: &Ruby, scheduler: &Scheduler, pid: i32, flags: i32) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
     if flags & libc::WNOHANG != 0 {
@@ -46,7 +46,7 @@ fn wait_for_descriptor(
             return Ok(status);
         }
         let fd = scheduler.state.borrow().number_of(descriptor);
-        // The scheduler was closed meanwhile, or the process forked.
+        // The scheduler was closed during the wait, or this is a forked child.
         let Some(fd) = fd else { return wait_in_thread(ruby, pid, flags) };
         let readable = (fd, Interest::READABLE);
         let result = scheduler.await_readiness(ruby, key, Wait::Process(pid), readable, None)?;
@@ -63,7 +63,7 @@ fn wait_in_thread(ruby: &Ruby, pid: i32, flags: i32) -> Result<Value, Error> {
 
 #[cfg(target_os = "linux")]
 fn open_process(pid: i32) -> Option<OwnedFd> {
-    // SAFETY: no memory is passed; the descriptor (close-on-exec by definition) is ours alone.
+    // SAFETY: no memory is passed. The new descriptor, which is close-on-exec by definition, has no other owner.
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))

@@ -1,4 +1,4 @@
-//! `timeout_after`: what `Timeout.timeout` calls, so that it needs no thread and hits the right fiber.
+//! `timeout_after`: called by `Timeout.timeout`, which then needs no thread and interrupts the right fiber.
 
 use std::time::Instant;
 
@@ -10,12 +10,12 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::Limit;
 use crate::scheduler::waiting::FOR_EVER;
 
-/// Runs the block; when `duration` is over before its end, raises `exception` with `message` in the fiber, wherever it
-/// waits then. Never after the block has ended.
+/// Runs the block. If `duration` elapses before its end, raises `exception` with `message` in the fiber, wherever it waits.
+/// Never raises after the block has ended.
 ///
-/// A class, which the program has chosen, is raised once, and the block may rescue it. `Timeout.timeout` without a class
-/// passes an exception of its own instead, no StandardError, which it turns into `Timeout::Error` outside of the block: from
-/// Ruby 4.1 on by itself, before that by `lib/heddle/patches/timeout.rb`. That one is raised until the block has ended.
+/// If the program has passed a class to `Timeout.timeout`, it is raised once, and the block may rescue it. Otherwise
+/// `Timeout.timeout` passes an exception that is no StandardError, and turns it into `Timeout::Error` outside the block.
+/// Ruby 4.1 does that itself, and `lib/heddle/patches/timeout.rb` before. This exception is raised until the block ends.
 pub fn timeout_after(
     ruby: &Ruby,
     scheduler: &Scheduler,

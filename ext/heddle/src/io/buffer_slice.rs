@@ -1,4 +1,4 @@
-//! The memory of a transfer, and how long it may be used.
+//! The memory of a transfer, and how long it stays valid.
 
 use heddle_core::Interest;
 use magnus::{Error, Ruby, Value};
@@ -8,30 +8,30 @@ use crate::ruby::hook_interface;
 use crate::ruby::io_buffer::{self, Contents, Memory};
 use crate::scheduler::Scheduler;
 
-/// How many bytes at most go through a bounce buffer at once; whoever wants more transfers again.
-const MOST_BOUNCED: usize = 1 << 20;
+/// The largest transfer through a bounce buffer. The caller transfers the rest next.
+const MAX_BOUNCED: usize = 1 << 20;
 
-/// Memory of the scheduler's, used instead of a program's buffer until this is dropped.
+/// A bounce buffer: memory of the scheduler that replaces a program's buffer until this is dropped.
 struct Bounce<'a> {
     scheduler: &'a Scheduler,
-    place: usize,
+    slot: usize,
     base: *mut u8,
 }
 
 impl<'a> Bounce<'a> {
-    /// `None` if there is no memory.
+    /// Allocates `size` bytes. `None` if there is no memory.
     fn new(scheduler: &'a Scheduler, size: usize) -> Option<Self> {
         let mut memory: Vec<u8> = Vec::new();
         memory.try_reserve_exact(size).ok()?;
         let base = memory.as_mut_ptr();
-        let place = scheduler.state.borrow_mut().bounce_buffers.insert(memory);
-        Some(Bounce { scheduler, place, base })
+        let slot = scheduler.state.borrow_mut().bounce_buffers.insert(memory);
+        Some(Bounce { scheduler, slot, base })
     }
 }
 
 impl Drop for Bounce<'_> {
     fn drop(&mut self) {
-        self.scheduler.state.borrow_mut().bounce_buffers.remove(self.place);
+        self.scheduler.state.borrow_mut().bounce_buffers.remove(self.slot);
     }
 }
 
@@ -45,7 +45,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// What the descriptor has to be ready for.
+    /// The readiness that the transfer needs.
     pub fn interest(self) -> Interest {
         match self {
             Direction::Read => Interest::READABLE,
@@ -54,92 +54,97 @@ impl Direction {
     }
 }
 
-/// Which part of a buffer a hook is about, and how much of it at least.
+/// The part of a buffer that a hook reads into or writes from.
 #[derive(Debug, Clone, Copy)]
 pub struct SliceRange {
-    /// Where in the buffer to begin.
+    /// Where in the buffer the part begins.
     pub offset: usize,
-    /// How many bytes to transfer at least; 0 is a single attempt that answers EAGAIN rather than wait.
-    pub least: usize,
-    /// How many bytes to transfer at most.
-    pub most: usize,
+    /// The least number of bytes to transfer; 0 means a single try that returns EAGAIN rather than wait.
+    pub min_length: usize,
+    /// The greatest number of bytes to transfer.
+    pub max_length: usize,
 }
 
 impl SliceRange {
-    /// What the last two arguments of a hook mean; see [`hook_interface::TRANSFERS_ARE_SINGLE`].
+    /// The range that the last two arguments of a hook mean; see [`hook_interface::TRANSFERS_ARE_SINGLE`].
     pub fn new(first: usize, second: usize) -> Self {
         if hook_interface::TRANSFERS_ARE_SINGLE {
-            SliceRange { offset: first, least: 0, most: second }
+            SliceRange { offset: first, min_length: 0, max_length: second }
         } else {
-            SliceRange { offset: second, least: first, most: usize::MAX }
+            SliceRange { offset: second, min_length: first, max_length: usize::MAX }
         }
     }
 }
 
-/// A piece of memory to read into, or to write from. It is valid until another fiber or thread runs, and afterwards only
-/// if it is pinned: an `IO::Buffer` of the program's own can be freed or resized while a fiber waits.
+/// Memory to read into, or to write from. It is valid until another fiber or thread runs, and longer only if it is pinned:
+/// the program can free or resize its own `IO::Buffer` while a fiber waits.
 #[derive(Debug, Clone, Copy)]
 pub struct BufferSlice {
     memory: Memory,
-    /// The buffer that it must be asked from again, and where in that it begins. `None` if it is surely pinned.
+    /// The buffer from which the memory must be obtained again, and its offset there. `None` if it is certainly pinned.
     owner: Option<(Value, usize)>,
     looks_pinned: bool,
 }
 
 impl BufferSlice {
-    /// The part of `buffer` that a hook is about.
+    /// The part of `buffer` that `range` names.
     ///
     /// # Errors
-    /// ArgumentError if the buffer is too short for it, and what [`io_buffer`] tells.
+    /// ArgumentError if the buffer is too short, and the errors of [`io_buffer`].
     pub fn of(ruby: &Ruby, direction: Direction, buffer: Value, range: SliceRange) -> Result<Self, Error> {
         let Contents { memory, looks_pinned } = match direction {
             Direction::Read => io_buffer::for_writing(buffer)?,
             Direction::Write => io_buffer::for_reading(buffer)?,
         };
-        let SliceRange { offset, least, most } = range;
+        let SliceRange { offset, min_length, max_length } = range;
         match memory.size.checked_sub(offset) {
-            Some(available) if available >= least => {
-                let memory = Memory { base: memory.base.wrapping_add(offset), size: available.min(most) };
+            Some(available) if available >= min_length => {
+                let memory = Memory { base: memory.base.wrapping_add(offset), size: available.min(max_length) };
                 Ok(BufferSlice { memory, owner: Some((buffer, offset)), looks_pinned })
             }
             _ => Err(Error::new(
                 ruby.exception_arg_error(),
-                format!("a buffer of {} bytes has no {least} bytes from offset {offset} on", memory.size),
+                format!("a buffer of {} bytes has no {min_length} bytes from offset {offset} on", memory.size),
             )),
         }
     }
 
+    /// A slice of memory that stays in place while the fiber waits.
+    ///
     /// # Safety
-    /// `memory` is valid for as long as the piece is used.
+    /// `memory` is valid for as long as the slice is used.
     pub unsafe fn pinned(memory: Memory) -> Self {
         BufferSlice { memory, owner: None, looks_pinned: true }
     }
 
-    /// Its memory, to be used before another fiber runs.
+    /// The memory, to be used before another fiber runs.
     pub fn memory(self) -> Memory {
         self.memory
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     pub fn size(self) -> usize {
         self.memory.size
     }
 
-    /// What is left of it after the first `done` bytes.
+    /// The slice without its first `done` bytes.
     pub fn after(self, done: usize) -> Self {
         let memory = Memory { base: self.memory.base.wrapping_add(done), size: self.memory.size - done };
         BufferSlice { memory, owner: self.owner.map(|(buffer, offset)| (buffer, offset + done)), ..self }
     }
 
-    /// The same piece, after others have run.
+    /// The same slice, obtained again after other fibers have run.
     ///
     /// # Errors
     /// As [`of`](Self::of): the buffer may have been freed or become too short.
     pub fn renewed(self, ruby: &Ruby, call_site: &CallSite<'_>, direction: Direction) -> Result<Self, Error> {
         match self.owner {
-            Some((buffer, offset)) if !self.is_pinned(call_site) => {
-                BufferSlice::of(ruby, direction, buffer, SliceRange { offset, least: self.size(), most: self.size() })
-            }
+            Some((buffer, offset)) if !self.is_pinned(call_site) => BufferSlice::of(
+                ruby,
+                direction,
+                buffer,
+                SliceRange { offset, min_length: self.size(), max_length: self.size() },
+            ),
             _ => Ok(self),
         }
     }
@@ -148,11 +153,11 @@ impl BufferSlice {
         self.looks_pinned && !call_site.traits().lends_own_buffer
     }
 
-    /// Calls `transfer` with memory that is valid until it returns, even if the fiber waits meanwhile: this, or a bounce
-    /// buffer in its place. `count` tells of the result how many bytes that were.
+    /// Calls `transfer` with memory that is valid until it returns, even if the fiber waits: this slice, or a bounce buffer
+    /// instead. `count` returns the number of transferred bytes of a result.
     ///
     /// # Errors
-    /// What `transfer` raises. After a read, too, that the buffer has been freed or become too short meanwhile;
+    /// What `transfer` raises. After a read, an error if the buffer was freed or became too short during the wait.
     /// NoMemoryError if there is no memory for a bounce buffer.
     pub fn while_pinned<R>(
         self,
@@ -167,22 +172,22 @@ impl BufferSlice {
             Some(owner) if !self.is_pinned(call_site) => owner,
             _ => return transfer(self.memory),
         };
-        let size = self.memory.size.min(MOST_BOUNCED);
+        let size = self.memory.size.min(MAX_BOUNCED);
         let Some(bounce) = Bounce::new(scheduler, size) else {
             let message = format!("no memory to keep {size} bytes of an IO::Buffer in while a fiber waits");
             return Err(Error::new(ruby.exception_no_mem_error(), message));
         };
         let base = bounce.base;
         if direction == Direction::Write {
-            // SAFETY: the piece is valid, as no other fiber has run since it was made; `bounce` has room for `size`.
+            // SAFETY: the slice is valid, as no other fiber has run since it was made; `bounce` has room for `size`.
             unsafe { std::ptr::copy_nonoverlapping(self.memory.base, base, size) };
         }
         let result = transfer(Memory { base, size })?;
         let done = count(&result);
         if direction == Direction::Read && done > 0 {
             let BufferSlice { memory, .. } =
-                BufferSlice::of(ruby, direction, buffer, SliceRange { offset, least: done, most: done })?;
-            // SAFETY: that is `done` bytes, valid as no other fiber has run since, and so many were read into `bounce`.
+                BufferSlice::of(ruby, direction, buffer, SliceRange { offset, min_length: done, max_length: done })?;
+            // SAFETY: `memory` has `done` bytes and is valid, as no other fiber has run since. `bounce` has them, too.
             unsafe { std::ptr::copy_nonoverlapping(base, memory.base, done) };
         }
         Ok(result)

@@ -1,25 +1,25 @@
 //! Closing a descriptor while operations name its number.
 //!
-//! A number outlives its file: the next file that is opened may get it. An operation that is queued, or that Ruby begins
-//! again for the rest of a read or write, would then go to that file. And Ruby frees an IO's read buffer when it closes
-//! the IO, whether or not the kernel still writes to it. So `IO#close`, `close_read`, `close_write` and `reopen` call
-//! [`closing`] first (`lib/heddle/patches/io_close.rb`), and the following holds in all schedulers of the process:
+//! The kernel reuses a closed number for the next file that is opened. A queued operation, or one that Ruby starts for the
+//! rest of a read or write, would then use that file. And Ruby frees an IO's read buffer when it closes the IO, even if the
+//! kernel still writes to it. So `IO#close`, `close_read`, `close_write` and `reopen` call [`closing`] first
+//! (`lib/heddle/patches/io_close.rb`), and the following holds in all schedulers of the process:
 //!
-//! 1. From here on no hook begins anything on the number: it raises IOError ([`descriptor`]). The fiber that closes may
-//!    still write what is buffered.
-//! 2. Operations that the kernel has not been told of are dropped. Those under way are cancelled.
+//! 1. From then on no hook starts an operation on the number, but raises IOError ([`descriptor`]). The closing fiber alone
+//!    may still write what is buffered.
+//! 2. Operations that have not been submitted to the kernel are dropped. Operations in flight are cancelled.
 //! 3. When the last of them has ended, Ruby closes the descriptor. A fiber whose operation had no result by then raises
-//!    the IOError that a thread raises.
+//!    the same IOError as a thread does.
 //!
 //! ```text
-//!              closing                  no operation names it            Ruby's close(2)
-//!     open ──────────────▶ closing ─────────────────────────▶ quiet ───────────────────────▶ given back
-//!                             │                                 ▲
-//!                             └── the owner does not answer ────┘
-//!                                 (detached: see `end_elsewhere`)
+//!              closing                  no operation names it              Ruby's close(2)
+//!     open ──────────────▶ closing ─────────────────────────▶ unused ───────────────────────▶ closed
+//!                             │                                  ▲
+//!                             └── the owner does not respond ────┘
+//!                                 (detached: see `end_other_threads_operations`)
 //! ```
 //!
-//! To close a number takes as long as its own operations need, however many other fibers and operations there are: see
+//! The time to close a number depends on its own operations alone, and not on the number of fibers and operations: see
 //! `descriptor_index.rs` of the core.
 
 use std::os::fd::RawFd;
@@ -37,43 +37,44 @@ use magnus::{DataTypeFunctions, Error, Module, Object, RClass, RModule, Ruby, Ty
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::value::{PinnedValue, same};
 use crate::ruby::{error, fiber, fork, interrupts, io, postponed_job, ractor, thread};
-use crate::scheduler::state::Signal;
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::state::{Signal, State};
 use crate::scheduler::wait::Wait;
 use crate::scheduler::{Scheduler, registry};
 
-/// How often the kernel is asked at once whether cancelled operations have ended. Most have by the second time.
-const LOOKS: u32 = 4;
-/// How long the thread of another scheduler has to end its operations on a number before it is asked again.
-const REMINDER: Duration = Duration::from_micros(500);
-/// How often it is asked before a look whether it waits elsewhere.
-const REMINDERS: u32 = 20;
-/// How many times it may be found to do so.
-const MOST_UNANSWERED: u32 = 10;
+/// How many polls without a wait look for the ends of cancelled operations. Most have ended by the second poll.
+const POLLS: u32 = 4;
+/// How long to wait for another scheduler's thread to end its operations before interrupting it once more.
+const INTERRUPT_INTERVAL: Duration = Duration::from_micros(500);
+/// How many interrupts there are between two checks whether that thread is stopped.
+const INTERRUPTS_PER_CHECK: u32 = 20;
+/// How many checks in a row may find it stopped before its operations are detached.
+const MAX_CHECKS: u32 = 10;
 
 /// A number that is being closed.
 struct Closing {
     id: u64,
     fd: RawFd,
     interest: Interest,
-    /// The IO that is closed. PinnedValue, so that it cannot be collected, and its number closed, while this says that it is open.
+    /// The closing IO. Marked, as collecting it would close its number, which this says is still open.
     io: PinnedValue,
-    /// The fiber that closes it.
+    /// The fiber that closes the IO.
     closer: PinnedValue,
     generation: u64,
 }
 
 /// All numbers that are being closed.
 static CLOSING: Mutex<Vec<Closing>> = Mutex::new(Vec::new());
-/// Of the next one.
-static NEXT: AtomicU64 = AtomicU64::new(0);
-/// How many there are.
+/// The id of the next entry.
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+/// The number of entries, readable without the lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn all_closing() -> MutexGuard<'static, Vec<Closing>> {
     CLOSING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Marks what [`CLOSING`] holds. There is one object of this class.
+/// Marks the objects of [`CLOSING`]. There is one object of this class.
 #[derive(TypedData)]
 #[magnus(class = "Heddle::ClosingDescriptors", mark, free_immediately)]
 struct ClosingDescriptors;
@@ -87,14 +88,14 @@ impl DataTypeFunctions for ClosingDescriptors {
     }
 }
 
-/// Says that a number is being closed, as long as it lives.
+/// An entry of [`CLOSING`], which dropping this removes.
 struct Announcement(u64);
 
 impl Announcement {
     fn new(io: Value, fd: RawFd, interest: Interest, closer: PinnedValue) -> Self {
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let closing = Closing { id, fd, interest, io: PinnedValue::new(io), closer, generation: fork::generation() };
-        // Nothing may be allocated while this is locked: the collector locks it, too.
+        // No Ruby object may be allocated under the lock, as the collector locks it, too.
         let mut all = all_closing();
         all.push(closing);
         COUNT.store(all.len(), Ordering::Relaxed);
@@ -114,8 +115,8 @@ fn remove(id: u64) {
     COUNT.store(all.len(), Ordering::Relaxed);
 }
 
-/// The descriptor of an IO, for an operation that begins at once. It has to be asked for again whenever another fiber or
-/// thread could have run.
+/// The descriptor of an IO, for an operation that starts immediately. The caller must look it up again whenever another
+/// fiber or thread could have run.
 ///
 /// # Errors
 /// IOError if the IO is closed, or another fiber or thread is closing it; TypeError if it is no IO.
@@ -125,10 +126,10 @@ pub fn descriptor(ruby: &Ruby, io: Value, interest: Interest) -> Result<RawFd, E
     expect_open(ruby, fd, interest).map(|()| fd)
 }
 
-/// What [`descriptor`] says, and the IO's timeout.
+/// Like [`descriptor`], with the IO's timeout.
 ///
 /// # Errors
-/// As there.
+/// Those of [`descriptor`].
 #[inline]
 pub fn descriptor_and_timeout(ruby: &Ruby, io: Value, interest: Interest) -> Result<(RawFd, Value), Error> {
     let (fd, timeout) = io::descriptor_and_timeout(io)?;
@@ -145,24 +146,25 @@ fn expect_not_closing(ruby: &Ruby, fd: RawFd, interest: Interest) -> Result<(), 
     let current = fiber::current();
     loop {
         let found = all_closing().iter().find_map(|closing| {
-            let concerned = closing.fd == fd && closing.interest.intersects(interest) && closing.closer != current;
-            (concerned && closing.generation == fork::generation()).then_some((closing.id, closing.io))
+            let matches = closing.fd == fd && closing.interest.intersects(interest) && closing.closer != current;
+            (matches && closing.generation == fork::generation()).then_some((closing.id, closing.io))
         });
         let Some((id, io)) = found else { return Ok(()) };
         if io::descriptor(io.get()).is_ok_and(|still| still == fd) {
             return Err(error::stream_closed(ruby));
         }
-        // Ruby has closed it, and the fiber has more to do before `close` returns, as waiting for a child process.
+        // Ruby has closed the number, but `close` has not returned, as when it waits for a child process.
         remove(id);
     }
 }
 
-/// Runs the block, which closes `io`, or the sides of it that `events` names, when no operation names its number any more.
+/// Ends the operations that name `io`'s number, and then runs the block, which closes `io`, or the sides of it that `events`
+/// names.
 fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<Value, Error> {
     if !ractor::is_main() || registry::is_empty() {
         return ruby.yield_value(());
     }
-    // One that is closed already, or never was open, concerns no operation.
+    // No operation uses an IO that is closed already, or was never opened.
     let Ok(fd) = io::descriptor(io) else { return ruby.yield_value(()) };
     let interest = Interest(events);
     let closer = fiber::ensure_current()?;
@@ -170,10 +172,10 @@ fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<Value, Error> {
     if same(write_io, io) {
         let _announced = Announcement::new(io, fd, interest, closer);
         let ended = end_operations(ruby, io, fd, interest);
-        // What has been raised here meanwhile goes on when the descriptor is closed: an `ensure` may have called.
+        // An exception that was raised in the wait propagates only after the close, which an `ensure` clause may have called.
         return ruby.yield_value(()).and_then(|closed: Value| ended.map(|()| closed));
     }
-    // It has a descriptor for each direction.
+    // The IO has a descriptor for each direction.
     let read_fd = interest.intersects(Interest::READABLE).then_some(fd);
     let write_fd = io::descriptor(write_io).ok().filter(|_| interest.intersects(Interest::WRITABLE));
     let announce = |io: Value, fd: Option<RawFd>| fd.map(|fd| Announcement::new(io, fd, Interest::ALL, closer));
@@ -186,7 +188,7 @@ fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<Value, Error> {
 /// Ends the operations that name `fd`, in all schedulers of the process.
 ///
 /// # Errors
-/// What was raised in the fiber or thread meanwhile. Nevertheless they have ended.
+/// What was raised into the fiber or thread in the wait. The operations have ended even then.
 fn end_operations(ruby: &Ruby, io: Value, fd: RawFd, interest: Interest) -> Result<(), Error> {
     if !registry::any(|scheduler| scheduler.close_number(fd, interest)) {
         return Ok(());
@@ -196,9 +198,9 @@ fn end_operations(ruby: &Ruby, io: Value, fd: RawFd, interest: Interest) -> Resu
         let ended = if !scheduler.has_operations_on(fd, interest) {
             Ok(())
         } else if scheduler.is_owned_by(thread::current()) {
-            end_here(ruby, scheduler, fd, interest)
+            end_own_operations(ruby, scheduler, fd, interest)
         } else {
-            end_elsewhere(scheduler, io, fd, interest)
+            end_other_threads_operations(scheduler, io, fd, interest)
         };
         let left = if cfg!(ruby_gte_4_0) && scheduler.is_in_use() {
             scheduler.let_waiters_leave(ruby, fd)
@@ -217,43 +219,51 @@ fn end_operations(ruby: &Ruby, io: Value, fd: RawFd, interest: Interest) -> Resu
 }
 
 /// Ends operations of this thread's scheduler.
-fn end_here(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) -> Result<(), Error> {
-    for _ in 0..LOOKS {
+fn end_own_operations(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) -> Result<(), Error> {
+    for _ in 0..POLLS {
         scheduler.poll(ruby, false)?;
         if !scheduler.has_operations_on(fd, interest) {
             return Ok(());
         }
     }
-    // Files are read and written on other threads of the kernel's or of ours, and a read from a disk ends when it ends.
-    let waited = let_end(ruby, scheduler, fd, interest);
+    // Threads of the kernel or of Heddle read and write files, and a read from a disk cannot be cancelled.
+    let waited = scheduler
+        .enter(ruby)
+        .and_then(|hook| wait_for_ends(ruby, scheduler, hook.key, |state| !state.operations.names(fd, interest)));
     while waited.is_err() && scheduler.has_operations_on(fd, interest) {
-        // A fiber that is being killed cannot let others run: Ruby raises the kill again at each switch.
-        without_gvl(|| std::thread::sleep(REMINDER), &|| {});
+        // A fiber that is being killed cannot let other fibers run, as Ruby raises the kill again at each switch.
+        without_gvl(|| std::thread::sleep(INTERRUPT_INTERVAL), &|| {});
         scheduler.poll(ruby, false)?;
     }
     waited
 }
 
-/// Lets other fibers run until the operations have ended.
-fn let_end(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) -> Result<(), Error> {
-    let hook = scheduler.enter(ruby)?;
-    scheduler.state.borrow_mut().add_close_waiter(hook.key);
-    let waited = scheduler
-        .wait(ruby, hook.key, Wait::Yielded, None, |state| (!state.operations.names(fd, interest)).then_some(()));
-    scheduler.state.borrow_mut().remove_close_waiter(hook.key);
+/// Lets other fibers run until `have_ended`, which is checked each time that operations or other fibers' waits end.
+///
+/// # Errors
+/// What was raised into the fiber.
+pub fn wait_for_ends(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    key: FiberKey,
+    have_ended: impl Fn(&State) -> bool,
+) -> Result<(), Error> {
+    scheduler.state.borrow_mut().add_close_waiter(key);
+    let waited = scheduler.wait(ruby, key, Wait::Yielded, None, |state| have_ended(state).then_some(()));
+    scheduler.state.borrow_mut().remove_close_waiter(key);
     waited.map(|_| ())
 }
 
-/// Ends operations of another thread's scheduler. That thread waits in its backend, and is woken; or it runs Ruby, and
-/// does it at the next safe point.
+/// Ends operations of another thread's scheduler. If that thread waits in its backend, it is woken; if it runs Ruby, it ends
+/// the operations at its next safe point.
 ///
-/// But it may wait elsewhere, perhaps for the thread that is here (`Thread#join`), and not answer. Then the operations are
-/// detached. Those that it had queued have been dropped, and those that are in the kernel's hands own their file, and are
-/// given the IO's read buffer. Thus the number can be given back; the file stays open until that thread comes back.
-fn end_elsewhere(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest) -> Result<(), Error> {
+/// But that thread may be stopped in another wait, perhaps for this thread (`Thread#join`), and not respond. Then the
+/// operations are detached: queued ones have been dropped, and those in flight hold a reference to their file and get the
+/// IO's read buffer. So the number can be closed. The file stays open until that thread's scheduler collects the results.
+fn end_other_threads_operations(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest) -> Result<(), Error> {
     let signal = Arc::new(Signal::default());
     scheduler.state.borrow_mut().add_signal(Arc::clone(&signal));
-    let mut unanswered = 0;
+    let mut checks = 0;
     let mut raised = Ok(());
     loop {
         let is_in_backend = !scheduler.cancel_closed();
@@ -261,24 +271,24 @@ fn end_elsewhere(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest
             break;
         }
         let owner = scheduler.owner.thread.get().filter(|_| !is_in_backend);
-        let is_elsewhere = owner.is_some_and(|owner| thread::is_stopped(owner).unwrap_or(true));
-        unanswered = if is_elsewhere { unanswered + 1 } else { 0 };
-        if unanswered >= MOST_UNANSWERED {
+        let is_stopped = owner.is_some_and(|owner| thread::is_stopped(owner).unwrap_or(true));
+        checks = if is_stopped { checks + 1 } else { 0 };
+        if checks >= MAX_CHECKS {
             let memory = io::take_read_buffer(io).map(Rc::new);
             scheduler.state.borrow_mut().operations.detach(fd, interest, memory.as_ref());
             break;
         }
         scheduler.wake_owner();
-        let remind = || {
-            (0..REMINDERS).any(|_| {
-                let answered = signal.wait(REMINDER);
-                if !answered {
+        let interrupt_until_ended = || {
+            (0..INTERRUPTS_PER_CHECK).any(|_| {
+                let has_ended = signal.wait(INTERRUPT_INTERVAL);
+                if !has_ended {
                     interrupt_running_thread();
                 }
-                answered
+                has_ended
             })
         };
-        if without_gvl(remind, &|| {}).is_none()
+        if without_gvl(interrupt_until_ended, &|| {}).is_none()
             && let Err(error) = interrupts::check()
         {
             raised = Err(error);
@@ -288,23 +298,23 @@ fn end_elsewhere(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest
     raised
 }
 
-/// Has the thread that has the GVL run the job, and so [`Scheduler::attend_to_closing`] if it is the one that is waited
-/// for. A Ruby thread that triggers the job runs it itself; a native thread does not.
+/// Makes the thread that holds the GVL run the postponed job, which calls [`Scheduler::attend_to_closing`] on the thread
+/// that is waited for. If this thread triggered the job, it would run the job itself, so a native thread triggers it.
 fn interrupt_running_thread() {
     let _blocked = SignalsBlocked::new();
     let name = "heddle closing".to_owned();
-    // Without a thread to be had the other one is not interrupted, and answers when it waits next.
+    // If no thread can be started, the other thread is not interrupted, and ends the operations in its next wait.
     if let Ok(native) = std::thread::Builder::new().name(name).spawn(postponed_job::trigger) {
         let _ = native.join();
     }
 }
 
-/// The number is closed at once, by a caller that cannot wait. Operations on it that the kernel has not been told of are
-/// dropped, those under way are cancelled, and own their file.
-pub fn give_up(ruby: &Ruby, fd: RawFd) {
-    let concerned = registry::any(|scheduler| {
-        let concerned = scheduler.close_number(fd, Interest::ALL);
-        if concerned {
+/// Detaches the operations that name a number, for a caller that closes the number and cannot wait. Queued operations are
+/// dropped. Those in flight are cancelled, and hold a reference to their file.
+pub fn detach_operations(ruby: &Ruby, fd: RawFd) {
+    let is_named = registry::any(|scheduler| {
+        let is_named = scheduler.close_number(fd, Interest::ALL);
+        if is_named {
             scheduler.cancel_closed();
             let mut state = scheduler.state.borrow_mut();
             state.operations.detach(fd, Interest::ALL, None);
@@ -312,16 +322,16 @@ pub fn give_up(ruby: &Ruby, fd: RawFd) {
             drop(state);
             scheduler.wake_owner();
         }
-        concerned
+        is_named
     });
-    if concerned && let Ok(scheduler) = Obj::<Scheduler>::try_convert(fiber::scheduler()) {
-        // So that the other side sees the end now. An error is told to the fiber that waits next.
+    if is_named && let Ok(scheduler) = Obj::<Scheduler>::try_convert(fiber::scheduler()) {
+        // Submits the cancels, so that the peer sees the end now. The next fiber that waits gets the same error.
         let _ = scheduler.poll(ruby, false);
     }
 }
 
 impl Scheduler {
-    /// The number is being closed. Returns whether operations name it.
+    /// Notes that a number is being closed. Returns whether operations name it.
     fn close_number(&self, fd: RawFd, interest: Interest) -> bool {
         !self.is_inherited() && self.state.borrow_mut().close_number(fd, interest)
     }
@@ -330,8 +340,8 @@ impl Scheduler {
         !self.is_inherited() && self.state.borrow().operations.names(fd, interest)
     }
 
-    /// Cancels the operations of closed numbers, and takes the results that are there, without a system call. False if the
-    /// owner's thread is waiting in the kernel, and has to do it itself.
+    /// Cancels the operations of closed numbers, and collects the results that have arrived, without a system call. False if
+    /// the owner's thread waits in the kernel, and must do so itself.
     fn cancel_closed(&self) -> bool {
         let Ok(mut reactor) = self.io.reactor.try_borrow_mut() else { return false };
         if let Some(reactor) = reactor.as_mut() {
@@ -342,10 +352,10 @@ impl Scheduler {
         true
     }
 
-    /// At a safe point of the owner's thread: another thread may be waiting for operations to end.
+    /// Polls at a safe point of the owner's thread, if another thread waits for the ends of operations.
     pub fn attend_to_closing(&self, ruby: &Ruby) {
-        for _ in 0..LOOKS {
-            // An error is told to the fiber that waits next.
+        for _ in 0..POLLS {
+            // The next fiber that waits gets the same error.
             if !self.state.borrow().has_waiting_threads() || self.poll(ruby, false).is_err() {
                 return;
             }

@@ -2,8 +2,8 @@
 //!
 //! * [`descriptors`]: which operations use which descriptor number, and closing.
 //! * [`leaving`]: how fibers leave a number that is being closed.
-//! * [`transfer`]: the path of a read or a write. [`strategies`]: at once, by the backend, or by a worker thread.
-//! * [`buffer_slice`]: its memory. [`operation`]: its life in the backend.
+//! * [`transfer`]: the path of a read or a write. [`strategies`]: by a system call, the backend, or a worker thread.
+//! * [`buffer_slice`]: the memory of a transfer. [`operation`]: the states of a transfer in the backend.
 //! * [`readiness`], [`select`]: waiting until descriptors are ready.
 //! * [`name_threads`]: jobs for the threads that look up host names.
 

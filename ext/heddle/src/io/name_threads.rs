@@ -1,4 +1,4 @@
-//! Jobs for the threads that look up host names.
+//! Jobs for the pool of threads that look up host names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,7 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
 
-/// How many names may be looked up at a time for each worker. A look-up only waits, for half a minute if no server
-/// answers.
+/// How many concurrent look-ups there may be for each worker. A look-up only waits, for half a minute if no server responds.
 const NAME_LOOK_UPS_PER_WORKER: usize = 16;
 
 /// Posts the end of a job when it is dropped.
@@ -30,8 +29,8 @@ impl Drop for Done {
 }
 
 impl Scheduler {
-    /// Has a thread for names do `job`, and waits for its end. An exception that is raised into the fiber meanwhile is not
-    /// held back. The job is then left to itself, so it owns all that it works on; if it has not begun, it never does.
+    /// Runs `job` on a thread of the pool, and waits for its end. An exception that is raised into the fiber ends the wait and
+    /// abandons the job. So the job must own all that it uses, and does not start if it had not.
     pub fn look_up_in_thread(
         &self,
         ruby: &Ruby,
@@ -43,7 +42,7 @@ impl Scheduler {
         let abandoned = Arc::new(AtomicBool::new(false));
         let is_abandoned = Arc::clone(&abandoned);
         let job = move || {
-            // Posted when the job is over, even if it panics.
+            // Posts the end of the job, even if the job panics.
             let _done = done;
             if !is_abandoned.load(Ordering::Relaxed) {
                 job();
@@ -64,14 +63,14 @@ impl Scheduler {
         Some((token, Done { mailbox, token }))
     }
 
-    /// Has a thread for names do `job`.
+    /// Runs `job` on a thread of the pool.
     pub fn submit_to_names(&self, job: impl FnOnce() + Send + 'static) {
         let names = Arc::clone(self.io.names.borrow_mut().get_or_insert_with(|| {
             Arc::new(WorkerPool::new(self.options.borrow().workers.saturating_mul(NAME_LOOK_UPS_PER_WORKER)))
         }));
         let refused = names.submit(job).err();
         if let Some(job) = refused {
-            // No thread can be made, so this one does it. The fiber's result is the same, and the other fibers wait.
+            // No thread can be started, so the current one runs the job, and its other fibers wait.
             let mut job = Some(job);
             let mut run = || job.take().into_iter().for_each(|job| job());
             without_gvl(&mut run, &|| {});

@@ -22,12 +22,12 @@ use crate::scheduler::state::Ended;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::Outcome;
 
-/// How to do at once what a cancelled operation was to do.
+/// Transfers immediately what a cancelled operation was to transfer.
 pub struct ImmediateTransfer<'a> {
     /// Whether that would succeed now.
     pub is_ready: &'a dyn Fn() -> bool,
-    /// The number of bytes, if there are still any. Other fibers have run since the operation began, so this looks up the
-    /// descriptor again.
+    /// Transfers, and returns the number of bytes if there are still any. Other fibers have run since the operation's start,
+    /// so this looks up the descriptor again.
     pub transfer: &'a dyn Fn() -> Option<i32>,
 }
 

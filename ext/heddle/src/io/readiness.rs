@@ -59,7 +59,7 @@ fn poll_now(ruby: &Ruby, fd: RawFd, interest: Interest) -> Result<Option<Interes
 }
 
 impl Scheduler {
-    /// Begins to wait for readiness. The wait ends by [`Scheduler::cancel_readiness`], or when its result is taken.
+    /// Submits a wait for readiness. The caller must take its result or call [`Scheduler::cancel_readiness`].
     pub fn begin_readiness(
         &self,
         ruby: &Ruby,
@@ -93,8 +93,8 @@ impl Scheduler {
         }
     }
 
-    /// Cancels a wait for readiness. No memory belongs to it, so no fiber has to wait for its completion. Returns how it
-    /// ended, if it has.
+    /// Cancels a wait for readiness. It uses no memory, so no fiber has to wait for its completion. Returns how it ended, if
+    /// it has ended already.
     pub fn cancel_readiness(&self, token: Token) -> Option<Ended> {
         let ended = self.state.borrow_mut().operations.abandon(token);
         if ended.is_none()

@@ -13,21 +13,21 @@ use crate::scheduler::state::{Ended, Selection};
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::Outcome;
 
-/// A [`Selection`], which ends when this is dropped. Its memory belongs to the scheduler, as the fiber's stack may be left
-/// for good while it waits.
-pub struct Selecting<'a> {
+/// A [`Selection`] that ends when this is dropped. The scheduler owns its memory, as a fiber that waits may be collected
+/// without ever being unwound.
+pub struct ActiveSelection<'a> {
     scheduler: &'a Scheduler,
-    place: usize,
+    slot: usize,
 }
 
-impl<'a> Selecting<'a> {
+impl<'a> ActiveSelection<'a> {
     /// An empty selection.
     pub fn begin(scheduler: &'a Scheduler) -> Self {
-        let place = scheduler.state.borrow_mut().selections.insert(Selection::default());
-        Selecting { scheduler, place }
+        let slot = scheduler.state.borrow_mut().selections.insert(Selection::default());
+        ActiveSelection { scheduler, slot }
     }
 
-    /// Adds the IOs of a list.
+    /// Adds the IOs of an Array, or nothing for nil.
     pub fn add(&self, ruby: &Ruby, list: Value, interest: Interest) -> Result<(), Error> {
         if list.is_nil() {
             return Ok(());
@@ -42,7 +42,7 @@ impl<'a> Selecting<'a> {
         Ok(())
     }
 
-    /// Waits until one of them is ready.
+    /// Waits until one of the IOs is ready.
     pub fn wait(&self, ruby: &Ruby, key: FiberKey, deadline: Option<Instant>) -> Result<Outcome<()>, Error> {
         let mut next = 0;
         while let Some((fd, interest)) = self.with(|selection| selection.wanted.get(next).copied()) {
@@ -51,14 +51,14 @@ impl<'a> Selecting<'a> {
             next += 1;
         }
         let outcome = self.scheduler.wait(ruby, key, Wait::Select, deadline, |state| {
-            let tokens = &state.selections[self.place].tokens;
+            let tokens = &state.selections[self.slot].tokens;
             tokens.iter().any(|token| state.operations.is_finished(*token)).then_some(())
         })?;
         if self.end() { Err(error::stream_closed(ruby)) } else { Ok(outcome) }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Selection) -> T) -> T {
-        act(&mut self.scheduler.state.borrow_mut().selections[self.place])
+        act(&mut self.scheduler.state.borrow_mut().selections[self.slot])
     }
 
     /// Cancels all waits. Returns whether one of the IOs was closed meanwhile.
@@ -71,9 +71,9 @@ impl<'a> Selecting<'a> {
     }
 }
 
-impl Drop for Selecting<'_> {
+impl Drop for ActiveSelection<'_> {
     fn drop(&mut self) {
         self.end();
-        self.scheduler.state.borrow_mut().selections.remove(self.place);
+        self.scheduler.state.borrow_mut().selections.remove(self.slot);
     }
 }

@@ -1,4 +1,4 @@
-//! The ways to read and to write: at once, by the kernel together with what other fibers do, or by a worker.
+//! The ways to read and to write: by a non-blocking system call, by an operation of the backend, or by a blocking write.
 
 use std::os::fd::RawFd;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
 
-/// Reads or writes at once, or not at all.
+/// Reads or writes without blocking.
 ///
 /// # Safety
 /// `memory` is valid.
@@ -34,8 +34,8 @@ pub unsafe fn try_now(direction: Direction, fd: RawFd, memory: Memory, from: Opt
     }
 }
 
-/// Receives or sends, together with what other fibers do, and waits for it if need be. The number of bytes or a negated
-/// errno; `None` if that is no socket after all.
+/// Receives or sends by an operation of the backend, and waits for its completion. Returns the number of bytes or a negated
+/// errno; `None` if the descriptor turns out to be no socket.
 pub fn send_recv(
     ruby: &Ruby,
     scheduler: &Scheduler,
@@ -46,7 +46,7 @@ pub fn send_recv(
     slice: BufferSlice,
 ) -> Result<Option<isize>, Error> {
     if slice.size() == 0 {
-        // The kernel would wait for data before it gives none of it.
+        // The kernel would wait for data before it receives 0 bytes of it.
         return Ok(None);
     }
     let send_recv_pinned = |memory: Memory| {
@@ -73,7 +73,7 @@ pub fn send_recv(
             // SAFETY: the memory is valid until this returns.
             match unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, Some(&immediate))? } {
                 result if result == -libc::ENOTSOCK => return Ok(None),
-                // By a signal, or by nobody that we know.
+                // Interrupted by a signal, or cancelled by the kernel itself: try again.
                 result if result == -libc::EINTR || result == -libc::ECANCELED => {}
                 result => return Ok(Some(result as isize)),
             }
@@ -85,8 +85,8 @@ pub fn send_recv(
     })
 }
 
-/// What is always ready, and may block all the same: done at once where that is known to be quick, else by the kernel or
-/// a worker.
+/// Reads from or writes to a file, which is always ready and may block. Writes immediately where that is known to be quick,
+/// and otherwise by an operation of the backend.
 pub fn transfer_file(
     ruby: &Ruby,
     scheduler: &Scheduler,
@@ -100,11 +100,11 @@ pub fn transfer_file(
         let memory = slice.memory();
         let owner = io::identity(io);
         let begin = Instant::now();
-        // With an offset it may be a device.
+        // A descriptor with an offset may be a device.
         if scheduler.io.slow_file_backoff.borrow_mut().allows(fd, owner, memory.size, begin)
             && (offset.is_none() || try_io::is_file(fd))
         {
-            // SAFETY: no other fiber has run since the piece was made.
+            // SAFETY: no other fiber has run since the slice was made.
             let result = unsafe { try_io::write_file(fd, memory.base, memory.size, offset) };
             scheduler.io.slow_file_backoff.borrow_mut().record_write(fd, begin, Instant::now());
             return Ok(result);
@@ -121,7 +121,7 @@ pub fn transfer_file(
     )
 }
 
-/// Has the kernel, or a worker, do what cannot be done at once.
+/// Reads or writes by an operation of the backend.
 ///
 /// # Safety
 /// `memory` is valid for as long as this call lasts.
@@ -134,10 +134,10 @@ unsafe fn operate(
     memory: Memory,
     offset: Option<u64>,
 ) -> Result<TryIo, Error> {
-    // For a FUSE file without a cache io_uring leaves the position where it is.
-    let by_hand = offset.is_none() && scheduler.io.slow_file_backoff.borrow_mut().is_remote(fd);
+    // io_uring does not advance the position of a FUSE file without a cache, so this does.
+    let sets_position = offset.is_none() && scheduler.io.slow_file_backoff.borrow_mut().is_remote(fd);
     let is_appended = || direction == Direction::Write && try_io::appends(fd);
-    let begin = if by_hand && !is_appended() { try_io::position(fd) } else { None };
+    let begin = if sets_position && !is_appended() { try_io::position(fd) } else { None };
     let offset = offset.or(begin);
     let operation = match direction {
         Direction::Read => Operation::Read { fd, buffer: memory.base, length: memory.size, offset },
@@ -150,7 +150,7 @@ unsafe fn operate(
     }
     Ok(match result {
         count if count >= 0 => TryIo::Done(count as usize),
-        // Cancelled by nobody that we know: Ruby waits, and tries again.
+        // ECANCELED: cancelled by the kernel itself. Ruby waits and tries again.
         error if error == -libc::EAGAIN || error == -libc::ECANCELED => TryIo::WouldBlock,
         error => TryIo::Failed(Errno::from_raw(-error)),
     })

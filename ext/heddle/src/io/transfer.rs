@@ -16,6 +16,7 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::state::Requeue;
 
+/// Reads or writes, and waits as needed. Returns the number of bytes or a negated errno.
 pub fn transfer(
     ruby: &Ruby,
     scheduler: &Scheduler,
@@ -31,16 +32,16 @@ pub fn transfer(
     }
     let call_site = CallSite::new(&scheduler.io.call_sites);
     let kind = io::fd_kind(io);
-    let sends_and_receives = |timeout: Value| {
-        let plain = kind == FdKind::Socket && from.is_none() && range.least == 0 && timeout.is_nil();
-        // Methods that want EAGAIN rather than wait. Those that write so never come here.
+    let may_send_recv = |timeout: Value| {
+        let plain = kind == FdKind::Socket && from.is_none() && range.min_length == 0 && timeout.is_nil();
+        // A non-blocking read must return EAGAIN rather than wait. Non-blocking writes do not call the hook.
         plain && !(direction == Direction::Read && call_site.traits().never_waits)
     };
     if kind == FdKind::Socket && scheduler.io.batches.get() {
         let (fd, timeout) = descriptors::descriptor_and_timeout(ruby, io, direction.interest())?;
-        // The kernel would wait before it tried, and a listening socket never becomes ready to read.
+        // The kernel would wait for data before it tried, and a listening socket never becomes ready for that.
         let refuses = direction == Direction::Read && io::may_listen(io) && is_listening(fd);
-        if !refuses && sends_and_receives(timeout) {
+        if !refuses && may_send_recv(timeout) {
             let slice = BufferSlice::of(ruby, direction, buffer, range)?;
             if let Some(result) = send_recv(ruby, scheduler, &call_site, hook.key, direction, (io, fd), slice)? {
                 return Ok(result);
@@ -48,16 +49,16 @@ pub fn transfer(
         }
     }
     if kind == FdKind::Socket && direction == Direction::Read {
-        scheduler.let_answer_come(ruby, hook.key, io::descriptor(io)?)?;
+        scheduler.yield_before_answer(ruby, hook.key, io::descriptor(io)?)?;
     }
     scheduler.consume_budget(ruby, hook.key)?;
     let mut slice = BufferSlice::of(ruby, direction, buffer, range)?;
     let mut done = 0;
     loop {
-        // Each time anew: other fibers may have run, and the IO may have been closed.
+        // Looked up in each round, as other fibers may have run and closed the IO.
         let (fd, timeout) = descriptors::descriptor_and_timeout(ruby, io, direction.interest())?;
         let from = from.map(|from| from + done as u64);
-        // SAFETY: no other fiber has run since the piece was made.
+        // SAFETY: no other fiber has run since the slice was made.
         let mut result = unsafe { try_now(direction, fd, slice.memory(), from, kind) };
         if result == TryIo::NeedsOperation {
             result = transfer_file(ruby, scheduler, &call_site, hook.key, direction, (io, fd), (slice, from))?;
@@ -68,7 +69,7 @@ pub fn transfer(
                 if kind == FdKind::Socket && direction == Direction::Write {
                     scheduler.expect_answer(hook.key, fd);
                 }
-                if count == 0 || done >= range.least || count == slice.size() {
+                if count == 0 || done >= range.min_length || count == slice.size() {
                     return Ok(done as isize);
                 }
                 slice = slice.after(count);
@@ -80,7 +81,7 @@ pub fn transfer(
                 }
             }
             TryIo::WouldBlock | TryIo::NeedsOperation => {
-                if sends_and_receives(timeout) {
+                if may_send_recv(timeout) {
                     slice = slice.renewed(ruby, &call_site, direction)?;
                     if let Some(result) = send_recv(ruby, scheduler, &call_site, hook.key, direction, (io, fd), slice)?
                     {
@@ -88,7 +89,7 @@ pub fn transfer(
                     }
                 }
                 let caller = call_site.traits();
-                if range.least == 0 && !caller.expects_to_wait {
+                if range.min_length == 0 && !caller.expects_to_wait {
                     scheduler.set_would_block(hook.key, (!caller.never_waits).then_some(fd));
                     return Ok(negated(Errno::EAGAIN));
                 }
@@ -106,22 +107,22 @@ pub fn transfer(
 }
 
 impl Scheduler {
-    /// The fiber has sent on a socket.
+    /// Notes that the fiber has sent on a socket, where it probably receives an answer next.
     fn expect_answer(&self, key: FiberKey, fd: RawFd) {
         if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
             record.answer_on = Some(fd);
         }
     }
 
-    /// The fiber is about to receive. If it has sent before, the answer is still on its way: to try now would be in vain,
-    /// and the backend would have to be asked to wait for it. After the others' turns it may be there.
-    fn let_answer_come(&self, ruby: &Ruby, key: FiberKey, fd: RawFd) -> Result<(), Error> {
-        let others_first = {
+    /// Yields before a receive, if the fiber has just sent on the same socket. The answer has probably not arrived, so trying
+    /// now would fail and cost a wait in the backend. Once the other fibers have run, the answer may have arrived.
+    fn yield_before_answer(&self, ruby: &Ruby, key: FiberKey, fd: RawFd) -> Result<(), Error> {
+        let yields = {
             let mut state = self.state.borrow_mut();
             let expected = state.fibers.get_mut(key).and_then(|record| record.answer_on.take());
             expected == Some(fd) && state.queue.has_woken()
         };
-        let may_be_due = others_first && self.yield_within(ruby, key, Requeue::Last)?;
+        let may_be_due = yields && self.yield_within(ruby, key, Requeue::Last)?;
         if may_be_due { self.raise_due(key) } else { Ok(()) }
     }
 
@@ -136,7 +137,7 @@ impl Scheduler {
     }
 }
 
-/// The error as a hook returns it.
+/// The errno as a hook returns it.
 pub fn negated(errno: Errno) -> isize {
     -(errno as isize)
 }

@@ -1,5 +1,5 @@
-//! Methods that want something else of a hook than the others do. Ruby does not tell a hook what it is called for, but
-//! the method that called it can be seen on the stack.
+//! Methods for which a hook must act in another way than for most. Ruby does not tell a hook which method called it, but
+//! that method's frame is on the stack.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ruby::{frames, gc};
 
-/// Methods of others than `Zlib` whose work without the GVL takes long.
+/// Methods, besides those of `Zlib`, whose work without the GVL takes long.
 const LONG: [&str; 10] = [
     "IO::Buffer#copy",
     "IO#fsync",
@@ -20,37 +20,36 @@ const LONG: [&str; 10] = [
     "Integer#modulo",
     "Integer#remainder",
 ];
-/// Methods that raise EAGAIN if `io_read` and `io_write` answer that, although without a scheduler they wait.
+/// Methods that wait without a scheduler, but raise EAGAIN if `io_read` or `io_write` returns that.
 const WAITING: [&str; 2] = ["IO#sysread", "IO#syswrite"];
-/// What is known is remembered by method, but not without end.
-const MOST_METHODS: usize = 1024;
+/// How many methods are cached.
+const MAX_METHODS: usize = 1024;
 
-/// What is known of a method.
+/// What a hook must know of the method that called it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallSiteTraits {
-    /// Its work without the GVL is worth another thread. Of use to `blocking_operation_wait`, where that exists.
+    /// Its work without the GVL takes long enough for another thread. For `blocking_operation_wait`, where that exists.
     #[cfg_attr(all(ruby_gte_3_4, not(ruby_gte_4_0)), expect(dead_code))]
     pub takes_long: bool,
-    /// It takes EAGAIN for an error.
+    /// It raises EAGAIN instead of waiting, so the hook must wait.
     pub expects_to_wait: bool,
-    /// It sleeps for its own sake, and not as a part of waiting for something.
-    pub just_sleeps: bool,
-    /// It hands EAGAIN to its caller instead of waiting for the IO next.
+    /// It only sleeps, and does not wait for an event.
+    pub is_plain_sleep: bool,
+    /// It passes EAGAIN to its caller instead of waiting for the IO.
     pub never_waits: bool,
-    /// It reads into, or writes from, an `IO::Buffer` of the program's.
+    /// It passes an `IO::Buffer` of the program to the hook.
     pub lends_own_buffer: bool,
 }
 
-/// What is known of the methods that have called.
+/// A cache of the methods that have called hooks.
 #[derive(Debug, Default)]
 pub struct CallSites {
     known: FxHashMap<u64, CallSiteTraits>,
-    /// How many garbage collections there had been when it was found out: after one more, a number may mean another
-    /// method.
+    /// The number of garbage collections when the cache was filled. After another one an id may name another method.
     collections: u64,
 }
 
-/// The method that called the hook that is running, looked up once at most.
+/// The method that called the current hook, looked up once at most.
 pub struct CallSite<'a> {
     call_sites: &'a RefCell<CallSites>,
     traits: Cell<Option<CallSiteTraits>>,
@@ -62,7 +61,7 @@ impl<'a> CallSite<'a> {
         CallSite { call_sites, traits: Cell::new(None) }
     }
 
-    /// What is known of the method.
+    /// The traits of the method.
     #[inline]
     pub fn traits(&self) -> CallSiteTraits {
         self.traits.get().unwrap_or_else(|| {
@@ -74,7 +73,7 @@ impl<'a> CallSite<'a> {
 }
 
 impl CallSites {
-    /// Of the method that called the hook that is running.
+    /// The traits of the method that called the current hook.
     pub fn traits(cell: &RefCell<CallSites>) -> CallSiteTraits {
         let Some(caller) = frames::caller() else { return CallSiteTraits::default() };
         {
@@ -92,13 +91,13 @@ impl CallSites {
         let traits = CallSiteTraits {
             takes_long: name.starts_with("Zlib") || LONG.contains(&name.as_str()),
             expects_to_wait: WAITING.contains(&name.as_str()),
-            just_sleeps: matches!(name.as_str(), "Kernel#sleep" | "Kernel.sleep"),
+            is_plain_sleep: matches!(name.as_str(), "Kernel#sleep" | "Kernel.sleep"),
             never_waits: name.contains("nonblock"),
             lends_own_buffer: name.starts_with("IO::Buffer#"),
         };
         let mut call_sites = cell.borrow_mut();
-        // The name is a new String, so there may have been a collection.
-        if call_sites.known.len() < MOST_METHODS && call_sites.collections == gc::collections() {
+        // Making the name, a new String, may have started a collection.
+        if call_sites.known.len() < MAX_METHODS && call_sites.collections == gc::collections() {
             call_sites.known.insert(caller.id(), traits);
         }
         traits

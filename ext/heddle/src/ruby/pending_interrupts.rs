@@ -185,7 +185,7 @@ pub fn is_sent() -> bool {
 
 /// What was raised at the current thread, and Ruby has not looked at, is not to be raised, where `is_meant` says so.
 #[cfg(not(ruby_gte_4_0))]
-pub fn take_back(is_meant: impl Fn(Value) -> bool) -> Result<(), Error> {
+pub fn remove_if(is_meant: impl Fn(Value) -> bool) -> Result<(), Error> {
     let Some(list) = list() else { return Ok(()) };
     for place in (0..list.len() as isize).rev() {
         if is_meant(list.entry(place)?) {

@@ -23,7 +23,7 @@ pub struct TickMask(());
 
 impl TickMask {
     /// From now on.
-    pub fn keep() -> Self {
+    pub fn new() -> Self {
         MASKS.fetch_add(1, Ordering::Relaxed);
         TickMask(())
     }
