@@ -27,13 +27,13 @@ fn begin(ruby: &Ruby) -> Result<Obj<YieldState>, Error> {
         return Ok(yield_state);
     }
     pending_interrupts::find(ruby)?;
-    yield_state.join().map_err(|error| error::from_core(ruby, error))?;
+    yield_state.register().map_err(|error| error::from_core(ruby, error))?;
     Ok(yield_state)
 }
 
 /// Called when the fiber has ended.
 fn finish(yield_state: &YieldState) {
-    yield_state.leave();
+    yield_state.unregister();
 }
 
 /// Called in a forked child, in which only the current fiber exists.

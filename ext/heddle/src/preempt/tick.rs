@@ -68,7 +68,7 @@ impl Scheduler {
         }
         self.attend_to_closing(ruby);
         if pending_interrupts::is_sent() {
-            return interrupts::look_again();
+            return interrupts::request_check();
         }
         let Ok(current) = fiber::ensure_current() else { return };
         if self.is_root_wanted() && !self.handles_interrupts(current) {

@@ -4,7 +4,7 @@ use magnus::block::Proc;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, Value, prelude::*};
 
-/// Calls a block with nothing. `Proc::call` makes an Array first.
+/// Calls a block without arguments. `Proc::call` would allocate an Array for them.
 pub fn call(block: Proc) -> Result<Value, Error> {
     let block = block.as_value().as_raw();
     let nil = rb_sys::Qnil as rb_sys::VALUE;

@@ -1,4 +1,4 @@
-//! Errors, in the one place where the core's become Ruby's.
+//! Errors, and the one place where the core's become Ruby's.
 
 use heddle_core::Error as CoreError;
 use magnus::error::ErrorType;
@@ -11,8 +11,8 @@ use super::hidden_variable::HiddenVariable;
 use super::insides;
 use super::value::{PinnedValue, same};
 
-/// State an error of the core into the Ruby exception for it: `SystemCallError`'s subclass for an errno, ArgumentError's
-/// sibling `Heddle::BackendUnavailable` for a backend that cannot be had.
+/// Converts an error of the core: to SystemCallError's subclass for an errno, and to `Heddle::BackendUnavailable` for a
+/// backend that is unavailable.
 pub fn from_core(ruby: &Ruby, error: CoreError) -> Error {
     match error {
         CoreError::Os { errno, call } => system_call(ruby, errno, call),
@@ -23,7 +23,7 @@ pub fn from_core(ruby: &Ruby, error: CoreError) -> Error {
     }
 }
 
-/// `Errno::X`, with the name of what was called in its message.
+/// `Errno::X`, with the name of the call in its message.
 pub fn system_call(ruby: &Ruby, errno: Errno, call: &str) -> Error {
     let class = ruby.exception_system_call_error();
     match class.funcall::<_, _, Exception>("new", (call, errno as i32)) {
@@ -34,7 +34,7 @@ pub fn system_call(ruby: &Ruby, errno: Errno, call: &str) -> Error {
 
 /// The exception that `raise(exception)`, or `raise(exception, message)`, would raise.
 pub fn make_exception(exception: PinnedValue, message: Option<PinnedValue>) -> Error {
-    // On the stack, where the collector looks: nothing else may hold them any more.
+    // On the stack, where the collector finds them, as nothing else may refer to them any more.
     let arguments = [exception.raw(), message.unwrap_or(exception).raw()];
     let count = 1 + i32::from(message.is_some());
     // SAFETY: `arguments` holds valid objects and outlives the call; a Ruby exception in it stops at `protect`.
@@ -49,9 +49,9 @@ pub fn make_exception(exception: PinnedValue, message: Option<PinnedValue>) -> E
     }
 }
 
-/// `$!`: the exception that is on its way, if there is one.
+/// `$!`: the current exception, if there is one.
 pub fn current(_: &Ruby) -> Option<Error> {
-    // By its name, since `rb_errinfo` knows nothing of an exception whose `ensure` is running.
+    // Read by its name, as `rb_errinfo` does not return an exception whose `ensure` clause runs.
     // SAFETY: called with the GVL; the name ends with a zero; the result is an exception or nil.
     let error = unsafe { Value::from_raw(rb_sys::rb_gv_get(c"$!".as_ptr())) };
     Exception::from_value(error).map(Error::from)
@@ -65,11 +65,11 @@ pub fn is_limit(ruby: &Ruby, exception: Value, message: Value) -> bool {
     !limit.is_kind_of(ruby.exception_standard_error()) && raised().is_ok_and(|raised| same(raised, exception))
 }
 
-/// Whether `exception` unwinds the fiber that is running: it, or an instance of it if it is a class, is `$!`, or caused
+/// Whether `exception` unwinds the current fiber: whether it, or an instance of it if it is a class, is `$!`, or a cause of
 /// that.
 pub fn is_in_flight(exception: PinnedValue) -> bool {
-    // SAFETY: called with the GVL; the name ends with a zero; both results are an exception, a number or nil. The first
-    // knows of those whose `rescue` or `ensure` runs, the second of those on their way through functions written in C.
+    // SAFETY: called with the GVL; the name ends with a zero; both results are an exception, a number or nil. The first is
+    // an exception whose `rescue` or `ensure` clause runs, the second one that unwinds functions written in C.
     let under_way = unsafe { [rb_sys::rb_gv_get(c"$!".as_ptr()), rb_sys::rb_errinfo()] };
     // SAFETY: see above.
     under_way.into_iter().any(|error| caused_by(unsafe { Value::from_raw(error) }, exception))
@@ -77,10 +77,10 @@ pub fn is_in_flight(exception: PinnedValue) -> bool {
 
 fn caused_by(error: Value, exception: PinnedValue) -> bool {
     /// Ruby lets no exception be its own cause, but `cause` is a method that a program may replace.
-    const MOST_CAUSES: usize = 1000;
+    const MAX_CAUSES: usize = 1000;
     let class = RClass::from_value(exception.get());
     let mut error = error;
-    for _ in 0..MOST_CAUSES {
+    for _ in 0..MAX_CAUSES {
         let Some(found) = Exception::from_value(error) else { return false };
         let is_same = class.map_or_else(|| same(found.as_value(), exception.get()), |class| found.is_kind_of(class));
         if is_same {
@@ -92,7 +92,7 @@ fn caused_by(error: Value, exception: PinnedValue) -> bool {
     false
 }
 
-/// The exception itself. `None` if `error` is none but a jump: `throw`, or the end of a fiber or thread by `kill`.
+/// The exception itself. `None` for a jump: `throw`, or the kill of a fiber or thread.
 pub fn exception_of(error: &Error) -> Option<Value> {
     match error.error_type() {
         ErrorType::Exception(exception) => Some(exception.as_value()),
@@ -101,15 +101,14 @@ pub fn exception_of(error: &Error) -> Option<Value> {
     }
 }
 
-/// The jump that was caught last goes no further. One that does needs what this takes away: Ruby looks there for who is
-/// to end, and crashes if there is nothing.
+/// Ends the propagation of the jump that was caught last. It must not be raised again afterwards: Ruby reads the jump's
+/// target from the value that this clears, and would crash.
 pub fn end_jump(ruby: &Ruby) {
     // SAFETY: called with the GVL; nil is what is there where nothing is under way.
     unsafe { rb_sys::rb_set_errinfo(ruby.qnil().as_value().as_raw()) };
 }
 
-/// Like [`exception_of`], with `Heddle::Stop` for a jump, which goes no further: what ends a fiber can be told by an
-/// exception alone.
+/// Like [`exception_of`], but ends a jump and returns `Heddle::Stop` for it, as only an exception can be sent to a fiber.
 pub fn exception_or_stop(ruby: &Ruby, error: &Error) -> Option<Value> {
     exception_of(error).or_else(|| {
         end_jump(ruby);
@@ -120,7 +119,7 @@ pub fn exception_or_stop(ruby: &Ruby, error: &Error) -> Option<Value> {
 /// Leaves Rust by raising `error`.
 ///
 /// # Safety
-/// The caller is the outermost Rust frame, called by Ruby itself, and owns nothing that would have to be dropped.
+/// The caller is the outermost Rust frame, called by Ruby itself, and owns nothing that must be dropped.
 pub unsafe fn raise(error: Error) -> ! {
     // SAFETY: by this function's contract.
     unsafe { resume_error(error) }
@@ -139,29 +138,29 @@ pub fn io_timeout(ruby: &Ruby) -> Error {
     }
 }
 
-/// The IOError of a fiber or thread whose IO is closed by another one.
+/// The IOError of a fiber or thread whose IO another fiber or thread closes.
 pub fn stream_closed(ruby: &Ruby) -> Error {
     Error::new(ruby.exception_io_error(), insides::CLOSED)
 }
 
-/// Whether it is Ruby's own exception for threads whose native calls use an IO that is being closed. Calls no method.
+/// Whether Ruby made `exception` for a thread whose native call uses an IO that is being closed. Calls no method.
 pub fn is_close(ruby: &Ruby, exception: Value) -> bool {
     /// Where Ruby keeps an exception's message.
     static MESSAGE: HiddenVariable = HiddenVariable::new("mesg");
     let message = Exception::from_value(exception)
         .filter(|exception| exception.is_kind_of(ruby.exception_io_error()))
-        .and_then(|exception| RString::from_value(MESSAGE.of(PinnedValue::new(exception.as_value()))));
+        .and_then(|exception| RString::from_value(MESSAGE.get(PinnedValue::new(exception.as_value()))));
     // SAFETY: compared at once, and nothing else runs meanwhile.
     message.is_some_and(|message| unsafe { message.as_slice() } == insides::CLOSED.as_bytes())
 }
 
-/// The IOError of a fiber that wants to wait after its scheduler has been closed.
+/// The IOError of a fiber that tries to wait after its scheduler has been closed.
 pub fn scheduler_closed(ruby: &Ruby) -> Error {
     Error::new(ruby.exception_io_error(), "this fiber's scheduler has been closed; it cannot wait any more")
 }
 
-/// TypeError if the object is no fiber, FiberError for one that `Fiber.allocate` made and nothing has initialized. Ruby's
-/// C functions raise for those.
+/// TypeError if the object is no fiber, FiberError if it is a fiber of `Fiber.allocate` that was not initialized. Ruby's C
+/// functions would raise for both.
 pub fn expect_fiber(ruby: &Ruby, value: Value) -> Result<(), Error> {
     if super::fiber::is_fiber(value) {
         let initialized = super::fiber::is_initialized(value);
@@ -183,19 +182,18 @@ fn fiber_error_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
     ruby.class_object().const_get("FiberError")
 }
 
-/// Whether it is a FiberError whose message has these words, one of those in [`insides`]. Ruby tells by nothing else what
-/// was wrong.
+/// Whether `error` is a FiberError whose message contains `words`, one of the texts in [`insides`]. Only the message tells
+/// these errors apart.
 pub fn is_fiber_error_with(ruby: &Ruby, error: &Error, words: &str) -> bool {
     fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class)) && error.to_string().contains(words)
 }
 
-/// Whether Ruby had no memory, or no memory map, left for a fiber's stack.
+/// Whether Ruby could not allocate a fiber's stack, for lack of memory or of memory mappings.
 pub fn is_lack_of_stacks(ruby: &Ruby, error: &Error) -> bool {
     insides::NO_STACK.into_iter().any(|words| is_fiber_error_with(ruby, error, words))
 }
 
-/// Whether the class is one of those that `Timeout.timeout` raises at a thread, unless it was given another one. Calls no
-/// method.
+/// Whether the class is one that `Timeout.timeout` raises at a thread by default. Calls no method.
 pub fn is_of_timeout(ruby: &Ruby, class: Value) -> bool {
     let class = RClass::from_value(class);
     let timeout = constant(ruby.class_object().as_value(), c"Timeout");
@@ -205,10 +203,10 @@ pub fn is_of_timeout(ruby: &Ruby, class: Value) -> bool {
     })
 }
 
-/// What the class or module has under this name, if anything.
+/// The value of a constant of a class or module, if it is defined.
 fn constant(module: Value, name: &std::ffi::CStr) -> Option<Value> {
-    // SAFETY: called with the GVL on a class or module; the name ends with a zero; an exception, as of a file that is to be
-    // loaded and can't be, stops at `protect`.
+    // SAFETY: called with the GVL on a class or module; the name ends with a zero; an exception, as of an autoload that
+    // fails, stops at `protect`.
     let found = protect(|| unsafe {
         let id = rb_sys::rb_intern(name.as_ptr());
         let is_there = rb_sys::rb_const_defined_at(module.as_raw(), id) != 0;

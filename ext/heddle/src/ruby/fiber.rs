@@ -1,4 +1,4 @@
-//! Fibers: who runs, who is to run.
+//! Fibers: the current one, switching, and starting new ones.
 
 use std::os::raw::c_int;
 use std::sync::OnceLock;
@@ -12,21 +12,23 @@ use super::error::{expect_fiber, raise};
 use super::hidden_variable::HiddenVariable;
 use super::value::{PinnedValue, interned};
 
-/// The fiber that is running.
+/// The current fiber.
 pub fn current() -> PinnedValue {
     // SAFETY: called with the GVL. It allocates (and could raise) only where a thread's root fiber has no object yet,
-    // and `ensure_current` has taken care of that before.
+    // and an earlier `ensure_current` has made that object.
     unsafe { PinnedValue::from_raw(rb_sys::rb_fiber_current()) }
 }
 
-/// Like [`current`], for a thread that may never have asked for its root fiber.
+/// Like [`current`], for a thread whose root fiber may have no object yet.
 pub fn ensure_current() -> Result<PinnedValue, Error> {
     // SAFETY: called with the GVL; an exception stops at `protect`.
     protect(|| unsafe { rb_sys::rb_fiber_current() }).map(|raw| unsafe { PinnedValue::from_raw(raw) })
 }
 
-/// Switches to `fiber`. Comes back when somebody switches to the current fiber again; or with what was raised into it
-/// meanwhile.
+/// Switches to `fiber`. Returns when another fiber switches back to the current one.
+///
+/// # Errors
+/// What was raised into the current fiber before that.
 #[inline]
 pub fn transfer(fiber: PinnedValue) -> Result<(), Error> {
     // SAFETY: called with the GVL on a fiber; no arguments are read. The closure owns nothing, so leaving it by an
@@ -34,7 +36,8 @@ pub fn transfer(fiber: PinnedValue) -> Result<(), Error> {
     protect(|| unsafe { rb_sys::rb_fiber_transfer(fiber.raw(), 0, std::ptr::null()) }).map(|_| ())
 }
 
-/// Like [`transfer`] for one that has not begun: its code is given `arguments`, three at most. More than one cost an Array.
+/// Like [`transfer`], for a fiber that has not started. Passes it `arguments`, three at most. For more than one Ruby
+/// allocates an Array.
 pub fn start(fiber: PinnedValue, arguments: &[Value]) -> Result<(), Error> {
     // SAFETY: as in `transfer`. A `Value` is a VALUE and nothing else. They lie on this stack, which stays as it is while
     // another fiber runs, and is scanned by the collector.
@@ -48,7 +51,7 @@ pub fn scheduler() -> Value {
     unsafe { Value::from_raw(rb_sys::rb_fiber_scheduler_get()) }
 }
 
-/// The scheduler of the current thread, if the fiber that is running is a non-blocking one.
+/// The scheduler of the current thread, if the current fiber is a non-blocking one.
 pub fn current_scheduler() -> Option<Value> {
     // SAFETY: called with the GVL; neither allocates nor raises, and returns a valid object.
     let scheduler = unsafe { Value::from_raw(rb_sys::rb_fiber_scheduler_current()) };
@@ -61,14 +64,14 @@ pub fn yield_to_resumer() -> Result<(), Error> {
     protect(|| unsafe { rb_sys::rb_fiber_yield(0, std::ptr::null()) }).map(|_| ())
 }
 
-/// Has the fiber hold an object that Ruby code cannot see. It lives as long as the fiber.
+/// Attaches an object to the fiber, where Ruby code cannot see it. It lives as long as the fiber.
 pub fn attach(fiber: PinnedValue, object: Value) -> Result<(), Error> {
-    ATTACHED.leave(fiber, object)
+    ATTACHED.set(fiber, object)
 }
 
-/// What [`attach`] has left, or nil.
+/// The object that [`attach`] has attached, or nil.
 pub fn attached(fiber: PinnedValue) -> Value {
-    ATTACHED.of(fiber)
+    ATTACHED.get(fiber)
 }
 
 static ATTACHED: HiddenVariable = HiddenVariable::new("heddle_note");
@@ -98,7 +101,7 @@ pub fn is_initialized(fiber: Value) -> bool {
     !unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.as_raw()) }.is_null()
 }
 
-/// Whether the fiber has not ended. It must be an initialized one: see [`expect_fiber`].
+/// Whether the fiber has not ended. The fiber must be initialized: see [`expect_fiber`].
 pub fn is_alive(fiber: PinnedValue) -> bool {
     // SAFETY: called with the GVL on a fiber; does not raise.
     unsafe { rb_sys::rb_fiber_alive_p(fiber.raw()) != rb_sys::Qfalse as VALUE }
@@ -109,9 +112,9 @@ pub fn is_blocking(fiber: PinnedValue) -> Result<bool, Error> {
     fiber.get().funcall("blocking?", ())
 }
 
-/// The same of the fiber that is running.
+/// Whether the current fiber is a blocking one.
 pub fn is_current_blocking() -> Result<bool, Error> {
-    // Without a method call: a thread's scheduler does not apply while a blocking fiber runs.
+    // Avoids a method call: a thread has no current scheduler while a blocking fiber runs.
     if scheduler().is_nil() { is_blocking(current()) } else { Ok(current_scheduler().is_none()) }
 }
 
@@ -120,8 +123,7 @@ pub fn raise_into(fiber: Value, arguments: &[Value]) -> Result<(), Error> {
     fiber.funcall_public::<_, _, Value>("raise", arguments).map(|_| ())
 }
 
-/// `Fiber#kill` of the fiber that is running: the jump that ends it. `None` if it has been killed before, and swallowed
-/// that.
+/// `Fiber#kill` of the current fiber: the jump that ends it. `None` if the fiber was killed before and has swallowed that.
 pub fn kill_current() -> Option<Error> {
     current().get().funcall_public::<_, _, Value>("kill", ()).err()
 }
@@ -135,18 +137,18 @@ pub fn spawn<B: FiberBody>(callback: Value, storage: Value) -> Result<PinnedValu
         .map(|raw| unsafe { PinnedValue::from_raw(raw) })
 }
 
-/// The code of many fibers. To make it takes longer than to make a fiber of it.
+/// A Proc for many fibers, made once, as making it takes longer than making a fiber.
 #[derive(Debug)]
 pub struct Code(OnceLock<(PinnedValue, PinnedValue)>);
 
 impl Code {
-    /// To be a static.
+    /// For a static.
     pub const fn new() -> Self {
         Code(OnceLock::new())
     }
 
-    /// Like [`spawn`], for fibers that inherit a copy of the current one's storage, and learn from [`start`] alone what
-    /// they are to do: their `callback` is nil.
+    /// Like [`spawn`], for a fiber that inherits a copy of the current one's storage, and gets its arguments from [`start`]
+    /// alone: its `callback` is nil.
     pub fn spawn<B: FiberBody>(&self, ruby: &Ruby) -> Result<PinnedValue, Error> {
         let (class, code) = match self.0.get() {
             Some(made) => *made,
@@ -166,7 +168,7 @@ impl Code {
         })?;
         // SAFETY: what a method has returned is a valid object.
         let made = unsafe { PinnedValue::from_raw(made) };
-        // The program may have put a method of its own in the place of Ruby's.
+        // The program may have replaced `Fiber.new`.
         expect_fiber(ruby, made.get()).map(|()| made)
     }
 }
@@ -178,34 +180,37 @@ fn new_name() -> rb_sys::ID {
 
 /// The code of a fiber.
 pub trait FiberBody {
-    /// Runs in the new fiber. `callback` is what [`spawn`] was given, `arguments` those of the first transfer; none of
-    /// them is collected before the fiber ends. An error leaves the fiber, and Ruby raises it in whichever fiber it picks to go on.
+    /// Runs in the new fiber. `callback` is the object passed to [`spawn`], `arguments` those of the first transfer. None of
+    /// them is collected before the fiber ends. An error ends the fiber, and Ruby raises it in the fiber to which it switches
+    /// next.
     fn run(ruby: &Ruby, callback: Value, arguments: &[Value]) -> Result<Value, Error>;
 }
 
 unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, argv: *const VALUE, _: VALUE) -> VALUE {
     let result = std::panic::catch_unwind(|| {
-        // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
-        let ruby = unsafe { Ruby::get_unchecked() };
-        /// Nobody starts a fiber with more.
-        const MOST: usize = 3;
-        let mut arguments = [ruby.qnil().as_value(); MOST];
-        let count = (argc as usize).min(MOST);
-        for (index, argument) in arguments[..count].iter_mut().enumerate() {
-            // SAFETY: Ruby passes `argc` valid objects. They are copied here, where the collector sees them, as the Array
-            // that they come from may be gone soon.
-            *argument = unsafe { Value::from_raw(*argv.add(index)) };
-        }
-        // SAFETY: the object that `spawn` was given.
-        let callback = unsafe { Value::from_raw(callback) };
-        let result = B::run(&ruby, callback, &arguments[..count]);
-        // Until here they are on this stack: what the body has borrowed from them lives as long as the fiber.
-        std::hint::black_box((callback, &arguments));
-        result
+        with_offset(|| {
+            // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
+            let ruby = unsafe { Ruby::get_unchecked() };
+            /// The limit of [`start`].
+            const MAX_ARGUMENTS: usize = 3;
+            let mut arguments = [ruby.qnil().as_value(); MAX_ARGUMENTS];
+            let count = (argc as usize).min(MAX_ARGUMENTS);
+            for (index, argument) in arguments[..count].iter_mut().enumerate() {
+                // SAFETY: Ruby passes `argc` valid objects. They are copied to this stack, where the collector finds them, as
+                // their Array may be collected.
+                *argument = unsafe { Value::from_raw(*argv.add(index)) };
+            }
+            // SAFETY: the object that `spawn` was given.
+            let callback = unsafe { Value::from_raw(callback) };
+            let result = B::run(&ruby, callback, &arguments[..count]);
+            // This use keeps them on the stack until here, so they live as long as the body.
+            std::hint::black_box((callback, &arguments));
+            result
+        })
     });
     match result {
         Ok(Ok(value)) => value.as_raw(),
-        // SAFETY: this is the outermost Rust frame of the fiber, and all that it owned is gone with the closure.
+        // SAFETY: this is the outermost Rust frame of the fiber, and all that it owned was dropped with the closure.
         Ok(Err(error)) => unsafe { raise(error) },
         // SAFETY: as above.
         Err(panic) => unsafe { raise(from_panic(panic)) },
@@ -223,10 +228,10 @@ fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
     Error::new(ruby.exception_fatal(), message)
 }
 
-/// A fiber that ends as soon as it is switched to, whereupon Ruby goes on with the fiber that it falls back to: the
-/// root, or the innermost one that the root has resumed. There is no other way to find out which one that is.
+/// A fiber that ends immediately. A switch to it makes Ruby switch to the fiber that runs whenever a fiber ends: the root, or
+/// the innermost fiber that the root has resumed. Ruby does not tell in another way which fiber that is.
 ///
-/// Making it handles interrupts, so it has to be at hand before there is one.
+/// Making a fiber handles interrupts, so it must be made before an interrupt needs it.
 pub fn fall_back_fiber() -> Result<PinnedValue, Error> {
     struct Nothing;
     impl FiberBody for Nothing {

@@ -1,30 +1,30 @@
-//! Noticing that this process is a forked child.
+//! Detecting that this process is a forked child.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ticker::throttle;
 
-/// How many forks lie between the process that loaded Heddle and this one.
+/// The number of forks between the process that loaded Heddle and this one.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-/// Changes in a forked child, and only there. Costs a load from memory.
+/// A number that changes in a forked child, and only there. Costs a load from memory.
 pub fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Starts counting.
+/// Starts counting forks.
 pub fn watch() {
     static ONCE: Once = Once::new();
 
     extern "C" fn in_child() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
-        throttle::forget();
+        throttle::reset();
     }
 
     ONCE.call_once(|| {
-        // SAFETY: the handler touches atomics alone, which is all that a child of a threaded process may do. Ruby
-        // never unloads an extension, so the handler stays where it is.
+        // SAFETY: the handler uses atomics alone, which are safe in a child of a threaded process. Ruby never unloads an
+        // extension, so the handler's code stays loaded.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
 }

@@ -1,4 +1,4 @@
-//! Who called.
+//! Frames of Ruby's stack.
 
 use magnus::rb_sys::{FromRawValue, protect};
 use magnus::{RString, Value};
@@ -10,9 +10,9 @@ use super::insides;
 #[derive(Debug, Clone, Copy)]
 pub struct Frame(VALUE);
 
-/// The method that called the hook that is running, or the function at whose end a postponed job runs.
+/// The method that called the current hook, or the function at whose end a postponed job runs.
 pub fn caller() -> Option<Frame> {
-    /// The frame that Ruby is in, and its caller's. Ruby 3.3 cannot be told to leave out the first.
+    /// The innermost frame and its caller's. Ruby 3.3 has no way to skip the first.
     const WANTED: usize = 2;
     let (mut frames, mut lines) = ([0 as VALUE; WANTED], [0; WANTED]);
     // SAFETY: called with the GVL; writes at most so many elements to each array; neither allocates nor raises.
@@ -20,7 +20,7 @@ pub fn caller() -> Option<Frame> {
     (count == WANTED as i32).then_some(Frame(frames[1]))
 }
 
-/// The frame in which Ruby is.
+/// The innermost frame.
 pub fn innermost() -> Option<Frame> {
     let (mut frame, mut line) = (0 as VALUE, 0);
     // SAFETY: as in `caller`; one element is written to each.
@@ -38,7 +38,7 @@ impl Frame {
         path.is_some_and(|path| path.to_string().is_ok_and(|path| path == insides::NATIVE_PATH))
     }
 
-    /// A number for the method. After a garbage collection it may mean another one; see [`super::gc::collections`].
+    /// A number for the method. After a garbage collection it may name another method; see [`super::gc::collections`].
     pub fn id(self) -> u64 {
         self.0
     }

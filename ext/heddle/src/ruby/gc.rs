@@ -2,14 +2,13 @@
 
 use super::value::PinnedValue;
 
-/// How many garbage collections there have been. While that stays the same, no object has been freed or moved whose
-/// address was seen.
+/// The number of garbage collections so far. As long as it does not change, no object is freed or moved.
 pub fn collections() -> rb_sys::size_t {
     // SAFETY: called with the GVL; only reads a counter.
     unsafe { rb_sys::rb_gc_count() }
 }
 
-/// The object is never freed.
+/// Keeps the object alive, and in place, until the process ends.
 pub fn keep_for_ever(object: PinnedValue) {
     // SAFETY: called with the GVL on a valid object.
     unsafe { rb_sys::rb_gc_register_mark_object(object.raw()) };

@@ -1,36 +1,35 @@
-//! What Heddle knows of Ruby's insides, which Ruby does not promise to keep: the wording of its errors, names, and where
-//! things are.
+//! The internals of Ruby on which Heddle depends although Ruby may change them: the wording of errors, names, and structures.
 //!
-//! `docs/internals/ruby-insides.md` lists all of it, with what happens where a Ruby differs. `spec/unit/ruby_insides_spec.rb`
-//! goes red then: it compares with Ruby what [`describe`] tells.
+//! `docs/internals/ruby-insides.md` lists all of them, with the consequences on a Ruby that differs.
+//! `spec/unit/ruby_insides_spec.rb` fails on such a Ruby, as it compares the result of [`describe`] with Ruby.
 
 use magnus::{Error, RArray, RHash, Ruby, Value};
 
 use super::value::PinnedValue;
 use super::{frames, masks::Masks, pending_interrupts, thread};
 
-/// Of the FiberError for a fiber that cannot be switched to now: it has resumed another, or has yielded.
+/// In the FiberError for a switch to a fiber that has resumed another one, or has yielded.
 pub const REFUSED_TRANSFER: &str = "attempt to transfer to a ";
 
-/// Of the FiberError for `Fiber.yield` in a fiber that no other has resumed.
+/// In the FiberError for `Fiber.yield` in a fiber that no other fiber has resumed.
 pub const REFUSED_YIELD: &str = "yield";
 
-/// Of the FiberErrors for a fiber's stack that cannot be had. The last is Ruby 4.1's.
+/// In the FiberErrors for a fiber's stack that cannot be allocated. The last is Ruby 4.1's.
 pub const NO_STACK: [&str; 3] = ["can't alloc machine stack", "can't set a guard page", "can't allocate fiber stack"];
 
-/// The FiberError for a fiber that was allocated and not initialized.
+/// The message of the FiberError for a fiber that was allocated and not initialized.
 pub const UNINITIALIZED: &str = "uninitialized fiber";
 
-/// The IOError in a thread that waits on an IO which another one closes.
+/// The message of the IOError in a thread that waits on an IO which another thread closes.
 pub const CLOSED: &str = "stream closed in another thread";
 
-/// The `IO::TimeoutError`.
+/// The message of `IO::TimeoutError`.
 pub const TIMED_OUT: &str = "Blocking operation timed out!";
 
-/// What `rb_profile_frame_absolute_path` says of a method that is written in C.
+/// What `rb_profile_frame_absolute_path` returns for a method written in C.
 pub const NATIVE_PATH: &str = "<cfunc>";
 
-/// All that can be asked for in a program. Called by a spec alone, as `Heddle::Scheduler.insides`.
+/// Those internals that a program can check. Only a spec calls this, as `Heddle::Scheduler.insides`.
 pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
     let innermost = frames::innermost();
     let is_native = innermost.is_some_and(frames::Frame::is_native);
@@ -56,7 +55,7 @@ pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
     Ok(hash)
 }
 
-/// Whether Heddle would take the buffer, which Ruby has passed to a hook, for one that stays in place until the hook ends.
+/// Whether Heddle assumes that the buffer, which Ruby has passed to a hook, stays in place until the hook ends.
 pub fn is_pinned(buffer: Value) -> Result<bool, Error> {
     super::io_buffer::for_reading(buffer).map(|contents| contents.looks_pinned)
 }

@@ -1,4 +1,4 @@
-//! What other threads and signals want of this thread: `Thread#raise`, `Thread#kill`, traps.
+//! Interrupts of the current thread by other threads and signals: `Thread#raise`, `Thread#kill`, traps.
 
 use std::os::raw::c_int;
 
@@ -8,7 +8,7 @@ use magnus::rb_sys::protect;
 use super::thread;
 use super::value::PinnedValue;
 
-/// Whether an interrupt waits for `thread`, the current one, to look at it.
+/// Whether an interrupt is pending for `thread`, the current one.
 pub fn pending(thread: PinnedValue) -> bool {
     // SAFETY: called with the GVL on a thread object; only reads flags.
     unsafe { rb_sys::rb_thread_interrupted(thread.raw()) != 0 }
@@ -19,20 +19,20 @@ unsafe extern "C" {
     fn rb_thread_check_trap_pending() -> c_int;
 }
 
-/// Whether a trap waits to run in the current thread. Unlike [`pending`], also in a postponed job, which Ruby runs after
-/// it has taken note of the others, and before it sees to them.
+/// Whether a trap is to run in the current thread. Unlike [`pending`], this is right in a postponed job, too: Ruby clears the
+/// flags of pending interrupts before it runs the job, and handles the interrupts afterwards.
 pub fn is_trap_due() -> bool {
     // SAFETY: called with the GVL; only reads a counter.
     thread::is_main() && unsafe { rb_thread_check_trap_pending() } != 0
 }
 
-/// Has Ruby look for what is to be raised at the current thread.
-pub fn look_again() {
-    // SAFETY: called with the GVL on the thread that runs; it is marked as interrupted, nothing is switched or raised.
+/// Makes Ruby check the current thread's pending interrupts at its next safe point.
+pub fn request_check() {
+    // SAFETY: called with the GVL on the current thread, which is flagged as interrupted. Nothing is switched or raised.
     unsafe { rb_sys::rb_thread_wakeup_alive(thread::current().raw()) };
 }
 
-/// Handles the pending interrupts: runs traps, raises what was raised at this thread.
+/// Handles the pending interrupts: runs traps, and raises what was raised at this thread.
 pub fn check() -> Result<(), Error> {
     protect(|| {
         // SAFETY: called with the GVL; what it raises stops at `protect`, and the closure owns nothing.

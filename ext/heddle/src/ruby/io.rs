@@ -10,7 +10,7 @@ use rb_sys::VALUE;
 
 const SOCKET_CLASS_NAME: &str = "BasicSocket";
 
-/// The descriptor of an IO, or of what `to_io` makes of the object.
+/// The descriptor of an IO, or of the IO that the object's `to_io` returns.
 ///
 /// # Errors
 /// IOError if it is closed or uninitialised, TypeError if it is no IO.
@@ -24,7 +24,7 @@ pub fn descriptor(io: Value) -> Result<RawFd, Error> {
     Ok(fd)
 }
 
-/// What [`descriptor`] and [`timeout`] say, at the price of one.
+/// The results of [`descriptor`] and [`timeout`], with a single `protect`.
 pub fn descriptor_and_timeout(io: Value) -> Result<(RawFd, Value), Error> {
     let mut fd = -1;
     let timeout = protect(|| {
@@ -45,24 +45,24 @@ pub fn timeout(io: Value) -> Result<Value, Error> {
     protect(|| unsafe { rb_sys::rb_io_timeout(io.as_raw()) }).map(|value| unsafe { Value::from_raw(value) })
 }
 
-/// The IO that writes for `io`: itself, but for one with a pipe of its own for each direction, as `IO.popen` makes it.
+/// The IO that writes for `io`. Another one than `io` only if `io` has a pipe for each direction, like those of `IO.popen`.
 pub fn write_io(io: Value) -> Result<Value, Error> {
     // SAFETY: called with the GVL on an IO (`descriptor` has been asked before); what it raises stops at `protect`.
     protect(|| unsafe { rb_sys::rb_io_get_write_io(io.as_raw()) }).map(|value| unsafe { Value::from_raw(value) })
 }
 
-/// The memory of an IO's read buffer, taken away from it. It is freed with this.
+/// The memory of an IO's read buffer. Dropping this frees the memory.
 #[derive(Debug)]
 pub struct ReadBuffer(std::ptr::NonNull<std::ffi::c_void>);
 
 impl Drop for ReadBuffer {
     fn drop(&mut self) {
-        // SAFETY: `take_read_buffer` has taken it from Ruby, which had it from its own allocator.
+        // SAFETY: `take_read_buffer` has taken the memory from Ruby, whose allocator has allocated it.
         unsafe { rb_sys::ruby_xfree(self.0.as_ptr()) };
     }
 }
 
-/// A buffer of an IO, as `ruby/io.h` declares it for extensions; rb-sys knows its size alone.
+/// A buffer of an IO, as `ruby/io.h` declares it for extensions. rb-sys declares only its size.
 #[repr(C, packed)]
 struct InternalBuffer {
     memory: *mut std::ffi::c_void,
@@ -73,10 +73,10 @@ struct InternalBuffer {
 
 const _: () = assert!(size_of::<InternalBuffer>() == size_of::<rb_sys::rb_io_buffer_t>());
 
-/// Takes an IO's read buffer, and all that has been read ahead into it. The IO is about to be closed, so it needs none.
+/// Takes the read buffer, with its contents, of an IO that is about to be closed and so does not need it any more.
 ///
-/// Ruby frees the buffer when it closes an IO, whether or not the kernel is still reading into it. `None` if there is
-/// none, and from Ruby 4.0 on, which itself waits for readers before it frees anything.
+/// Ruby frees the buffer when it closes an IO, even if the kernel still reads into it. `None` if there is no buffer, and
+/// on Ruby 4.0 and later, which waits for readers before it frees the buffer.
 pub fn take_read_buffer(io: Value) -> Option<ReadBuffer> {
     if cfg!(ruby_gte_4_0) {
         return None;
@@ -100,15 +100,15 @@ pub fn take_read_buffer(io: Value) -> Option<ReadBuffer> {
     std::ptr::NonNull::new(taken).map(ReadBuffer)
 }
 
-/// A number for the object. Another one may have it once the object is gone.
+/// A number for the object. Another object may have it once this one has been collected.
 pub fn identity(io: Value) -> usize {
     io.as_raw() as usize
 }
 
-/// What Ruby says that an IO is. It may be wrong: a File can be a pipe that was opened by its name, and whatever there is
-/// can be opened by its number.
+/// The kind of file that an IO's class implies. It may be wrong: a File can be a FIFO, and an IO of any class can be opened
+/// by descriptor number.
 pub fn fd_kind(io: Value) -> FdKind {
-    /// `BasicSocket`, once it is there; it is never taken away again.
+    /// `BasicSocket`, once it is defined. Never collected.
     static SOCKET_CLASS: AtomicU64 = AtomicU64::new(0);
 
     // SAFETY: called with the GVL on a valid object; does not raise. The classes are Ruby's own and always there.
@@ -134,9 +134,9 @@ pub fn fd_kind(io: Value) -> FdKind {
     }
 }
 
-/// Whether a socket may be one that listens: those that only connect have classes of their own.
+/// Whether a socket may be a listening one. `TCPSocket` and `UNIXSocket` only connect.
 pub fn may_listen(io: Value) -> bool {
-    /// `TCPSocket` and `UNIXSocket`, once they are there.
+    /// `TCPSocket` and `UNIXSocket`, once they are defined.
     static CONNECTING: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
     // SAFETY: called with the GVL on a valid object; does not raise.
@@ -152,7 +152,8 @@ pub fn may_listen(io: Value) -> bool {
 
 fn find_class(class_name: &str) -> VALUE {
     // SAFETY: called with the GVL. The constant is looked up only if it is defined, and an autoload's error stops at
-    // `protect`; the class is kept from being freed and moved, as its address is remembered.
+    // `protect`. The class is registered with the collector, which then neither frees nor moves it, as the caller stores
+    // its address.
     let found = protect(|| unsafe {
         let name = rb_sys::rb_intern2(class_name.as_ptr().cast(), class_name.len() as _);
         if rb_sys::rb_const_defined(rb_sys::rb_cObject, name) == 0 {

@@ -1,36 +1,37 @@
-//! `IO::Buffer`: memory that Ruby lends for the time of a hook.
+//! `IO::Buffer`: memory that Ruby passes to a hook.
 
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, Value};
 use rb_sys::VALUE;
 
-/// A piece of memory to read into, or to write from.
+/// Memory to read into, or to write from.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
-    /// Where it begins.
+    /// Its address.
     pub base: *mut u8,
-    /// How many bytes there are.
+    /// Its length in bytes.
     pub size: usize,
 }
 
-/// What Ruby tells of a buffer.
+/// A buffer's memory, and how long it may stay valid.
 #[derive(Debug, Clone, Copy)]
 pub struct Contents {
-    /// The whole of it.
+    /// All of the buffer's memory.
     pub memory: Memory,
-    /// Ruby has made the buffer for this hook alone, round memory that it keeps in place until the hook returns. Also
-    /// said of a slice within `IO::Buffer#locked`, which looks the same, and can be freed with what it is a slice of.
+    /// Whether Ruby seems to have made the buffer for this hook, over memory that stays in place until the hook returns. Also
+    /// true for a slice within `IO::Buffer#locked`, which has the same flags. Such a slice becomes invalid when the program
+    /// frees the buffer that it is a slice of.
     pub looks_pinned: bool,
 }
 
-/// Locked, perhaps for reading only, and memory of nobody's that the program knows.
+/// The flags of a buffer that Ruby makes for a hook: locked, perhaps read-only, and not the owner of its memory.
 const FLAGS_OF_PINNED: [u32; 2] = [
     rb_sys::rb_io_buffer_flags::RB_IO_BUFFER_LOCKED as u32,
     rb_sys::rb_io_buffer_flags::RB_IO_BUFFER_LOCKED as u32 | rb_sys::rb_io_buffer_flags::RB_IO_BUFFER_READONLY as u32,
 ];
 
 unsafe extern "C" {
-    /// As `rb_sys` declares it, flags together would be no value of its enum.
+    /// Declared here, as `rb_sys` declares the result as an enum, of which combined flags are no value.
     #[link_name = "rb_io_buffer_get_bytes"]
     fn flags_and_bytes(buffer: VALUE, base: *mut *mut std::ffi::c_void, size: *mut rb_sys::size_t) -> u32;
 }
@@ -38,8 +39,8 @@ unsafe extern "C" {
 /// The buffer's memory, to read into.
 ///
 /// # Errors
-/// Ruby's `IO::Buffer::AccessError` for a read-only one, `InvalidatedError` for a slice of one that has been freed. One
-/// that has been freed itself has no bytes.
+/// Ruby's `IO::Buffer::AccessError` for a read-only buffer, `InvalidatedError` for a slice of a freed buffer. A freed buffer
+/// itself is empty.
 pub fn for_writing(buffer: Value) -> Result<Contents, Error> {
     contents(buffer, |buffer, base, size| {
         // SAFETY: called with the GVL and under `protect`; both pointers are valid for the call.
@@ -50,12 +51,11 @@ pub fn for_writing(buffer: Value) -> Result<Contents, Error> {
 /// The buffer's memory, to write from.
 ///
 /// # Errors
-/// Ruby's `IO::Buffer::InvalidatedError` for a slice of one that has been freed. One that has been freed itself has no
-/// bytes.
+/// Ruby's `IO::Buffer::InvalidatedError` for a slice of a freed buffer. A freed buffer itself is empty.
 pub fn for_reading(buffer: Value) -> Result<Contents, Error> {
     contents(buffer, |buffer, base, size| {
-        // SAFETY: called with the GVL and under `protect`; both pointers are valid for the call, and the type that is
-        // pointed to differs in `const` only.
+        // SAFETY: called with the GVL and under `protect`; both pointers are valid for the call, and the pointees' types
+        // differ in `const` only.
         unsafe { rb_sys::rb_io_buffer_get_bytes_for_reading(buffer, base.cast(), size) }
     })
 }

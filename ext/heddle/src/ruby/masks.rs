@@ -1,9 +1,9 @@
-//! What the fiber that runs masks by `Thread.handle_interrupt`.
+//! The masks of `Thread.handle_interrupt`, for each fiber.
 //!
-//! Ruby keeps the masks of a thread on one stack, whichever fiber has put them there. Who waits within such a block would
-//! mask the others' exceptions, too, and the first block to end would take off the mask of another one. So each fiber
-//! takes its own masks along when it gives its turn away. Those of the root stay, since all that is run by a scheduler
-//! runs within what the root does.
+//! Ruby keeps all masks of a thread on one stack, without regard to fibers. A fiber that waits within such a block would mask
+//! other fibers' exceptions, too, and the first block to end would pop another fiber's mask. So each fiber's masks are
+//! removed from the stack when the fiber is switched away from, and restored when it runs again. The root's masks stay, as a
+//! scheduler's fibers run within the root's blocks.
 
 use magnus::{RArray, RClass, RHash, Ruby, Value, prelude::*};
 
@@ -13,63 +13,63 @@ use super::value::{PinnedValue, same};
 
 static STACK: HiddenVariable = HiddenVariable::new("heddle_masks");
 
-/// The stack of a thread. Valid as long as it is marked.
+/// The mask stack of a thread, which must be marked as long as this lives.
 #[derive(Debug, Clone, Copy)]
 pub struct Masks(PinnedValue);
 
-/// Those that a fiber has taken along. To be kept on the stack, where the garbage collector finds them.
+/// A suspended fiber's masks. Must be kept on the fiber's machine stack, where the garbage collector finds them.
 #[derive(Debug)]
-pub struct PutAway(RArray);
+pub struct SavedMasks(RArray);
 
 impl Masks {
     /// The current thread's, if [`pending_interrupts::find`](super::pending_interrupts::find) has found it.
     pub fn of_thread() -> Option<Self> {
-        RArray::from_value(STACK.of(thread::current())).map(|stack| Masks(PinnedValue::new(stack.as_value())))
+        RArray::from_value(STACK.get(thread::current())).map(|stack| Masks(PinnedValue::new(stack.as_value())))
     }
 
-    /// Leaves the stack with its thread, so that it is known as long as the thread lives.
+    /// Attaches the stack to its thread, for [`Masks::of_thread`].
     pub fn remember(thread: PinnedValue, stack: RArray) {
-        // A thread that is frozen takes no note.
-        let _ = STACK.leave(thread, stack.as_value());
+        // Fails for a frozen thread, whose stack then stays unknown.
+        let _ = STACK.set(thread, stack.as_value());
     }
 
-    /// The stack itself, to be marked.
+    /// The stack's Array, to be marked.
     pub fn held(self) -> PinnedValue {
         self.0
     }
 
-    /// How many there are.
+    /// The number of masks.
     #[inline]
     pub fn len(self) -> usize {
         // SAFETY: an Array, by `of_thread`.
         unsafe { rb_sys::RARRAY_LEN(self.0.raw()) as usize }
     }
 
-    /// Takes off all but the first `stay`. `None` if there are not so many, or there is no memory to note them.
+    /// Removes all masks above the lowest `keep`. `None` if there are fewer, or there is no memory to save them.
     #[cold]
-    pub fn put_away(self, ruby: &Ruby, stay: usize) -> Option<PutAway> {
+    pub fn save(self, ruby: &Ruby, keep: usize) -> Option<SavedMasks> {
         let stack = self.stack()?;
-        let count = self.len().checked_sub(stay)?;
-        let away = ruby.ary_new_capa(count);
-        for place in stay..self.len() {
-            away.push(stack.entry::<Value>(place as isize).ok()?).ok()?;
+        let count = self.len().checked_sub(keep)?;
+        let saved = ruby.ary_new_capa(count);
+        for index in keep..self.len() {
+            saved.push(stack.entry::<Value>(index as isize).ok()?).ok()?;
         }
         for _ in 0..count {
             stack.pop::<Value>().ok()?;
         }
-        Some(PutAway(away))
+        Some(SavedMasks(saved))
     }
 
-    /// Puts them on again.
+    /// Puts saved masks back on the stack.
     #[cold]
-    pub fn put_back(self, away: PutAway) {
+    pub fn restore(self, saved: SavedMasks) {
         if let Some(stack) = self.stack() {
-            // There was room for them before.
-            let _ = stack.concat(away.0);
+            // Does not allocate, as the Array had room for them before.
+            let _ = stack.concat(saved.0);
         }
     }
 
-    /// Whether Ruby would put off an exception, or one of a class, that is raised at the thread now.
+    /// Whether Ruby would defer an exception, or one of this class, if it were raised at the thread now.
     pub fn defer(self, ruby: &Ruby, exception: Value) -> bool {
         if self.len() == 0 {
             return false;
@@ -77,10 +77,10 @@ impl Masks {
         let class = RClass::from_value(exception).unwrap_or_else(|| exception.class());
         let ancestors = class.ancestors();
         let Some(stack) = self.stack() else { return false };
-        let timing = (0..self.len()).rev().find_map(|place| {
-            let mask = stack.entry::<Value>(place as isize).ok()?;
+        let timing = (0..self.len()).rev().find_map(|index| {
+            let mask = stack.entry::<Value>(index as isize).ok()?;
             let for_class = |masks: RHash| ancestors.into_iter().find_map(|ancestor| masks.get(ancestor));
-            // A mask for all exceptions is noted without the class.
+            // A mask for all exceptions is the timing itself, without a Hash.
             RHash::from_value(mask).map_or(Some(mask), for_class)
         });
         let immediate = ruby.to_symbol("immediate").as_value();

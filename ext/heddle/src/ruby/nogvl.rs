@@ -1,4 +1,4 @@
-//! Waiting without the GVL, so that other Ruby threads run meanwhile.
+//! Waiting without the GVL, so that other Ruby threads can run.
 
 use std::os::raw::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Runs `wait` without the GVL. `interrupt` is called, on another thread, when Ruby wants this thread back (a signal,
 /// `Thread#raise`, `Thread#kill`) and must end `wait` soon.
 ///
-/// Raises nothing: an interrupt stays pending for who checks it (see `interrupts`). `None` says that one was pending
-/// already, so `wait` did not run; a panic of `wait` counts as that, too.
+/// Raises nothing: an interrupt stays pending until the next check (see [`super::interrupts`]). `None` if an interrupt was
+/// pending already, so that `wait` did not run, or if `wait` panicked.
 pub fn without_gvl<T, W, I>(wait: W, interrupt: &I) -> Option<T>
 where
     W: FnOnce() -> T,
@@ -19,7 +19,7 @@ where
     }
 
     unsafe extern "C" fn run<T, W: FnOnce() -> T>(call: *mut c_void) -> *mut c_void {
-        // SAFETY: points to the `Call` below, which nobody else touches while this runs.
+        // SAFETY: points to the `Call` below, which nothing else uses while this runs.
         let call = unsafe { &mut *call.cast::<Call<T, W>>() };
         if let Some(wait) = call.wait.take() {
             call.result = catch_unwind(AssertUnwindSafe(wait)).ok();
@@ -28,9 +28,9 @@ where
     }
 
     unsafe extern "C" fn unblock<I: Fn()>(interrupt: *mut c_void) {
-        // SAFETY: points to the `interrupt` of the call that is under way, and `I` is `Sync`.
+        // SAFETY: points to the `interrupt` of the present call, and `I` is `Sync`.
         let interrupt = unsafe { &*interrupt.cast::<I>() };
-        // A panic must not leave a C callback; the wait then just lasts until its own end.
+        // A panic must not unwind into C. After one the wait lasts until its own end.
         let _ = catch_unwind(AssertUnwindSafe(interrupt));
     }
 

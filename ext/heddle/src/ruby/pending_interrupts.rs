@@ -1,15 +1,15 @@
-//! What signals and other threads want raised at this thread (`Thread#raise`, `Thread#kill`), as long as Ruby has not
-//! done so.
+//! The list of exceptions that other threads and signals have sent to this thread (`Thread#raise`, `Thread#kill`), and that
+//! Ruby has not raised yet.
 //!
-//! `Thread.pending_interrupt?` tells that, too. But when a call ends Ruby looks at interrupts. If the thread's time slice
-//! is over another thread runs, whose `Thread#kill` Ruby then raises in here; and in a postponed job, where this is asked,
-//! it swallows that, takes the thread for killed, and nothing can end it any more. So it is Ruby's own list that is looked
-//! at. It is found among what the garbage collector would mark for the thread: the one with the exception just sent. The
-//! stack of [`super::masks`] is found in the same way.
+//! `Thread.pending_interrupt?` tells whether there are any, too. But Ruby checks interrupts when that call ends. If the
+//! thread's time slice is over, another thread runs then, and may call `Thread#kill`, which Ruby raises here. In a postponed
+//! job Ruby swallows that kill and takes the thread for killed, and then nothing can end the thread any more. So Heddle reads
+//! Ruby's own list. To find it, it sends an exception to the thread, and looks among the objects that the thread marks for
+//! the Array that holds that exception. It finds the stack of [`super::masks`] in the same way.
 //!
-//! Which fiber of a thread is interrupted Ruby leaves to chance: it raises in the one that runs. Before it does, it asks
-//! the masks of `Thread.handle_interrupt`, the last one first. So the first one of all is a Hash of ours: its default
-//! proc, the [`Gate`], is asked just then, and says whether the fiber that runs is the one to be interrupted.
+//! Ruby raises in whichever fiber of the thread runs. Before that it asks the masks of `Thread.handle_interrupt`, from the
+//! last to the first. So Heddle adds a Hash as the first mask, whose default proc, the [`Gate`], decides whether the current
+//! fiber is the one to be interrupted.
 
 use std::os::raw::{c_long, c_void};
 
@@ -27,7 +27,7 @@ use super::{error, interrupts, thread};
 
 unsafe extern "C" {
     /// Exported by every Ruby, for its `objspace`, but not in its headers: calls the function with each object that the
-    /// garbage collector would mark for this one. In there nothing may be allocated.
+    /// garbage collector would mark for this one. The function must not allocate.
     fn rb_objspace_reachable_objects_from(
         object: VALUE,
         function: unsafe extern "C" fn(VALUE, *mut c_void),
@@ -35,29 +35,29 @@ unsafe extern "C" {
     );
 }
 
-/// What Ruby itself puts on the list when `Thread#kill` has ended a fiber, so that it goes on to end the thread.
+/// The list's entry for `Thread#kill`, which Ruby itself adds when a kill has ended a fiber, to end the thread, too.
 fn killed() -> VALUE {
     // SAFETY: makes an Integer that is no object.
     unsafe { rb_sys::rb_int2inum(Tag::Fatal as isize) }
 }
 
-/// Left with each thread whose list has been found.
+/// A thread's list, once it has been found.
 static LIST: HiddenVariable = HiddenVariable::new("heddle_pending");
 
-/// The message of the exception by which the list is found.
+/// The message of the exception that identifies the list.
 const SENT: &str = "sent by a thread to itself, to find what waits for it";
 
 /// Decides which fiber is interrupted.
 pub trait Gate {
-    /// Whether Ruby must not raise `entry`, an exception of this class or a number that means a kill, in the fiber that
-    /// runs. It then stays on the list. Ruby is in the middle of reading the list: nothing may be raised or handled in here.
+    /// Whether Ruby must not raise `entry`, an exception of this class or the number of a kill, in the current fiber. `entry`
+    /// then stays on the list. Ruby is reading the list, so this must neither raise nor handle an interrupt.
     fn holds_back(ruby: &Ruby, class: Value, entry: Value) -> bool;
 }
 
-/// The mask by which Ruby asks the [`Gate`].
+/// The mask that asks the [`Gate`].
 static GATE: OnceLock<PinnedValue> = OnceLock::new();
 
-/// Makes `G` the gate of all threads for which [`find`] is called from now on. There is one, so the first call counts.
+/// Makes `G` the gate of all threads for which [`find`] is called afterwards. Only the first call has an effect.
 pub fn register<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
     let mask = ruby.hash_new();
     mask.funcall::<_, _, Value>("default_proc=", (ruby.proc_new(ask::<G>),))?;
@@ -68,15 +68,15 @@ pub fn register<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a mask says of a class: nil leaves it to the masks before this one, and there is none.
+/// The gate's timing for a class. Nil leaves the decision to earlier masks, of which there are none.
 fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Value, Error> {
     let [_, class] = arguments else { return Ok(ruby.qnil().as_value()) };
-    // Those before it have been asked for already, and Ruby goes on with the first that is let through.
+    // Ruby asks for each entry in order, and stops at the first that it may raise. So this is the first of its class.
     let Some(entry) = list().and_then(|list| first_of_class(list, *class)) else { return Ok(ruby.qnil().as_value()) };
     match Sent::progress_of(entry) {
-        // Leaves Ruby's search, so that it looks at the list again after the job.
+        // Aborts Ruby's search by an exception, so that Ruby searches the list again after the job.
         Some(Progress::Announced) => Err(Error::new(error::stop_class(ruby)?, "sent to the fiber that is running")),
-        // Ruby looks at interrupts at the end of this call, too, and asks once more: so the note stays.
+        // Ruby checks interrupts at the end of this call, too, and asks once more, so the record must stay.
         Some(Progress::Sent) => Ok(ruby.to_symbol("immediate").as_value()),
         None if G::holds_back(ruby, *class, entry) => Ok(ruby.to_symbol("never").as_value()),
         None => Ok(ruby.qnil().as_value()),
@@ -85,10 +85,10 @@ fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Val
 
 fn first_of_class(list: RArray, class: Value) -> Option<Value> {
     (0..list.len())
-        .find_map(|place| list.entry::<Value>(place as isize).ok().filter(|entry| is_of_class(*entry, class)))
+        .find_map(|index| list.entry::<Value>(index as isize).ok().filter(|entry| is_of_class(*entry, class)))
 }
 
-/// Whether this is the object's own class, a singleton class perhaps: that is what Ruby asks masks for.
+/// Whether this is the object's own class, which may be a singleton class. Ruby asks masks for that class.
 fn is_of_class(object: Value, class: Value) -> bool {
     let raw = object.as_raw();
     // SAFETY: called with the GVL on a valid object. What is no special constant begins with an RBasic.
@@ -98,19 +98,19 @@ fn is_of_class(object: Value, class: Value) -> bool {
     own == class.as_raw()
 }
 
-/// What [`raise_next`] has put on a thread's list.
+/// An entry that [`raise_next`] has added to a thread's list.
 struct Sent {
     thread: VALUE,
-    /// Marked by being on the list.
+    /// Alive as long as it is on the list, which marks it.
     entry: VALUE,
     progress: Progress,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// The job has yet to make Ruby look at the list again.
+    /// The job has yet to make Ruby search the list again.
     Announced,
-    /// Ruby raises it as soon as the job is over.
+    /// Ruby raises it as soon as the job ends.
     Sent,
 }
 
@@ -127,55 +127,55 @@ impl Sent {
         all.iter().find(|sent| sent.thread == thread && sent.entry == entry.as_raw()).map(|sent| sent.progress)
     }
 
-    fn note(entry: Value, progress: Progress) {
+    fn record(entry: Value, progress: Progress) {
         Self::forget();
         Self::all().push(Sent { thread: thread::current().raw(), entry: entry.as_raw(), progress });
     }
 
-    /// There is one for a thread at most: see [`is_sent`].
+    /// Removes the current thread's record. A thread has one at most: see [`is_sent`].
     fn forget() {
         let thread = thread::current().raw();
         Self::all().retain(|sent| sent.thread != thread);
     }
 }
 
-/// Has Ruby raise `entry`, which its own masks must let through, in the fiber that runs, before anything else that is on
-/// the list, as soon as the postponed job that runs is over.
+/// Makes Ruby raise `entry` in the current fiber, ahead of the other entries of the list, as soon as the running postponed job
+/// ends. The fiber's masks must let it through.
 ///
 /// # Errors
-/// Ruby would not. Then it is not on the list.
+/// Ruby would not raise it. It is then not on the list.
 pub fn raise_next(ruby: &Ruby, entry: Value) -> Result<(), Error> {
     let Some(list) = list() else { return Err(Error::new(error::stop_class(ruby)?, "no list of interrupts")) };
     list.unshift(entry)?;
-    Sent::note(entry, Progress::Announced);
-    // Of a list that it has looked through Ruby takes no notice until something is added by its own means, or the thread
-    // is about to wait. This is what it does then; the gate ends it before anything is raised.
-    let Err(looked) = interrupts::check() else {
+    Sent::record(entry, Progress::Announced);
+    // Ruby does not search a list again that it has searched, until Ruby itself adds an entry, or the thread is about to
+    // wait. This check starts such a search, and the gate aborts it before anything is raised.
+    let Err(raised) = interrupts::check() else {
         Sent::forget();
-        withdraw(list, entry)?;
+        remove(list, entry)?;
         return Err(Error::new(error::stop_class(ruby)?, "masked"));
     };
     let is_first = || list.entry::<Value>(0).is_ok_and(|first| same(first, entry));
-    if error::exception_of(&looked).is_some_and(|raised| same(raised, entry)) {
-        // A mask of the fiber's own lets it through, and the gate was not asked.
+    if error::exception_of(&raised).is_some_and(|exception| same(exception, entry)) {
+        // One of the fiber's own masks has let it through, without asking the gate.
         list.unshift(entry)?;
     } else if !is_first() {
         Sent::forget();
-        return Err(looked);
+        return Err(raised);
     }
-    Sent::note(entry, Progress::Sent);
-    interrupts::look_again();
+    Sent::record(entry, Progress::Sent);
+    interrupts::request_check();
     Ok(())
 }
 
-/// Whether Ruby is about to raise what [`raise_next`] has put on the current thread's list. Until then the job, which may run
-/// again before, must do nothing: it would strike another fiber.
+/// Whether Ruby has yet to raise the entry that [`raise_next`] has added to the current thread's list. Until then the job must
+/// not switch if it runs again, as Ruby would raise the entry in another fiber.
 pub fn is_sent() -> bool {
     let thread = thread::current().raw();
     let entry = Sent::all().iter().find(|sent| sent.thread == thread).map(|sent| sent.entry);
     let Some(entry) = entry else { return false };
     let is_there = list().is_some_and(|list| {
-        (0..list.len()).any(|place| list.entry::<Value>(place as isize).is_ok_and(|there| there.as_raw() == entry))
+        (0..list.len()).any(|index| list.entry::<Value>(index as isize).is_ok_and(|found| found.as_raw() == entry))
     });
     if !is_there {
         Sent::forget();
@@ -183,39 +183,39 @@ pub fn is_sent() -> bool {
     is_there
 }
 
-/// What was raised at the current thread, and Ruby has not looked at, is not to be raised, where `is_meant` says so.
+/// Removes the entries of the current thread's list for which `predicate` is true.
 #[cfg(not(ruby_gte_4_0))]
-pub fn remove_if(is_meant: impl Fn(Value) -> bool) -> Result<(), Error> {
+pub fn remove_if(predicate: impl Fn(Value) -> bool) -> Result<(), Error> {
     let Some(list) = list() else { return Ok(()) };
-    for place in (0..list.len() as isize).rev() {
-        if is_meant(list.entry(place)?) {
-            list.delete_at::<Value>(place)?;
+    for index in (0..list.len() as isize).rev() {
+        if predicate(list.entry(index)?) {
+            list.delete_at::<Value>(index)?;
         }
     }
     Ok(())
 }
 
-fn withdraw(list: RArray, entry: Value) -> Result<(), Error> {
-    for place in 0..list.len() as isize {
-        if same(list.entry(place)?, entry) {
-            return list.delete_at::<Value>(place).map(|_| ());
+fn remove(list: RArray, entry: Value) -> Result<(), Error> {
+    for index in 0..list.len() as isize {
+        if same(list.entry(index)?, entry) {
+            return list.delete_at::<Value>(index).map(|_| ());
         }
     }
     Ok(())
 }
 
-/// Finds the current thread's list, and its [`Masks`], unless they are known, and puts up the [`Gate`]. To be called before
-/// they are looked at, and in no postponed job.
+/// Finds the current thread's list and its [`Masks`], unless they are known, and installs the [`Gate`]. Must be called before
+/// they are used, and not in a postponed job.
 ///
 /// # Errors
-/// What was raised at this thread meanwhile; no memory.
+/// What was raised at this thread during the call; no memory.
 pub fn find(ruby: &Ruby) -> Result<(), Error> {
     if list().is_some() {
         return Ok(());
     }
     let class = error::stop_class(ruby)?;
     let masks = ruby.hash_new();
-    // Such a Hash Ruby puts on its stack as it is, and no copy.
+    // Ruby pushes such a Hash on the stack itself, and not a copy of it.
     masks.funcall::<_, _, Value>("compare_by_identity", ())?;
     masks.aset(class, ruby.to_symbol("never"))?;
     masks.freeze();
@@ -223,21 +223,21 @@ pub fn find(ruby: &Ruby) -> Result<(), Error> {
     let look = ruby.proc_from_fn(move |ruby, _, _| {
         let thread = thread::current();
         if let Some((stack, _)) = search(thread, mask.get()) {
-            put_up_gate(stack)?;
+            install_gate(stack)?;
             Masks::remember(thread, stack);
         }
         let sent = error::stop_class(ruby)?.new_instance((SENT,))?.as_value();
         let raised = thread::raise_into(thread, sent);
-        if let Some((list, place)) = search(thread, sent) {
-            list.delete_at::<Value>(place)?;
-            // A thread that is frozen takes no note.
-            let _ = LIST.leave(thread, list.as_value());
+        if let Some((list, index)) = search(thread, sent) {
+            list.delete_at::<Value>(index)?;
+            // Fails for a frozen thread, whose list then stays unknown.
+            let _ = LIST.set(thread, list.as_value());
         }
         raised
     });
     let masked = ruby.class_thread().funcall_with_block::<_, _, Value>("handle_interrupt", (masks,), look);
     match masked {
-        // The list was not found, and Ruby has taken it from there.
+        // The list was not found, so Ruby has raised the exception.
         Err(error) if error.is_kind_of(class) && error.to_string().contains(SENT) => Ok(()),
         other => other.map(|_| ()),
     }
@@ -245,28 +245,28 @@ pub fn find(ruby: &Ruby) -> Result<(), Error> {
 
 /// Whether the thread's list has been found.
 pub fn is_known(thread: PinnedValue) -> bool {
-    !LIST.of(thread).is_nil()
+    !LIST.get(thread).is_nil()
 }
 
-/// A thread inherits the masks of the one that has made it, so the gate may be there already.
-fn put_up_gate(stack: RArray) -> Result<(), Error> {
+/// Makes the gate the first mask. A thread inherits the masks of its creator, so the gate may be there already.
+fn install_gate(stack: RArray) -> Result<(), Error> {
     let Some(gate) = GATE.get() else { return Ok(()) };
-    let is_there = stack.entry::<Value>(0).is_ok_and(|first| same(first, gate.get()));
-    if is_there { Ok(()) } else { stack.unshift(gate.get()) }
+    let is_installed = stack.entry::<Value>(0).is_ok_and(|first| same(first, gate.get()));
+    if is_installed { Ok(()) } else { stack.unshift(gate.get()) }
 }
 
-/// How much waits to be raised at the current thread. Nothing, as far as is known, before [`find`].
+/// The length of the current thread's list. Zero before [`find`].
 pub fn count() -> usize {
     list().map_or(0, |list| list.len())
 }
 
-/// Whether something does.
+/// Whether the current thread's list has an entry. False before [`find`].
 pub fn is_any() -> bool {
     count() > 0
 }
 
-/// Whether `error`, just caught, is the jump by which Ruby ends a thread (`Thread#kill`), and no fiber (`Fiber#kill`), and
-/// it can be repeated.
+/// Whether `error`, which was just caught, is the jump that ends a thread (`Thread#kill`), and not a fiber (`Fiber#kill`),
+/// and can be repeated.
 fn is_kill(error: &Error) -> bool {
     // SAFETY: called with the GVL; only reads `$!`, which for a jump is a number.
     let is_kill =
@@ -274,26 +274,26 @@ fn is_kill(error: &Error) -> bool {
     is_kill && list().is_some()
 }
 
-/// Has Ruby kill the current thread once more as soon as the postponed job that runs is over, if `error`, just caught in
-/// there, was that. Returns whether it was.
+/// Makes Ruby kill the current thread again as soon as the running postponed job ends, if `error`, which was just caught in
+/// the job, is the jump of a kill. Returns whether it is.
 pub fn repeat_kill(error: &Error) -> bool {
-    // SAFETY: called with the GVL; the number is no object that would have to be marked.
+    // SAFETY: called with the GVL; the number is no object that must be marked.
     let killed = unsafe { Value::from_raw(killed()) };
     let repeated = is_kill(error) && list().is_some_and(|list| list.unshift(killed).is_ok());
     if repeated {
-        // Ruby has just taken it from there, so it looks at the list again without further ado.
-        Sent::note(killed, Progress::Sent);
-        interrupts::look_again();
+        // Ruby has just removed the kill from the list, and so searches the list again in its next check.
+        Sent::record(killed, Progress::Sent);
+        interrupts::request_check();
     }
     repeated
 }
 
 /// The current thread's list, if it has been found.
 fn list() -> Option<RArray> {
-    RArray::from_value(LIST.of(thread::current()))
+    RArray::from_value(LIST.get(thread::current()))
 }
 
-/// Which list of the thread's holds `sent`, and where.
+/// The thread's Array that holds `sent`, and the index there.
 fn search(thread: PinnedValue, sent: Value) -> Option<(RArray, isize)> {
     struct Search {
         sent: VALUE,
@@ -301,24 +301,24 @@ fn search(thread: PinnedValue, sent: Value) -> Option<(RArray, isize)> {
     }
 
     unsafe extern "C" fn look(object: VALUE, search: *mut c_void) {
-        // SAFETY: what is passed below, which lives until the call is over; nobody else uses it meanwhile. The object is a
-        // valid one, and its elements are read where there are any.
+        // SAFETY: `search` is the `Search` below, which outlives the call and has no other user during it. The object is
+        // valid, and only indices below its length are read.
         unsafe {
             let search = &mut *search.cast::<Search>();
             if !is_hidden(Value::from_raw(object)) || !rb_sys::RB_TYPE_P(object, rb_sys::ruby_value_type::RUBY_T_ARRAY)
             {
                 return;
             }
-            let place =
-                (0..rb_sys::RARRAY_LEN(object)).find(|&place| rb_sys::rb_ary_entry(object, place) == search.sent);
-            search.found = search.found.or(place.map(|place| (object, place)));
+            let index =
+                (0..rb_sys::RARRAY_LEN(object)).find(|&index| rb_sys::rb_ary_entry(object, index) == search.sent);
+            search.found = search.found.or(index.map(|index| (object, index)));
         }
     }
 
     let mut search = Search { sent: sent.as_raw(), found: None };
     // SAFETY: called with the GVL, on a valid object, and not by the collector; `look` neither allocates nor raises.
     unsafe { rb_objspace_reachable_objects_from(thread.raw(), look, (&raw mut search).cast()) };
-    let (list, place) = search.found?;
+    let (list, index) = search.found?;
     // SAFETY: a valid object, which the thread holds.
-    RArray::from_value(unsafe { Value::from_raw(list) }).map(|list| (list, place as isize))
+    RArray::from_value(unsafe { Value::from_raw(list) }).map(|list| (list, index as isize))
 }

@@ -1,7 +1,7 @@
 //! Ractors. Heddle's schedulers live in the main Ractor, whose GVL guards all that they share.
 //!
-//! What Heddle prepends to Ruby's own classes is called in every Ractor, though. Those functions are defined by
-//! [`safe`], and ask [`is_main`] before they touch anything else.
+//! But the modules that Heddle prepends to Ruby's classes are called in every Ractor. Their functions are defined within
+//! [`safe`], and check [`is_main`] before they use any shared state.
 
 use std::os::raw::c_void;
 use std::ptr;
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use magnus::{Error, ExceptionClass, RClass, Ruby, prelude::*};
 use rb_sys::{rb_ractor_local_key_struct, rb_ractor_local_storage_type};
 
-/// The mark is no object and owns nothing.
+/// The type of the main Ractor's mark, which is no object and owns nothing.
 static MARK_TYPE: rb_ractor_local_storage_type = rb_ractor_local_storage_type { mark: None, free: None };
 
 static MARK: AtomicPtr<rb_ractor_local_key_struct> = AtomicPtr::new(ptr::null_mut());
 
-/// Notes that the current Ractor is the main one. Ruby loads extensions in no other.
+/// Marks the current Ractor as the main one. Ruby loads extensions in the main Ractor only.
 pub fn note_main() {
     // SAFETY: called with the GVL; the type is a static. The pointer that is stored is never followed.
     unsafe {
@@ -28,13 +28,12 @@ pub fn note_main() {
 /// Whether the current Ractor is the main one.
 pub fn is_main() -> bool {
     let key = MARK.load(Ordering::Acquire);
-    // SAFETY: called with the GVL of the current Ractor; the key is the one that Ruby gave, and is never freed.
+    // SAFETY: called with the GVL of the current Ractor; Ruby has returned the key, and never frees it.
     let mark: *mut c_void = unsafe { rb_sys::rb_ractor_local_storage_ptr(key) };
     !mark.is_null()
 }
 
-/// Lets the methods that `define` defines be called in every Ractor. Without this, Ruby refuses them outside the main
-/// one.
+/// Allows every Ractor to call the methods that `define` defines. By default, Ruby allows that in the main Ractor only.
 pub fn safe<T>(define: impl FnOnce() -> T) -> T {
     // SAFETY: called with the GVL while Ruby loads the extension; sets a flag of the current thread.
     unsafe { rb_sys::rb_ext_ractor_safe(true) };

@@ -5,16 +5,16 @@ use magnus::{Error, RClass, Ruby, Value, prelude::*};
 
 use super::value::{PinnedValue, is_hidden};
 
-/// The thread that is running.
+/// The current thread.
 pub fn current() -> PinnedValue {
     // SAFETY: called with the GVL; does not allocate.
     unsafe { PinnedValue::from_raw(rb_sys::rb_thread_current()) }
 }
 
-/// Whether somebody called `Thread#kill` on the current thread.
+/// Whether `Thread#kill` was called on the current thread.
 pub fn is_aborting(ruby: &Ruby) -> Result<bool, Error> {
     let status: Option<String> = ruby.thread_current().funcall::<_, _, magnus::Value>("status", ()).map(|status| {
-        // `status` is a String for a thread that runs; false and nil are for those that have ended.
+        // `status` is a String for a running thread, and false or nil for a thread that has ended.
         magnus::RString::from_value(status).and_then(|name| name.to_string().ok())
     })?;
     Ok(status.as_deref() == Some("aborting"))
@@ -35,9 +35,9 @@ pub fn is_running(ruby: &Ruby, value: Value) -> Result<bool, Error> {
     if !is_hidden(value) && value.is_kind_of(ruby.class_thread()) { value.funcall("alive?", ()) } else { Ok(false) }
 }
 
-/// Whether Ruby moves its threads from native thread to native thread. Then nothing may count on its own.
+/// Whether Ruby may move a thread from one native thread to another (M:N threads).
 pub fn may_migrate() -> bool {
-    /// Set by who wants Ruby's threads multiplexed onto fewer native ones.
+    /// The variable that enables M:N threads.
     const MANY_TO_MANY_VARIABLE: &str = "RUBY_MN_THREADS";
     std::env::var_os(MANY_TO_MANY_VARIABLE).is_some()
 }

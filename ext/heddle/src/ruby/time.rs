@@ -1,4 +1,4 @@
-//! Durations as Ruby takes them.
+//! Converting Ruby's objects to durations.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use magnus::rb_sys::{AsRawValue, protect};
 use magnus::value::{Fixnum, Flonum};
 use magnus::{Error, Float, Ruby, TryConvert, Value, prelude::*};
 
-/// The duration that `seconds` means: Integer, Float, Rational, whatever `Kernel#sleep` takes, to the nanosecond.
+/// The duration of `seconds`, to the nanosecond. Accepts what `Kernel#sleep` accepts: Integer, Float, Rational.
 ///
 /// # Errors
-/// Those of `Kernel#sleep`: ArgumentError for a negative one, RangeError or FloatDomainError for infinity and NaN,
-/// TypeError for what is no number.
+/// Those of `Kernel#sleep`: ArgumentError for a negative number, RangeError or FloatDomainError for infinity and NaN,
+/// TypeError for other objects.
 #[inline]
 pub fn interval(seconds: Value) -> Result<Duration, Error> {
     if let Some(interval) = immediate_interval(seconds) {
@@ -26,10 +26,10 @@ pub fn interval(seconds: Value) -> Result<Duration, Error> {
     Ok(interval)
 }
 
-/// What almost every caller passes: a number that lies in the reference itself, and means no more than a lifetime.
+/// Converts what almost every caller passes: a number that is encoded in the reference itself, and less than a lifetime.
 #[inline]
 fn immediate_interval(seconds: Value) -> Option<Duration> {
-    /// Far below what any clock of the kernel's can count.
+    /// Far below the limit of the kernel's clocks.
     const LIFETIME: f64 = 60.0 * 60.0 * 24.0 * 365.0 * 100.0;
     match (Fixnum::from_value(seconds), Flonum::from_value(seconds)) {
         (Some(whole), _) => u64::try_from(whole.to_i64()).ok().map(Duration::from_secs),
@@ -41,11 +41,11 @@ fn immediate_interval(seconds: Value) -> Option<Duration> {
     }
 }
 
-/// How long Ruby's Queue, SizedQueue and Thread wait for `seconds`: nil, infinity, NaN and what no clock can count mean
-/// for ever, what is negative means not at all.
+/// How long Ruby's Queue, SizedQueue and Thread wait for `seconds`. Nil, infinity, NaN and numbers beyond the clock's limit
+/// mean no limit, and negative numbers mean zero.
 ///
 /// # Errors
-/// Theirs: TypeError for what cannot be made a Float.
+/// TypeError for what cannot be converted to a Float.
 pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     if seconds.is_nil() {
         return Ok(None);
@@ -62,12 +62,12 @@ pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     if number.is_nan() {
         return Ok(None);
     }
-    // It fails for what is too long.
+    // Fails for durations beyond the limit.
     Ok(Duration::try_from_secs_f64(number.max(0.0)).ok())
 }
 
-/// How long `Timeout.timeout` lets a block run: whatever can be added to a Float. What is negative is over at once;
-/// `None` is for infinity and NaN, which are never over.
+/// How long `Timeout.timeout` lets a block run. Accepts what can be added to a Float. A negative number means zero; `None`,
+/// for infinity and NaN, means no limit.
 ///
 /// # Errors
 /// TypeError for what is no number; what `coerce` raises.
@@ -75,24 +75,23 @@ pub fn limit(ruby: &Ruby, seconds: Value) -> Result<Option<Duration>, Error> {
     if let Some(interval) = immediate_interval(seconds) {
         return Ok(Some(interval));
     }
-    // Ruby adds it to the time of its clock.
+    // Ruby adds it to the clock's time, which is a Float.
     let sum: Value = ruby.float_from_f64(0.0).funcall("+", (seconds,))?;
     let seconds = Float::try_convert(sum)?.to_f64();
     if seconds < 0.0 {
         return Ok(Some(Duration::ZERO));
     }
-    // The error is for what is no number, or too large a one.
+    // Fails for NaN and for numbers beyond the limit.
     Ok(Duration::try_from_secs_f64(seconds).ok())
 }
 
-/// Like [`interval`], with nil (or false) for 'for ever'.
+/// Like [`interval`], with `None` (no limit) for nil.
 #[inline]
 pub fn optional_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     if seconds.is_nil() { Ok(None) } else { interval(seconds).map(Some) }
 }
 
-/// How long `IO.select` waits for `seconds`: like [`optional_interval`], and from Ruby 4.0 on infinity, too, means for
-/// ever.
+/// How long `IO.select` waits for `seconds`. Like [`optional_interval`], but from Ruby 4.0 on infinity means no limit, too.
 pub fn select_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     let is_infinite = || Float::from_value(seconds).is_some_and(|seconds| seconds.to_f64() == f64::INFINITY);
     if cfg!(ruby_gte_4_0) && is_infinite() { Ok(None) } else { optional_interval(seconds) }

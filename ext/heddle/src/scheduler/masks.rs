@@ -41,10 +41,10 @@ impl Scheduler {
             self.preemption.root_mask_count.set(masks.len());
             return switch();
         }
-        let saved = masks.put_away(ruby, self.preemption.root_mask_count.get());
+        let saved = masks.save(ruby, self.preemption.root_mask_count.get());
         let switched = switch();
         if let Some(saved) = saved {
-            masks.put_back(saved);
+            masks.restore(saved);
         }
         switched
     }

@@ -30,15 +30,15 @@ fn foreign_fibers() -> MutexGuard<'static, ForeignFibers> {
     FOREIGN_FIBERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// A yielding fiber that has started and not ended. The fiber holds it, so it is collected with a fiber that is given up.
+/// A yielding fiber that has started and not ended. Attached to the fiber, so it is collected together with the fiber.
 #[derive(TypedData, Default)]
 #[magnus(class = "Heddle::YieldState", free_immediately)]
 pub struct YieldState {
-    /// When it began to compute, as far as is known.
+    /// The time of the first tick that found the fiber computing in its present slice.
     pub since: Cell<Option<Instant>>,
-    /// What the last tick found that interrupted it.
+    /// The phase that the last tick in this fiber found.
     pub interrupt_phase: Cell<InterruptPhase>,
-    /// How many critical sections it is in.
+    /// How many critical sections the fiber is in.
     pub shields: Cell<u32>,
     /// Whether [`ForeignFibers::alive`] counts it.
     counted: Cell<bool>,
@@ -52,13 +52,13 @@ impl DataTypeFunctions for YieldState {}
 
 impl Drop for YieldState {
     fn drop(&mut self) {
-        self.leave();
+        self.unregister();
     }
 }
 
 impl YieldState {
-    /// The fiber runs on a thread without a Heddle scheduler: it needs the ticker.
-    pub fn join(&self) -> Result<(), Error> {
+    /// Counts the fiber, which runs on a thread without a Heddle scheduler, and starts the ticker.
+    pub fn register(&self) -> Result<(), Error> {
         let mut foreign_fibers = foreign_fibers();
         begin_ticking(&mut foreign_fibers)?;
         foreign_fibers.alive += 1;
@@ -66,8 +66,8 @@ impl YieldState {
         Ok(())
     }
 
-    /// The inverse of [`YieldState::join`].
-    pub fn leave(&self) {
+    /// The inverse of [`YieldState::register`].
+    pub fn unregister(&self) {
         if !self.counted.replace(false) {
             return;
         }
@@ -103,22 +103,22 @@ fn begin_ticking(foreign_fibers: &mut ForeignFibers) -> Result<(), Error> {
     }
 }
 
-/// This process is a forked child, and the current fiber is all that is left.
+/// Counts the current fiber anew in a forked child, where it is the only fiber.
 pub fn after_fork() -> Result<(), Error> {
     match yield_state_of(fiber::current()).filter(|yield_state| yield_state.counted.get()) {
         Some(yield_state) => {
             yield_state.counted.set(false);
-            yield_state.join()
+            yield_state.register()
         }
         None => Ok(()),
     }
 }
 
-/// The process ends: called before Ruby frees what the ticker's thread uses.
+/// Stops the ticker at the end of the process, before Ruby frees what the ticker's thread uses.
 pub fn stop() {
     let ticker = foreign_fibers().ticker.take();
     match ticker {
-        // Its thread stayed in the parent: it would never end here.
+        // Its thread exists in the parent only, so joining it would never end.
         Some((inherited, generation)) if generation != fork::generation() => inherited.abandon(),
         ticker => drop(ticker),
     }

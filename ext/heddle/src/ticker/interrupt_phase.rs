@@ -1,54 +1,55 @@
-//! What waits to be raised at the thread, as one tick after the other finds it.
+//! The state of a thread's pending interrupts, as successive ticks find it.
 
 use std::cell::Cell;
 
 use crate::ruby::{interrupts, pending_interrupts};
 
-/// Before it is raised nobody is preempted: it would strike another fiber. But what is masked may wait for long.
+/// While an interrupt is pending no fiber is preempted, as Ruby would raise it in another fiber. But a masked interrupt may
+/// stay pending for long, and must not stop preemption.
 ///
 /// ```text
-///               there is something            there still is            and still
-///     Nothing ─────────────────────▶ Noticed ────────────────▶ Forgotten ─────────▶ Masked
-///       ▲                              │                          │                  │
-///       └──────────────────────────────┴──────────────────────────┴──────────────────┘
-///                                there is nothing
+///             a tick finds one          the next, too            the next, too
+///     None ────────────────────▶ Found ───────────────▶ Overdue ───────────────▶ Masked
+///      ▲                           │                       │                       │
+///      └───────────────────────────┴───────────────────────┴───────────────────────┘
+///                                a tick finds none
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InterruptPhase {
-    /// There is nothing.
+    /// No interrupt is pending.
     #[default]
-    Nothing,
-    /// Ruby is about to raise it.
-    Noticed,
-    /// Of several that come before Ruby looks it raises one, and forgets the others until the thread waits: it has been
-    /// told to look again, and is to do so before anything else happens.
-    Forgotten,
-    /// Ruby has looked, and did not raise it.
+    None,
+    /// An interrupt is pending, and Ruby is about to raise it.
+    Found,
+    /// It is still pending. If several arrive before Ruby's check, Ruby raises one, and the others only when the thread
+    /// waits. So Ruby was asked to check again, and must do so before a switch.
+    Overdue,
+    /// Ruby has checked and did not raise it.
     Masked,
 }
 
 impl InterruptPhase {
-    /// What this tick finds, after `last`, where it is noted.
+    /// The phase that this tick finds, after that of the last tick, which it replaces.
     pub fn at_tick(last: &Cell<Self>) -> Self {
         let found = last.get().next(pending_interrupts::is_any());
         last.set(found);
-        if found == InterruptPhase::Forgotten {
-            interrupts::look_again();
+        if found == InterruptPhase::Overdue {
+            interrupts::request_check();
         }
         found
     }
 
     fn next(self, is_any: bool) -> Self {
         match self {
-            _ if !is_any => InterruptPhase::Nothing,
-            InterruptPhase::Nothing => InterruptPhase::Noticed,
-            InterruptPhase::Noticed => InterruptPhase::Forgotten,
-            InterruptPhase::Forgotten | InterruptPhase::Masked => InterruptPhase::Masked,
+            _ if !is_any => InterruptPhase::None,
+            InterruptPhase::None => InterruptPhase::Found,
+            InterruptPhase::Found => InterruptPhase::Overdue,
+            InterruptPhase::Overdue | InterruptPhase::Masked => InterruptPhase::Masked,
         }
     }
 
-    /// Whether the fiber that runs may be preempted.
+    /// Whether the current fiber may be preempted.
     pub fn lets_switch(self) -> bool {
-        matches!(self, InterruptPhase::Nothing | InterruptPhase::Masked)
+        matches!(self, InterruptPhase::None | InterruptPhase::Masked)
     }
 }

@@ -1,8 +1,8 @@
-//! What ticks while a fiber computes, so that the scheduler can look which other fibers are due.
+//! Tickers, which interrupt a computing fiber at intervals, so that the scheduler can preempt it.
 //!
-//! A ticker asks Ruby, by a [`signal`] or from a native thread ([`timerfd`]), to run the postponed job at its next safe point
-//! (`preempt/job.rs`). [`state`] is whether it ticks, [`throttle`] when a tick is not passed on, [`signal_disposition`] which
-//! signals it may take, [`foreign_fibers`] the ticker for yielding fibers on other schedulers.
+//! A ticker triggers Ruby's postponed job (`preempt/job.rs`), in the handler of a [`signal`] or from a native thread
+//! ([`timerfd`]). [`state`]: whether a ticker ticks. [`throttle`]: when ticks are suppressed. [`signal_disposition`]: which
+//! signals a ticker may use. [`foreign_fibers`]: the ticker for yielding fibers on other schedulers.
 
 pub mod foreign_fibers;
 pub mod interrupt_phase;
@@ -24,16 +24,16 @@ use crate::ruby::error;
 
 pub use self::state::TickerState;
 
-/// Which ticker is asked for.
+/// The kind of ticker that a scheduler's options choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TickerChoice {
-    /// A native thread. It interrupts no system call, so it is the default.
+    /// A native thread. The default, as it interrupts no system call.
     Timerfd,
-    /// A signal, or an error if the signal is in use.
+    /// A signal. Fails if the signal is in use.
     Signal,
 }
 
-/// A ticker, as one scheduler has it.
+/// The ticker of one scheduler.
 pub struct Ticker {
     source: Source,
     period: Duration,
@@ -47,11 +47,10 @@ enum Source {
 }
 
 impl Ticker {
-    /// Makes a ticker for the thread that is running. It does not tick yet. `tick` is how often it is to.
+    /// Makes a ticker for the current thread, with the interval `tick`. It does not tick yet.
     ///
     /// # Errors
-    /// ArgumentError if the signal is asked for and somebody uses it; SystemCallError if timers, descriptors or threads
-    /// have run out.
+    /// ArgumentError if the chosen signal is in use; SystemCallError if timers, descriptors or threads have run out.
     pub fn start(ruby: &Ruby, choice: TickerChoice, signal: c_int, tick: Duration) -> Result<Self, Error> {
         let by_signal = match choice {
             TickerChoice::Timerfd => false,
@@ -74,7 +73,7 @@ impl Ticker {
         }
     }
 
-    /// Its name, as users spell it.
+    /// The ticker's name, as users spell it.
     pub fn name(&self) -> &'static str {
         match self.source {
             Source::Signal(_) => "signal",
@@ -82,12 +81,12 @@ impl Ticker {
         }
     }
 
-    /// Whether it ticks with this signal.
+    /// Whether the ticker uses this signal.
     pub fn uses(&self, signal: c_int) -> bool {
         matches!(&self.source, Source::Signal(ticker) if ticker.signal() == signal)
     }
 
-    /// Begins to tick, if it does not.
+    /// Starts ticking, if it does not tick.
     pub fn begin(&self) -> Result<(), CoreError> {
         match &self.source {
             Source::Signal(ticker) => ticker.begin(),
@@ -95,20 +94,20 @@ impl Ticker {
         }
     }
 
-    /// The next tick comes only after this time. Does nothing, and returns false, if it would come later than that
-    /// anyway: the last one came `since` ago.
+    /// Postpones the next tick until `time` from now. `since` is the time since the last tick. Does nothing, and returns
+    /// false, if the next tick is due later anyway.
     pub fn postpone(&self, time: Duration, since: Duration) -> bool {
-        let later = time + since > self.period;
-        if later {
+        let is_later = time + since > self.period;
+        if is_later {
             match &self.source {
                 Source::Signal(_) => self.set_next(time),
                 Source::Timerfd(ticker) => ticker.postpone(time),
             }
         }
-        later
+        is_later
     }
 
-    /// The next tick comes in its usual time again. From any thread.
+    /// Undoes a postponement, so that the next tick is due after one period. Callable from any thread.
     pub fn expedite(&self) {
         match &self.source {
             Source::Signal(_) => self.set_next(self.period),
@@ -116,15 +115,15 @@ impl Ticker {
         }
     }
 
-    /// The last tick could do nothing, so the next one comes early.
+    /// Makes the next tick early, as the last one came at a point where the fiber could not be preempted.
     pub fn try_again_soon(&self) {
-        /// The part of a period after which it comes. Interrupts cost more than what is done in them.
-        const PART: u32 = 4;
-        self.set_next(self.period / PART);
+        /// The next tick comes after this fraction of a period. Shorter ones would cost too many interrupts.
+        const DIVISOR: u32 = 4;
+        self.set_next(self.period / DIVISOR);
     }
 
     fn set_next(&self, time: Duration) {
-        // It fails for timers that do not exist alone.
+        // Fails only for a timer that does not exist.
         let _ = match &self.source {
             Source::Signal(ticker) => ticker.set_next(time),
             Source::Timerfd(ticker) => ticker.set_next(time),
@@ -139,7 +138,7 @@ impl Ticker {
         }
     }
 
-    /// In a forked child: neither timers nor threads are inherited.
+    /// Releases the ticker in a forked child, which inherits neither timers nor threads.
     pub fn abandon(self) {
         match self.source {
             Source::Signal(ticker) => ticker.abandon(),
@@ -148,11 +147,11 @@ impl Ticker {
     }
 }
 
-/// The time from one signal to the next. A bit longer than asked for: who sleeps for just as long begins to do so some
-/// microseconds after a tick, so it would be due just after the next one, and the timer would have to be set anew each
-/// time. To set a timer that runs costs more than its interrupt.
+/// The time from one signal to the next, slightly longer than `tick`. A fiber that sleeps for `tick` starts some
+/// microseconds after a tick. With a period of `tick` it would be due just after the next tick, and the timer would have to
+/// be set again each time, which costs more than the timer's interrupt.
 fn signal_period(tick: Duration) -> Duration {
-    const MOST: Duration = Duration::from_micros(100);
-    const PART: u32 = 10;
-    tick + MOST.min(tick / PART)
+    const MAX_EXTENSION: Duration = Duration::from_micros(100);
+    const DIVISOR: u32 = 10;
+    tick + MAX_EXTENSION.min(tick / DIVISOR)
 }

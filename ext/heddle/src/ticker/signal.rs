@@ -1,5 +1,5 @@
-//! The ticker that is a timer of the kernel's, whose signal is directed at the thread of its scheduler. A plain signal to
-//! the process could hit any thread.
+//! The signal ticker: a timer of the kernel whose signal is directed at the scheduler's thread, as a signal to the process
+//! could interrupt any thread.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -15,9 +15,9 @@ use crate::ruby::{fork, postponed_job};
 
 const SIGNALS: usize = 65;
 
-/// What each signal was for before; for the handler, so entries are never freed while it is installed.
+/// The previous action of each signal. Never freed, as the handler may be reading it.
 static PREVIOUS: [AtomicPtr<sigaction>; SIGNALS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SIGNALS];
-/// The signals that are taken, by how many tickers, in which generation of the process.
+/// The signals in use, each with the number of its tickers and the generation of the process.
 static TAKEN: Mutex<Vec<Taken>> = Mutex::new(Vec::new());
 
 struct Taken {
@@ -26,7 +26,7 @@ struct Taken {
     generation: u64,
 }
 
-/// See the module. Ticks on the thread that started it.
+/// See the module. Interrupts the thread that started it.
 pub struct SignalTicker {
     signal: c_int,
     period: Duration,
@@ -34,7 +34,7 @@ pub struct SignalTicker {
 }
 
 impl SignalTicker {
-    /// Takes the signal and makes a timer for the thread that is running. It does not tick yet.
+    /// Installs the signal's handler and makes a timer for the current thread. It does not tick yet.
     ///
     /// # Errors
     /// The system has no timer left.
@@ -54,12 +54,12 @@ impl SignalTicker {
         self.signal
     }
 
-    /// Begins to tick.
+    /// Starts ticking.
     pub fn begin(&self) -> Result<(), Error> {
         if self.state.begin() { self.set_next(self.period) } else { Ok(()) }
     }
 
-    /// The next tick comes after this time, and the others every period from then on. Does not begin to tick.
+    /// Sets the time to the next tick; further ticks follow at the usual period. Does not start a stopped ticker.
     pub fn set_next(&self, time: Duration) -> Result<(), Error> {
         set_timer(self.state, time, self.period)
     }
@@ -70,7 +70,8 @@ impl SignalTicker {
         let _ = stop_timer(self.state);
     }
 
-    /// In a forked child, which has inherited no timer, but the handler. That hands on whatever is no tick.
+    /// Releases the ticker in a forked child, which inherits the handler, but no timer. The handler then passes each signal on
+    /// to the previous one.
     pub fn abandon(self) {
         std::mem::forget(self);
     }
@@ -101,12 +102,12 @@ fn create_timer(signal: c_int, state: &'static TickerState) -> Result<(), Error>
     Ok(())
 }
 
-/// Lets the timer run out no more. Callable from the signal handler.
+/// Disarms the timer. Callable from the signal handler.
 fn stop_timer(state: &TickerState) -> Result<(), Error> {
     set_timer(state, Duration::ZERO, Duration::ZERO)
 }
 
-/// Lets the timer run out after `first`, or never if that is zero, and every `period` from then on.
+/// Arms the timer to expire after `first`, and every `period` from then on. A `first` of zero disarms it.
 fn set_timer(state: &TickerState, first: Duration, period: Duration) -> Result<(), Error> {
     let timespec = |time: Duration| libc::timespec {
         tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
@@ -124,7 +125,7 @@ fn taken() -> std::sync::MutexGuard<'static, Vec<Taken>> {
     TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Installs the handler, if that has not been done.
+/// Adds a ticker to the signal's users, and installs the handler for the first one.
 fn take(signal: c_int) -> Result<(), Error> {
     let mut all = taken();
     if let Some(entry) = all.iter_mut().find(|entry| entry.signal == signal) {
@@ -138,30 +139,30 @@ fn take(signal: c_int) -> Result<(), Error> {
     // SAFETY: all of its fields may be zero.
     let (mut action, mut previous): (sigaction, sigaction) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     action.sa_sigaction = on_signal as *const () as usize;
-    // On the alternative stack, where there is one: a fiber's own may be all but used up.
+    // On the alternate stack, if there is one, as a fiber's own stack may be nearly full.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-    // SAFETY: reads what the signal is for now into a variable of this function.
+    // SAFETY: reads the present action into a variable of this function.
     Errno::result(unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut previous) })
         .map_err(|errno| Error::os("sigaction", errno))?;
     remember(signal, previous);
-    // SAFETY: the handler does only what is allowed in one, and stays where it is: Ruby unloads no extension.
+    // SAFETY: the handler is async-signal-safe, and stays loaded, as Ruby unloads no extension.
     Errno::result(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })
         .map_err(|errno| Error::os("sigaction", errno))?;
     all.push(Taken { signal, users: 1, generation: fork::generation() });
     Ok(())
 }
 
-/// Stores what the signal is for, before the handler, which reads that, is installed.
+/// Stores the signal's previous action, for the handler that is installed next.
 fn remember(signal: c_int, action: sigaction) {
     let slot = &PREVIOUS[signal as usize];
-    // SAFETY: what is in there was leaked here.
+    // SAFETY: null, or a leaked box of an earlier call.
     let known = unsafe { slot.load(Ordering::Acquire).as_ref() };
     if known.is_none_or(|known| (known.sa_sigaction, known.sa_flags) != (action.sa_sigaction, action.sa_flags)) {
         slot.store(Box::leak(Box::new(action)), Ordering::Release);
     }
 }
 
-/// Puts back what the signal was for, once nobody ticks with it any more.
+/// Removes a ticker from the signal's users, and restores the previous action after the last one.
 fn give_back(signal: c_int) {
     let mut all = taken();
     let Some(index) = all.iter().position(|entry| entry.signal == signal) else { return };
@@ -169,46 +170,46 @@ fn give_back(signal: c_int) {
     if all[index].users == 0 {
         all.swap_remove(index);
         let previous = PREVIOUS[signal as usize].load(Ordering::Acquire);
-        // SAFETY: `take` has put it there. It is not freed, as the handler may be reading it.
+        // SAFETY: `take` has stored it, and it is never freed, as the handler may be reading it.
         unsafe { libc::sigaction(signal, previous, std::ptr::null_mut()) };
     }
 }
 
-/// What a signal is for at some time.
+/// The action of a signal at some time.
 pub struct Disposition(c_int, sigaction);
 
 impl Disposition {
-    /// What it is for now.
+    /// The present action.
     pub fn of(signal: c_int) -> Self {
         // SAFETY: all of its fields may be zero, which is the default disposition.
         let mut action: sigaction = unsafe { std::mem::zeroed() };
-        // SAFETY: reads into a variable of this function. It fails for what is no signal, and then there is none.
+        // SAFETY: reads into a variable of this function. For an invalid number it fails and leaves the default there.
         unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
         Disposition(signal, action)
     }
 
-    /// The function that handles it, if there is one.
+    /// The function that handles the signal, if there is one.
     pub fn handler(&self) -> Option<usize> {
         Some(self.1.sa_sigaction).filter(|handler| ![libc::SIG_DFL, libc::SIG_IGN].contains(handler))
     }
 
-    /// Makes it so again.
+    /// Restores this action.
     pub fn restore(&self) {
-        // SAFETY: it was so before.
+        // SAFETY: the action was installed before.
         unsafe { libc::sigaction(self.0, &raw const self.1, std::ptr::null_mut()) };
     }
 }
 
-/// Whether the handler is ours: some ticker ticks with the signal, or did so in the parent of this process.
+/// Whether Heddle's handler is installed: a ticker uses the signal, or did so in the parent of this process.
 pub fn is_taken(signal: c_int) -> bool {
     taken().iter().any(|entry| entry.signal == signal)
 }
 
-/// Puts back what the signal was for, if only tickers of the parent of this process have used it.
+/// Restores the signal's previous action, if only tickers of the parent of this process have used it.
 pub fn give_back_inherited(signal: c_int) {
     let inherited = taken().iter().any(|entry| entry.signal == signal && entry.generation != fork::generation());
     if inherited {
-        // Whichever number of users there was, they are gone.
+        // The parent's tickers do not exist in this process.
         taken().iter_mut().filter(|entry| entry.signal == signal).for_each(|entry| entry.users = 0);
         give_back(signal);
     }
@@ -219,19 +220,19 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     // SAFETY: the kernel passes information on the signal, as the handler was installed with SA_SIGINFO.
     match unsafe { ticker_state_of(info) } {
         Some(state) if state.tick() => {
-            if !throttle::is_quiet() {
+            if !throttle::suppresses_ticks() {
                 postponed_job::trigger();
             }
         }
         Some(state) => {
             let _ = stop_timer(state);
         }
-        None => hand_on(signal, info, context),
+        None => call_previous(signal, info, context),
     }
     Errno::set_raw(errno);
 }
 
-/// Whose tick it is; `None` if somebody else has sent the signal.
+/// The state of the ticker whose timer has sent the signal; `None` if another source has sent it.
 ///
 /// # Safety
 /// `info` is what a signal handler was given, and all timers with this handler are those of this file.
@@ -252,20 +253,20 @@ unsafe fn ticker_state_of(info: *mut siginfo_t) -> Option<&'static TickerState> 
     if unsafe { (*info).si_code } != libc::SI_TIMER {
         return None;
     }
-    // SAFETY: a timer's signal has these fields; its value is a pulse, which is never freed.
+    // SAFETY: a timer's signal has these fields; its value points to a `TickerState`, which is never freed.
     unsafe { (*info.cast::<TimerInfo>()).value.sival_ptr.cast::<TickerState>().as_ref() }
 }
 
-/// Does what the signal was for before.
-fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+/// Performs the signal's previous action.
+fn call_previous(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: `take` stored it before it installed the handler, and it is never freed.
     let Some(previous) = (unsafe { PREVIOUS[signal as usize].load(Ordering::Acquire).as_ref() }) else { return };
     match previous.sa_sigaction {
         libc::SIG_IGN => {}
-        // Nothing happens by default; to put that back would take the ticker its signal.
+        // The default is to ignore these. Restoring the default would end the ticker's signals.
         libc::SIG_DFL if [libc::SIGURG, libc::SIGWINCH, libc::SIGCHLD, libc::SIGCONT].contains(&signal) => {}
         libc::SIG_DFL => {
-            // SAFETY: both are safe in signal handlers. The signal is delivered when this one returns.
+            // SAFETY: both calls are async-signal-safe. The signal is delivered when this handler returns.
             unsafe {
                 libc::sigaction(signal, previous, std::ptr::null_mut());
                 libc::raise(signal);

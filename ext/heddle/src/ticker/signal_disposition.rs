@@ -1,4 +1,4 @@
-//! Which signals a ticker may take, and what becomes of one that the program wants back.
+//! Which signals a ticker may use, and returning a signal to the program.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use magnus::{Error, RHash, RModule, RString, Ruby, Symbol, Value, prelude::*};
 
 use super::signal;
 
-/// Those that end or stop programs, tell of errors, or that Ruby keeps to itself.
+/// The signals that end or stop programs, report errors, or that Ruby reserves.
 const RESERVED: [c_int; 21] = [
     libc::SIGABRT,
     libc::SIGBUS,
@@ -33,13 +33,13 @@ const RESERVED: [c_int; 21] = [
     0,
 ];
 
-/// What `Signal.trap` answers if nobody has set anything.
+/// What `Signal.trap` returns if the program has set no handler.
 const UNSET: [&str; 2] = ["DEFAULT", "SYSTEM_DEFAULT"];
 
 /// The number of a signal that a program names: `"USR2"`, `"SIGUSR2"`, `:USR2` or 12.
 ///
 /// # Errors
-/// ArgumentError that says what would be right.
+/// ArgumentError, with the signals that can be used.
 pub fn parse(ruby: &Ruby, value: Value) -> Result<c_int, Error> {
     let refuse = |why: &str| {
         let message = format!("signal: {} {why}; USR1, USR2, ALRM, PROF and URG can be used", value.inspect());
@@ -66,14 +66,16 @@ fn name_of(value: Value) -> Option<String> {
     symbol.or_else(|| RString::from_value(value).and_then(|name| name.to_string().ok()))
 }
 
+/// Checks that a ticker may use the signal.
+///
 /// # Errors
-/// ArgumentError if somebody else uses the signal.
+/// ArgumentError if the program or a library handles the signal.
 pub fn expect_free(ruby: &Ruby, number: c_int) -> Result<(), Error> {
     if signal::is_taken(number) {
         return Ok(());
     }
-    // While a scheduler is open on the main thread, a handler of ours may be in the place of the program's. To ask puts it
-    // there again.
+    // While a scheduler is open on the main thread, Heddle's handler may replace the program's. Asking for the handler
+    // installs Heddle's again, so it is released before and after.
     let handlers: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("SignalHandlers")?;
     handlers.funcall::<_, _, Value>("release", (number,))?;
     let disposition = disposition(ruby, number)?;
@@ -87,11 +89,11 @@ pub fn expect_free(ruby: &Ruby, number: c_int) -> Result<(), Error> {
     Err(Error::new(ruby.exception_arg_error(), message))
 }
 
-/// What somebody has set for the signal; `None` if nobody has.
+/// The signal's handler, for a message; `None` if it has the default disposition.
 fn disposition(ruby: &Ruby, number: c_int) -> Result<Option<String>, Error> {
     let signals: RModule = ruby.class_object().const_get("Signal")?;
     let before = signal::Disposition::of(number);
-    // The only question that Ruby answers. If nobody has set anything it changes nothing.
+    // `trap` is Ruby's only way to read a handler. If there is none, this call changes nothing.
     let set: Value = without_watching(|| signals.funcall("trap", (number, "DEFAULT")))?;
     let found = match RString::from_value(set).map(|name| name.to_string()).transpose()? {
         Some(name) if UNSET.contains(&name.as_str()) => None,
@@ -117,12 +119,12 @@ fn without_watching<T>(ask: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether Heddle itself is calling `trap`, to learn how a signal is handled.
+/// Whether Heddle itself is calling `trap`, to read a signal's handler.
 pub fn is_asking() -> bool {
     ASKING.get()
 }
 
-/// A program takes the signal back: gives it up in a forked child that inherited it.
+/// Restores the signal's previous action in a forked child that has inherited Heddle's handler.
 pub fn give_back_inherited(number: c_int) {
     signal::give_back_inherited(number);
 }
@@ -132,19 +134,19 @@ pub fn is_taken(number: c_int) -> bool {
     signal::is_taken(number)
 }
 
-/// From now on `trap` tells us which signals the program wants.
+/// Patches `trap`, so that a ticker gives up a signal that the program starts to handle.
 pub fn watch_trap(ruby: &Ruby) -> Result<(), Error> {
     let heddle: RModule = ruby.class_object().const_get("Heddle")?;
     heddle.const_get::<_, RModule>("SignalHandlers")?.funcall::<_, _, Value>("patch_trap", ()).map(|_| ())
 }
 
-/// Whether Ruby handles the signal, and no C function of a library.
+/// Whether Ruby handles the signal, and not a C function of a library.
 pub fn is_handled(_: &Ruby, number: c_int) -> bool {
     /// Ruby installs its handler for these when it starts, unless they are ignored.
     const BY_DEFAULT: [c_int; 7] =
         [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGALRM, libc::SIGUSR1, libc::SIGUSR2];
     let of = |number| signal::Disposition::of(number).handler();
     let Some(handler) = of(number) else { return false };
-    // Whatever `trap` sets is handled by the same function: it is the one that several of these have.
+    // Ruby uses one C function for all signals that it handles, so several of these signals have it.
     BY_DEFAULT.into_iter().filter(|other| *other != number && of(*other) == Some(handler)).count() > 1
 }

@@ -4,22 +4,22 @@ use std::os::raw::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
-/// What a ticker and its owner agree on. Neither waits for the other, so a signal handler may use it.
+/// The state that a ticker shares with its owner. Lock-free, so a signal handler may use it.
 ///
 /// ```text
-///            begin               rest
-///     Off ──────────▶ Ticking ──────────▶ Resting
-///      ▲                 │ ▲                 │ │
-///      │       end       │ └─────────────────┘ │
-///      ├─────────────────┘        rouse        │
-///      └───────────────────────────────────────┘
+///            begin               pause
+///     Off ──────────▶ Ticking ──────────▶ Paused
+///      ▲                 │ ▲                │ │
+///      │       end       │ └────────────────┘ │
+///      ├─────────────────┘       resume       │
+///      └──────────────────────────────────────┘
 ///                        a tick
 /// ```
 ///
-/// The owner rests while it waits in the kernel. The first tick that finds it resting is the last one: who is idle is
-/// not woken again and again.
+/// The owner pauses the ticker while it waits in the kernel. The first tick that finds it paused stops the ticker, so an
+/// idle process is not woken periodically.
 ///
-/// Never freed, as a signal may be on its way when its timer is deleted, but used again.
+/// Reused and never freed, as a signal may be pending when its timer is deleted.
 #[derive(Debug, Default)]
 pub struct TickerState {
     state: AtomicU8,
@@ -27,7 +27,7 @@ pub struct TickerState {
     pub timer: AtomicPtr<c_void>,
 }
 
-/// Those that nobody uses now.
+/// States without a ticker, for reuse.
 static SPARE: Mutex<Vec<&'static TickerState>> = Mutex::new(Vec::new());
 
 fn spare() -> std::sync::MutexGuard<'static, Vec<&'static TickerState>> {
@@ -39,45 +39,45 @@ const TICKING: u8 = 1;
 const PAUSED: u8 = 2;
 
 impl TickerState {
-    /// One that is off.
+    /// A state that is `Off`.
     pub fn obtain() -> &'static TickerState {
         let state = spare().pop().unwrap_or_else(|| Box::leak(Box::default()));
         state.end();
         state
     }
 
-    /// Nobody uses it any more.
+    /// Returns the state for reuse.
     pub fn give_back(&'static self) {
         self.end();
         spare().push(self);
     }
 
-    /// The owner wants ticks. True says that the timer has to be set.
+    /// Starts ticking. True if the caller must set the timer.
     pub fn begin(&self) -> bool {
         self.state.swap(TICKING, Ordering::AcqRel) == OFF
     }
 
-    /// The owner wants no more ticks.
+    /// Stops ticking.
     pub fn end(&self) {
         self.state.store(OFF, Ordering::Release);
     }
 
-    /// The owner is about to wait.
+    /// Notes that the owner is about to wait in the kernel.
     pub fn pause(&self) {
         let _ = self.state.compare_exchange(TICKING, PAUSED, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// The owner has waited.
+    /// Notes that the owner has waited.
     pub fn resume(&self) {
         let _ = self.state.compare_exchange(PAUSED, TICKING, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Whether ticks are to be expected.
+    /// Whether the timer is set.
     pub fn is_ticking(&self) -> bool {
         self.state.load(Ordering::Acquire) != OFF
     }
 
-    /// The timer has run out. False says that this was the last tick: the timer is to be stopped.
+    /// Notes that the timer has expired. False if the caller must stop the timer.
     pub fn tick(&self) -> bool {
         let _ = self.state.compare_exchange(PAUSED, OFF, Ordering::AcqRel, Ordering::Relaxed);
         self.is_ticking()

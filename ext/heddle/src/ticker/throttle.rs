@@ -1,28 +1,29 @@
-//! When a tick would be of no use, or do harm: while the job of the last one is at work and shortly after, and in calls
-//! that give up if one is pending.
+//! Suppressing ticks: while the job of the last tick runs and shortly after, and in calls that fail if an interrupt is
+//! pending.
 //!
-//! Ruby looks for interrupts again when a job is over, before the program goes on. If a job takes longer than a tick, as
-//! under `GC.stress`, there would always be one, and the program would stand still.
+//! When a job ends, Ruby checks interrupts again before it continues the program. If each job takes longer than a tick, as
+//! under `GC.stress`, an interrupt would always be pending, and the program would make no progress.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// In nanoseconds; enough for the program to get on by some thousand instructions.
-const REST: u64 = 50_000;
-const NANOSECONDS: u64 = 1_000_000_000;
-const FOR_NOW: u64 = u64::MAX;
+/// How long ticks are suppressed after a job, in nanoseconds: enough for some thousand instructions of the program.
+const PAUSE_AFTER_JOB: u64 = 50_000;
+const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
+/// The value of [`SUPPRESSED_UNTIL`] while the job runs.
+const JOB_RUNS: u64 = u64::MAX;
 
-/// On the monotonic clock, in nanoseconds. One for all threads, since no two of them run Ruby at a time.
-static QUIET_UNTIL: AtomicU64 = AtomicU64::new(0);
+/// When the suppression ends, in nanoseconds of the monotonic clock. One for all threads, as one at a time runs Ruby.
+static SUPPRESSED_UNTIL: AtomicU64 = AtomicU64::new(0);
 
-/// How many [`TickMask`]s there are.
+/// The number of [`TickMask`]s.
 static MASKS: AtomicU32 = AtomicU32::new(0);
 
-/// No tick is passed on as long as it lives, on any thread: for short calls in which Ruby takes a pending interrupt for
-/// the end of the time.
+/// Suppresses ticks on all threads until it is dropped, for short calls in which Ruby treats a pending interrupt as the end
+/// of the timeout.
 pub struct TickMask(());
 
 impl TickMask {
-    /// From now on.
+    /// Suppresses ticks from now on.
     pub fn new() -> Self {
         MASKS.fetch_add(1, Ordering::Relaxed);
         TickMask(())
@@ -31,34 +32,34 @@ impl TickMask {
 
 impl Drop for TickMask {
     fn drop(&mut self) {
-        // Not below zero, if it was forgotten meanwhile.
+        // Not below zero, as `reset` may have cleared the count.
         let _ = MASKS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
     }
 }
 
-/// In a forked child: what other threads were doing then will never end here.
-pub fn forget() {
+/// Ends all suppression in a forked child, where the other threads that had started it do not exist.
+pub fn reset() {
     MASKS.store(0, Ordering::Relaxed);
-    QUIET_UNTIL.store(0, Ordering::Relaxed);
+    SUPPRESSED_UNTIL.store(0, Ordering::Relaxed);
 }
 
-/// Whether a tick is to pass. Callable from signal handlers.
-pub fn is_quiet() -> bool {
+/// Whether a tick must not trigger the job. Callable from signal handlers.
+pub fn suppresses_ticks() -> bool {
     if MASKS.load(Ordering::Relaxed) > 0 {
         return true;
     }
-    let until = QUIET_UNTIL.load(Ordering::Relaxed);
-    until == FOR_NOW || now() < until
+    let until = SUPPRESSED_UNTIL.load(Ordering::Relaxed);
+    until == JOB_RUNS || now() < until
 }
 
-/// The job is at work.
+/// Suppresses ticks while the job runs.
 pub fn begin() {
-    QUIET_UNTIL.store(FOR_NOW, Ordering::Relaxed);
+    SUPPRESSED_UNTIL.store(JOB_RUNS, Ordering::Relaxed);
 }
 
-/// The program goes on: the job is over, or has switched to another fiber.
+/// Ends the suppression shortly after now, as the job ends or switches to another fiber.
 pub fn end() {
-    QUIET_UNTIL.store(now() + REST, Ordering::Relaxed);
+    SUPPRESSED_UNTIL.store(now() + PAUSE_AFTER_JOB, Ordering::Relaxed);
 }
 
 /// The monotonic clock, in nanoseconds. Callable from signal handlers.
@@ -66,5 +67,5 @@ pub fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to a variable of this function. The clock exists everywhere; the call is safe in signal handlers.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec.unsigned_abs() * NANOSECONDS + time.tv_nsec.unsigned_abs()
+    time.tv_sec.unsigned_abs() * NANOSECONDS_PER_SECOND + time.tv_nsec.unsigned_abs()
 }

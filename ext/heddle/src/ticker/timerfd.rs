@@ -1,8 +1,8 @@
-//! The ticker that needs no signal: a native thread that reads a timerfd.
+//! The ticker without a signal: a native thread that reads a timerfd.
 //!
-//! A timer's interrupt comes to the processor on which the timer was set. So while it ticks the thread itself sets its
-//! timer, and does so on another processor than the fiber that computes, if there is one. That one's thread only leaves
-//! a note when a tick is to come later.
+//! A timer interrupts the processor on which it was set. So the ticker's thread sets the timer itself while it ticks, and
+//! does so on another processor than the computing fiber's, if there is one. To postpone a tick, the fiber's thread only
+//! stores the time.
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, RawFd};
@@ -21,16 +21,16 @@ use super::state::TickerState;
 use super::throttle;
 use crate::ruby::postponed_job;
 
-/// The smallest time that is not 'never'.
-const AT_ONCE: Duration = Duration::from_nanos(1);
+/// The shortest time; a timer that is set to zero is disarmed.
+const IMMEDIATELY: Duration = Duration::from_nanos(1);
 const THREAD_NAME: &str = "heddle ticker";
 
 /// See the module.
 pub struct TimerfdTicker {
-    /// The owner's descriptor of the timer. The thread has one of its own: to set a timer takes an exclusive reference.
+    /// The owner's descriptor of the timer. The thread has another one, as setting a timer takes an exclusive reference.
     timer: RefCell<TimerFd>,
     /// The thread's descriptor, for a forked child to close.
-    of_thread: RawFd,
+    thread_fd: RawFd,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -39,15 +39,15 @@ struct Shared {
     period: Duration,
     state: &'static TickerState,
     stopped: AtomicBool,
-    /// No tick is wanted before this time, of [`throttle::now`].
+    /// The time of [`throttle::now`] to which the next tick is postponed.
     not_before: AtomicU64,
-    /// Whether the timer is set to that time. If not, it runs out when the next tick usually comes.
-    is_put_off: AtomicBool,
+    /// Whether the timer is set to that time. Otherwise it expires after the usual period.
+    is_postponed: AtomicBool,
 }
 
-/// Each tick is asked for on its own, so no thread has to stop a timer while another one starts it.
+/// Sets the timer for a single tick, so that no thread has to stop a timer while another thread starts it.
 fn set(timer: &mut TimerFd, time: Duration) -> Result<(), Error> {
-    // It panics where the descriptor is no timer's any more: the program has closed it.
+    // Panics if the descriptor is no longer the timer's, as the program has closed it.
     catch_unwind(AssertUnwindSafe(|| timer.set_state(TimerState::Oneshot(time), SetTimeFlags::Default)))
         .map(|_| ())
         .map_err(|_| Error::os("timerfd_settime", Errno::EBADF))
@@ -56,7 +56,7 @@ fn set(timer: &mut TimerFd, time: Duration) -> Result<(), Error> {
 /// A second descriptor of the same timer.
 fn duplicate(timer: &TimerFd) -> std::io::Result<TimerFd> {
     let descriptor = timer.as_fd().try_clone_to_owned()?;
-    // SAFETY: it is a timer's, and belongs to this ticker alone.
+    // SAFETY: the descriptor is a timer's, and has no other owner.
     Ok(unsafe { TimerFd::from_raw_fd(descriptor.into_raw_fd()) })
 }
 
@@ -69,24 +69,24 @@ impl Shared {
     }
 
     fn tick(&self, timer: &mut TimerFd) {
-        if self.stopped.load(Ordering::Acquire) || !self.state.tick() || self.sleep_on(timer) {
+        if self.stopped.load(Ordering::Acquire) || !self.state.tick() || self.wait_on(timer) {
             return;
         }
-        // First, as the job may want the next tick sooner.
+        // Before the trigger, as the job may set an earlier time.
         let _ = set(timer, self.period);
-        if !throttle::is_quiet() {
+        if !throttle::suppresses_ticks() {
             postponed_job::trigger();
         }
     }
 
-    /// Sets the timer to the time before which no tick is wanted. False if that has come.
-    fn sleep_on(&self, timer: &mut TimerFd) -> bool {
+    /// Sets the timer to the postponed tick's time. False if that has passed.
+    fn wait_on(&self, timer: &mut TimerFd) -> bool {
         let until = self.not_before.load(Ordering::SeqCst);
         let left = until.saturating_sub(throttle::now());
-        self.is_put_off.store(left > 0, Ordering::SeqCst);
+        self.is_postponed.store(left > 0, Ordering::SeqCst);
         if left > 0 {
             let _ = set(timer, Duration::from_nanos(left));
-            // Who has been in a hurry since then has set the timer before this did, or has seen no need to.
+            // If `expedite` was called since, it has set the timer before the line above, or has not set it at all.
             if self.not_before.load(Ordering::SeqCst) != until {
                 let _ = set(timer, self.period);
             }
@@ -104,13 +104,13 @@ impl TimerfdTicker {
         let timer = TimerFd::new_custom(ClockId::Monotonic, false, true)
             .map_err(|error| Error::io("timerfd_create", &error))?;
         let timer_of_thread = duplicate(&timer).map_err(|error| Error::io("dup", &error))?;
-        let of_thread = timer_of_thread.as_raw_fd();
+        let thread_fd = timer_of_thread.as_raw_fd();
         let shared = Arc::new(Shared {
             period,
             state,
             stopped: AtomicBool::new(false),
             not_before: AtomicU64::new(0),
-            is_put_off: AtomicBool::new(false),
+            is_postponed: AtomicBool::new(false),
         });
         let ticking = Arc::clone(&shared);
         let ready = Arc::new(Barrier::new(2));
@@ -119,39 +119,39 @@ impl TimerfdTicker {
         let thread = std::thread::Builder::new()
             .name(THREAD_NAME.to_owned())
             .spawn(move || {
-                ask_for_short_slices();
+                request_short_slices();
                 is_ready.wait();
                 ticking.run(timer_of_thread);
             })
             .map_err(|error| Error::io("pthread_create", &error))?;
         drop(blocked);
-        // A new thread has its first turn when those before it have had theirs, some milliseconds later.
+        // The kernel may start a new thread only milliseconds later, after other threads' time slices.
         ready.wait();
-        Ok(TimerfdTicker { timer: RefCell::new(timer), of_thread, shared, thread: Some(thread) })
+        Ok(TimerfdTicker { timer: RefCell::new(timer), thread_fd, shared, thread: Some(thread) })
     }
 
-    /// Begins to tick.
+    /// Starts ticking.
     pub fn begin(&self) -> Result<(), Error> {
         if self.shared.state.begin() { self.set_next(self.shared.period) } else { Ok(()) }
     }
 
-    /// The next tick comes after this time, and the others every period from then on. Does not begin to tick.
+    /// Sets the time to the next tick; further ticks follow at the usual period. Does not start a stopped ticker.
     pub fn set_next(&self, time: Duration) -> Result<(), Error> {
         self.shared.not_before.store(0, Ordering::SeqCst);
         self.set(time)
     }
 
-    /// The next tick comes only after this time, which is later than it would come otherwise.
+    /// Postpones the next tick until `time` from now, which must be later than it is due.
     pub fn postpone(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.shared.not_before.store(throttle::now().saturating_add(time), Ordering::SeqCst);
     }
 
-    /// The next tick comes in its usual time after all.
+    /// Undoes a postponement.
     pub fn expedite(&self) {
         self.shared.not_before.store(0, Ordering::SeqCst);
-        if self.shared.is_put_off.load(Ordering::SeqCst) {
-            // It fails for timers that do not exist alone.
+        if self.shared.is_postponed.load(Ordering::SeqCst) {
+            // Fails only for a timer that does not exist.
             let _ = self.set(self.shared.period);
         }
     }
@@ -165,19 +165,19 @@ impl TimerfdTicker {
         set(&mut self.timer.borrow_mut(), time)
     }
 
-    /// In a forked child, where the thread does not exist.
+    /// Releases the ticker in a forked child, where the thread does not exist.
     pub fn abandon(mut self) {
-        // To drop it would detach the thread, which the child knows nothing of.
+        // Dropping the handle would detach the thread, which does not exist in the child.
         std::mem::forget(self.thread.take());
-        // SAFETY: the thread, which would have closed it, does not exist in this process; it is not used here.
-        unsafe { libc::close(self.of_thread) };
+        // SAFETY: the descriptor's owner, the thread, does not exist in this process, and nothing else uses the descriptor.
+        unsafe { libc::close(self.thread_fd) };
     }
 }
 
-/// Asks the kernel to let this thread run soon after it is woken, even where somebody computes on the same processor:
-/// whoever is content with short slices of time is preferred. Linux 6.12 and later; those before do as they always did.
-fn ask_for_short_slices() {
-    /// The least that there is.
+/// Asks the kernel for short time slices, with which it runs this thread soon after a wake-up even if another thread computes
+/// on the same processor. Has an effect on Linux 6.12 and later.
+fn request_short_slices() {
+    /// The minimum.
     const SLICE_IN_NANOSECONDS: u64 = 100_000;
     // The thread that calls.
     const SELF: libc::pid_t = 0;
@@ -189,7 +189,7 @@ fn ask_for_short_slices() {
     let result = unsafe { libc::syscall(libc::SYS_sched_getattr, SELF, &raw mut attributes, size, NO_FLAGS) };
     if result == 0 && attributes.sched_policy == libc::SCHED_OTHER as u32 {
         attributes.sched_runtime = SLICE_IN_NANOSECONDS;
-        // SAFETY: reads from a variable of this function, which tells its size.
+        // SAFETY: reads from a variable of this function, which contains its size.
         unsafe { libc::syscall(libc::SYS_sched_setattr, SELF, &raw const attributes, NO_FLAGS) };
     }
 }
@@ -199,8 +199,9 @@ impl Drop for TimerfdTicker {
         let Some(thread) = self.thread.take() else { return };
         self.shared.stopped.store(true, Ordering::Release);
         self.shared.state.end();
-        // It never waits for Ruby, so this takes as long as waking it. If it cannot be woken it cannot tick either.
-        if self.set(AT_ONCE).is_ok() {
+        // The thread never waits for Ruby, so it ends as soon as the timer wakes it. If it cannot be woken, it cannot tick
+        // either, and its state is leaked.
+        if self.set(IMMEDIATELY).is_ok() {
             let _ = thread.join();
             self.shared.state.give_back();
         }
