@@ -4,6 +4,7 @@
 //!
 //! * [`backend`]: one file per kernel interface (io_uring, readiness), behind one trait.
 //! * [`try_io`]: non-blocking system calls, tried before a fiber waits.
+//! * [`raw_slice`]: memory for system calls, which other code may use at the same time.
 //! * [`workers`]: a bounded pool of native threads for calls that block.
 //! * [`names`]: addresses of host names, by the system's resolver.
 //! * [`mailbox`]: how those threads return their results, and [`waker`], how they end a wait.
@@ -25,6 +26,7 @@ pub mod files;
 pub mod mailbox;
 pub mod names;
 pub mod prefetch;
+pub mod raw_slice;
 pub mod run_queue;
 pub mod signals;
 pub mod slow_file_backoff;
@@ -39,3 +41,4 @@ mod models;
 
 pub use backend::{Backend, Completion, Interest, Operation, Token};
 pub use error::Error;
+pub use raw_slice::{RawSlice, RawSliceMut};

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
+use crate::raw_slice::{RawSlice, RawSliceMut};
+
 /// How many bytes fit into any descriptor that poll(2) reports as writable (`_POSIX_PIPE_BUF`). More might block.
 const ROOM_WHEN_WRITABLE: usize = 512;
 
@@ -41,25 +43,22 @@ pub enum FdKind {
 }
 
 /// Reads from the descriptor's own position.
-///
-/// # Safety
-/// `buffer` is valid for writes of `length` bytes.
-pub unsafe fn read(fd: RawFd, buffer: *mut u8, length: usize, kind: FdKind) -> TryIo {
+pub fn read(fd: RawFd, buffer: RawSliceMut<'_>, kind: FdKind) -> TryIo {
+    let (base, length) = (buffer.as_mut_ptr().cast(), buffer.len());
     if kind == FdKind::Socket {
-        // SAFETY: by this function's contract.
-        let result = retry(|| unsafe { libc::recv(fd, buffer.cast(), length, libc::MSG_DONTWAIT) });
+        // SAFETY: the buffer is valid for writes of `length` bytes.
+        let result = retry(|| unsafe { libc::recv(fd, base, length, libc::MSG_DONTWAIT) });
         match result {
             Ok(count) => return TryIo::Done(count),
             Err(Errno::ENOTSOCK) => {}
             Err(errno) => return refused(errno, || false),
         }
     }
-    // SAFETY: by this function's contract.
-    match unsafe { nowait::read(fd, buffer, length, None) } {
+    match nowait::read(fd, buffer, None) {
         Ok(count) => TryIo::Done(count),
         Err(errno) if is_unavailable(errno) => {
-            // SAFETY: by this function's contract.
-            let read = || unsafe { libc::read(fd, buffer.cast(), length) };
+            // SAFETY: the buffer is valid for writes of `length` bytes.
+            let read = || unsafe { libc::read(fd, base, length) };
             match call_if_ready(fd, libc::POLLIN, read) {
                 TryIo::WouldBlock => read_unready(fd, read),
                 result => result,
@@ -70,14 +69,11 @@ pub unsafe fn read(fd: RawFd, buffer: *mut u8, length: usize, kind: FdKind) -> T
 }
 
 /// Writes at the descriptor's own position.
-///
-/// # Safety
-/// `buffer` is valid for reads of `length` bytes.
-pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, kind: FdKind) -> TryIo {
+pub fn write(fd: RawFd, buffer: RawSlice<'_>, kind: FdKind) -> TryIo {
     if kind == FdKind::Socket {
-        // SAFETY: by this function's contract.
-        let result = retry(|| unsafe { libc::send(fd, buffer.cast(), length, libc::MSG_DONTWAIT) });
-        match result {
+        // SAFETY: the buffer is valid for reads of its length.
+        let send = || unsafe { libc::send(fd, buffer.as_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT) };
+        match retry(send) {
             Ok(count) => return TryIo::Done(count),
             Err(Errno::ENOTSOCK) => {}
             Err(errno) => return refused(errno, || false),
@@ -87,51 +83,41 @@ pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, kind: FdKind) -
     if kind == FdKind::File && position(fd).is_some() {
         return TryIo::NeedsOperation;
     }
-    // SAFETY: by this function's contract.
-    match unsafe { nowait::write(fd, buffer, length, None) } {
+    match nowait::write(fd, buffer, None) {
         Ok(count) => TryIo::Done(count),
         Err(errno) if is_unavailable(errno) => {
-            // SAFETY: by this function's contract.
-            call_if_ready(fd, libc::POLLOUT, || unsafe {
-                libc::write(fd, buffer.cast(), length.min(ROOM_WHEN_WRITABLE))
-            })
+            let buffer = buffer.truncated(ROOM_WHEN_WRITABLE);
+            call_if_ready(fd, libc::POLLOUT, || plain_write(fd, buffer))
         }
         Err(errno) => refused(errno, || is_file(fd)),
     }
 }
 
 /// Reads at `offset`, which only files support.
-///
-/// # Safety
-/// `buffer` is valid for writes of `length` bytes.
-pub unsafe fn read_at(fd: RawFd, buffer: *mut u8, length: usize, offset: u64) -> TryIo {
-    // SAFETY: by this function's contract.
-    at_offset(unsafe { nowait::read(fd, buffer, length, Some(offset)) })
+pub fn read_at(fd: RawFd, buffer: RawSliceMut<'_>, offset: u64) -> TryIo {
+    at_offset(nowait::read(fd, buffer, Some(offset)))
 }
 
 /// Writes at `offset`, which only files support.
-///
-/// # Safety
-/// `buffer` is valid for reads of `length` bytes.
-pub unsafe fn write_at(fd: RawFd, buffer: *const u8, length: usize, offset: u64) -> TryIo {
-    // SAFETY: by this function's contract.
-    at_offset(unsafe { nowait::write(fd, buffer, length, Some(offset)) })
+pub fn write_at(fd: RawFd, buffer: RawSlice<'_>, offset: u64) -> TryIo {
+    at_offset(nowait::write(fd, buffer, Some(offset)))
 }
 
 /// Writes to a regular file, at `offset` or at the descriptor's own position. This may block: see
 /// [`crate::slow_file_backoff`].
-///
-/// # Safety
-/// `buffer` is valid for reads of `length` bytes.
-pub unsafe fn write_file(fd: RawFd, buffer: *const u8, length: usize, offset: Option<u64>) -> TryIo {
+pub fn write_file(fd: RawFd, buffer: RawSlice<'_>, offset: Option<u64>) -> TryIo {
     let written = match offset.map(libc::off_t::try_from) {
-        // SAFETY: by this function's contract.
-        None => retry(|| unsafe { libc::write(fd, buffer.cast(), length) }),
-        // SAFETY: as above.
-        Some(Ok(offset)) => retry(|| unsafe { libc::pwrite(fd, buffer.cast(), length, offset) }),
+        None => retry(|| plain_write(fd, buffer)),
+        // SAFETY: the buffer is valid for reads of its length.
+        Some(Ok(offset)) => retry(|| unsafe { libc::pwrite(fd, buffer.as_ptr().cast(), buffer.len(), offset) }),
         Some(Err(_)) => Err(Errno::EINVAL),
     };
     written.map_or_else(TryIo::Failed, TryIo::Done)
+}
+
+fn plain_write(fd: RawFd, buffer: RawSlice<'_>) -> isize {
+    // SAFETY: the buffer is valid for reads of its length.
+    unsafe { libc::write(fd, buffer.as_ptr().cast(), buffer.len()) }
 }
 
 /// Which of `events` (poll(2)'s) the descriptor is ready for now. An error or a hang-up makes it ready for all of them.
@@ -262,24 +248,20 @@ fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
 mod nowait {
     //! `RWF_NOWAIT`: Linux 4.14 and later, for pipes and sockets as well as for files.
 
-    use super::{Errno, RawFd, retry};
+    use super::{Errno, RawFd, RawSlice, RawSliceMut, retry};
 
     /// The offset that means 'the descriptor's own position'.
     const CURRENT_POSITION: libc::off_t = -1;
 
-    /// # Safety
-    /// `buffer` is valid for writes of `length` bytes.
-    pub unsafe fn read(fd: RawFd, buffer: *mut u8, length: usize, offset: Option<u64>) -> Result<usize, Errno> {
-        let vector = libc::iovec { iov_base: buffer.cast(), iov_len: length };
-        // SAFETY: one vector, valid by this function's contract.
+    pub fn read(fd: RawFd, buffer: RawSliceMut<'_>, offset: Option<u64>) -> Result<usize, Errno> {
+        let vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        // SAFETY: one vector, of memory that is valid for writes.
         retry(|| unsafe { libc::preadv2(fd, &vector, 1, position(offset), libc::RWF_NOWAIT) })
     }
 
-    /// # Safety
-    /// `buffer` is valid for reads of `length` bytes.
-    pub unsafe fn write(fd: RawFd, buffer: *const u8, length: usize, offset: Option<u64>) -> Result<usize, Errno> {
-        let vector = libc::iovec { iov_base: buffer.cast_mut().cast(), iov_len: length };
-        // SAFETY: one vector, valid by this function's contract.
+    pub fn write(fd: RawFd, buffer: RawSlice<'_>, offset: Option<u64>) -> Result<usize, Errno> {
+        let vector = libc::iovec { iov_base: buffer.as_ptr().cast_mut().cast(), iov_len: buffer.len() };
+        // SAFETY: one vector, of memory that is valid for reads.
         retry(|| unsafe { libc::pwritev2(fd, &vector, 1, position(offset), libc::RWF_NOWAIT) })
     }
 
@@ -292,17 +274,13 @@ mod nowait {
 mod nowait {
     //! Other systems have no such call, so the caller uses poll(2) and a plain call.
 
-    use super::{Errno, RawFd};
+    use super::{Errno, RawFd, RawSlice, RawSliceMut};
 
-    /// # Safety
-    /// None: it does nothing.
-    pub unsafe fn read(_: RawFd, _: *mut u8, _: usize, _: Option<u64>) -> Result<usize, Errno> {
+    pub fn read(_: RawFd, _: RawSliceMut<'_>, _: Option<u64>) -> Result<usize, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// # Safety
-    /// None: it does nothing.
-    pub unsafe fn write(_: RawFd, _: *const u8, _: usize, _: Option<u64>) -> Result<usize, Errno> {
+    pub fn write(_: RawFd, _: RawSlice<'_>, _: Option<u64>) -> Result<usize, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 }

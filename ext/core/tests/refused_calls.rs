@@ -51,8 +51,7 @@ fn refuse(calls: [libc::c_long; 2]) {
 }
 
 fn read(file: &impl AsRawFd, buffer: &mut [u8]) -> TryIo {
-    // SAFETY: the buffer is valid for writes of its length.
-    unsafe { try_io::read(file.as_raw_fd(), buffer.as_mut_ptr(), buffer.len(), FdKind::Other) }
+    try_io::read(file.as_raw_fd(), buffer.into(), FdKind::Other)
 }
 
 #[test]
@@ -61,8 +60,7 @@ fn a_pipe_is_read_and_written_without_blocking() {
         let (reader, writer) = pipe().expect("a pipe");
         let mut buffer = [0; 8];
         assert_eq!(read(&reader, &mut buffer), TryIo::WouldBlock);
-        // SAFETY: the bytes are valid for reads.
-        let written = unsafe { try_io::write(writer.as_raw_fd(), b"weft".as_ptr(), 4, FdKind::Other) };
+        let written = try_io::write(writer.as_raw_fd(), b"weft".as_slice().into(), FdKind::Other);
         assert_eq!(written, TryIo::Done(4));
         assert_eq!(read(&reader, &mut buffer), TryIo::Done(4));
         assert_eq!(&buffer[..4], b"weft");
@@ -77,8 +75,7 @@ fn a_file_needs_an_operation() {
         let mut file = File::open("/proc/self/exe").expect("this program");
         let mut buffer = [0; 8];
         assert_eq!(read(&file, &mut buffer), TryIo::NeedsOperation);
-        // SAFETY: the buffer is valid for writes of its length.
-        let at = unsafe { try_io::read_at(file.as_raw_fd(), buffer.as_mut_ptr(), buffer.len(), 0) };
+        let at = try_io::read_at(file.as_raw_fd(), buffer.as_mut_slice().into(), 0);
         assert_eq!(at, TryIo::NeedsOperation);
         assert_eq!(file.read(&mut buffer).expect("an operation reads it"), buffer.len());
     });

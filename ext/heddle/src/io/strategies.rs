@@ -21,15 +21,18 @@ use crate::scheduler::wait::Wait;
 /// Reads or writes without blocking.
 ///
 /// # Safety
-/// `memory` is valid.
+/// `memory` is valid until this returns, and writable if this reads into it.
 pub unsafe fn try_now(direction: Direction, fd: RawFd, memory: Memory, from: Option<u64>, kind: FdKind) -> TryIo {
-    // SAFETY: by this function's contract.
-    unsafe {
-        match (direction, from) {
-            (Direction::Read, None) => try_io::read(fd, memory.base, memory.size, kind),
-            (Direction::Read, Some(from)) => try_io::read_at(fd, memory.base, memory.size, from),
-            (Direction::Write, None) => try_io::write(fd, memory.base, memory.size, kind),
-            (Direction::Write, Some(from)) => try_io::write_at(fd, memory.base, memory.size, from),
+    match direction {
+        Direction::Read => {
+            // SAFETY: by this function's contract.
+            let buffer = unsafe { memory.as_writable() };
+            from.map_or_else(|| try_io::read(fd, buffer, kind), |from| try_io::read_at(fd, buffer, from))
+        }
+        Direction::Write => {
+            // SAFETY: by this function's contract.
+            let buffer = unsafe { memory.as_readable() };
+            from.map_or_else(|| try_io::write(fd, buffer, kind), |from| try_io::write_at(fd, buffer, from))
         }
     }
 }
@@ -105,7 +108,7 @@ pub fn transfer_file(
             && (offset.is_none() || try_io::is_file(fd))
         {
             // SAFETY: no other fiber has run since the slice was made.
-            let result = unsafe { try_io::write_file(fd, memory.base, memory.size, offset) };
+            let result = try_io::write_file(fd, unsafe { memory.as_readable() }, offset);
             scheduler.io.slow_file_backoff.borrow_mut().record_write(fd, begin, Instant::now());
             return Ok(result);
         }

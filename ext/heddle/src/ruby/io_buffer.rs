@@ -1,5 +1,6 @@
 //! `IO::Buffer`: memory that Ruby passes to a hook.
 
+use heddle_core::{RawSlice, RawSliceMut};
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, Value};
 use rb_sys::VALUE;
@@ -11,6 +12,26 @@ pub struct Memory {
     pub base: *mut u8,
     /// Its length in bytes.
     pub size: usize,
+}
+
+impl Memory {
+    /// The memory for a system call that reads it.
+    ///
+    /// # Safety
+    /// It is valid for reads for as long as the result is used: the buffer's owner may free it when another fiber runs.
+    pub unsafe fn as_readable<'a>(self) -> RawSlice<'a> {
+        // SAFETY: by this function's contract.
+        unsafe { RawSlice::new(self.base, self.size) }
+    }
+
+    /// The memory for a system call that writes to it.
+    ///
+    /// # Safety
+    /// As for [`Memory::as_readable`], and it is valid for writes, too.
+    pub unsafe fn as_writable<'a>(self) -> RawSliceMut<'a> {
+        // SAFETY: by this function's contract.
+        unsafe { RawSliceMut::new(self.base, self.size) }
+    }
 }
 
 /// A buffer's memory, and how long it may stay valid.

@@ -6,6 +6,7 @@ use nix::errno::Errno;
 
 use crate::backend::Interest;
 use crate::files;
+use crate::raw_slice::{RawSlice, RawSliceMut};
 use crate::try_io::{self, FdKind, TryIo};
 
 /// The largest transfer that Linux makes at once. Other systems refuse more than `INT_MAX` bytes.
@@ -81,17 +82,18 @@ impl Transfer {
     /// Transfers without blocking, even if the descriptor is in blocking mode. Returns the number of bytes or a negated
     /// errno; None if the transfer would block.
     pub fn try_now(&self, fd: RawFd, kind: Kind) -> Option<i32> {
-        let likely = if kind == Kind::Socket { FdKind::Socket } else { FdKind::Other };
-        // SAFETY: the buffer has `length` bytes, and they are the transfer's.
-        let attempt = unsafe {
-            match (self.direction, self.offset) {
-                (Direction::Read, None) => try_io::read(fd, self.buffer, self.length, likely),
-                (Direction::Read, Some(offset)) => try_io::read_at(fd, self.buffer, self.length, offset),
-                (Direction::Write, None) => try_io::write(fd, self.buffer, self.length, likely),
-                (Direction::Write, Some(offset)) => try_io::write_at(fd, self.buffer, self.length, offset),
-            }
+        let likely_kind = if kind == Kind::Socket { FdKind::Socket } else { FdKind::Other };
+        // SAFETY: by the contract of `Transfer::read`, if this is a read.
+        let into = || unsafe { RawSliceMut::new(self.buffer, self.length) };
+        // SAFETY: by the contract of `Transfer::write`, if this is a write.
+        let from = || unsafe { RawSlice::new(self.buffer, self.length) };
+        let outcome = match (self.direction, self.offset) {
+            (Direction::Read, None) => try_io::read(fd, into(), likely_kind),
+            (Direction::Read, Some(offset)) => try_io::read_at(fd, into(), offset),
+            (Direction::Write, None) => try_io::write(fd, from(), likely_kind),
+            (Direction::Write, Some(offset)) => try_io::write_at(fd, from(), offset),
         };
-        match attempt {
+        match outcome {
             TryIo::Done(count) => Some(completion(Ok(count))),
             TryIo::WouldBlock | TryIo::EndsAfter(_) => None,
             // A seekable device that reports readiness, and is ready.
