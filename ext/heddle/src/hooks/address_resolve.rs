@@ -82,7 +82,7 @@ pub fn resolution_error(ruby: &Ruby, what: String, code: c_int, errno: c_int) ->
     drop(what);
     let exception: Exception = class.funcall("new", (message,))?;
     let code: Value = ruby.integer_from_i64(i64::from(code)).as_value();
-    ERROR_CODE.set(PinnedValue::new(exception.as_value()), code)?;
+    ERROR_CODE.set(PinnedValue::assume_marked(exception.as_value()), code)?;
     Ok(exception)
 }
 

@@ -18,7 +18,7 @@ use crate::scheduler::waiting::{Outcome, deadline_after};
 ///
 /// An `unblock` since the fiber's last hook counts, too. Ruby adds the fiber to a list of waiters before it calls this, so
 /// the wake-up may arrive first.
-pub fn block(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
+pub fn block(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
     ruby.check_arity(arguments.len(), 1..=2)?;
     let blocker = arguments[0];
     let hook = scheduler.enter(ruby)?;
@@ -27,7 +27,7 @@ pub fn block(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value
         Some(timeout) => deadline_after(time::lenient_interval(*timeout)?),
         None => None,
     };
-    let wait = Wait::Block(PinnedValue::new(blocker));
+    let wait = Wait::Block(PinnedValue::assume_marked(blocker));
     scheduler.boost_lock_holders(ruby, blocker)?;
     loop {
         let woken = wait_for_unblock(ruby, &scheduler, hook.key, wait, seen, deadline)?;
@@ -40,12 +40,12 @@ pub fn block(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value
 }
 
 /// Wakes a fiber. Called on any thread, and in trap handlers.
-pub fn unblock(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, blocker: Value, fiber: Value) -> Result<(), Error> {
-    let woken = scheduler.state.borrow_mut().unblock(PinnedValue::new(fiber));
+pub fn unblock(ruby: &Ruby, scheduler: Receiver<Scheduler>, blocker: Value, fiber: Value) -> Result<(), Error> {
+    let woken = scheduler.state.borrow_mut().unblock(PinnedValue::assume_marked(fiber));
     match woken {
         Some(true) => {
             scheduler.wake_owner();
-            scheduler.hand_off_lock(ruby, blocker, PinnedValue::new(fiber))?;
+            scheduler.hand_off_lock(ruby, blocker, PinnedValue::assume_marked(fiber))?;
         }
         Some(false) => {}
         // The fiber has ended or belongs to another scheduler, so there is nothing to wake.
@@ -57,7 +57,7 @@ pub fn unblock(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, blocker: Value, 
 }
 
 /// `sleep`, and the wait of `Mutex#sleep` and `ConditionVariable#wait`, which `unblock` ends.
-pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
+pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
     ruby.check_arity(arguments.len(), ..=1)?;
     let duration = match arguments.first() {
         Some(duration) => time::optional_interval(*duration)?,
@@ -85,14 +85,14 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: 
 
 /// Whether `unblock` ended the last `Mutex#sleep` of the current fiber. True if the scheduler has no record of the fiber, as
 /// Ruby's own `Mutex#sleep` then decides.
-pub fn sleep_was_ended(scheduler: Receiver<'_, Scheduler>) -> bool {
+pub fn sleep_was_ended(scheduler: Receiver<Scheduler>) -> bool {
     let state = scheduler.state.borrow();
     let record = state.fibers.find(fiber::current()).and_then(|key| state.fibers.get(key));
     record.is_none_or(|record| record.sleep_was_ended)
 }
 
 /// Lets all other runnable fibers run first.
-pub fn yield_now(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>) -> Result<(), Error> {
+pub fn yield_now(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<(), Error> {
     scheduler.yield_now(ruby)
 }
 

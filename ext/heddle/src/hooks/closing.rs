@@ -44,7 +44,7 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
         }
         error::expect_fiber(ruby, fiber)?;
     }
-    let target = PinnedValue::new(fiber);
+    let target = PinnedValue::assume_marked(fiber);
     if is_root_without_object || fiber::is_blocking(target)? {
         // The fiber waits in a native call, which only an exception to its thread can end.
         return match scheduler.owner.thread.get().or(scheduler.io.opened_by.get()) {
@@ -54,9 +54,9 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
     }
     // Ruby passes the same frozen exception for each fiber, so it could not hold each fiber's backtrace.
     let message: Value = exception.funcall("message", ())?;
-    let class = PinnedValue::new(exception.class().as_value());
+    let class = PinnedValue::assume_marked(exception.class().as_value());
     let pending_raise =
-        PendingRaise { exception: class, message: Some(PinnedValue::new(message)), scope: RaiseScope::Wait };
+        PendingRaise { exception: class, message: Some(PinnedValue::assume_marked(message)), scope: RaiseScope::Wait };
     let waiter = {
         let mut state = scheduler.state.borrow_mut();
         let waiter = state.fibers.find(target);
@@ -99,7 +99,7 @@ pub fn finish_leaving_fibers(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), E
 /// The current fiber raises the IOError in its next hook instead, as the number is being closed.
 #[cfg(not(ruby_gte_4_0))]
 pub fn withdraw_close_error(ruby: &Ruby, scheduler: &Scheduler, blocker: Value) -> Result<(), Error> {
-    let closer = PinnedValue::new(blocker);
+    let closer = PinnedValue::assume_marked(blocker);
     if closer == thread::current() || !scheduler.is_owned_by(closer) || fiber::current_scheduler().is_none() {
         return Ok(());
     }

@@ -39,10 +39,10 @@ pub fn raising(ruby: &Ruby) -> Result<Value, Error> {
 /// Otherwise Ruby would raise the kill again at each switch, and an `ensure` clause of the target could not wait.
 pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
     let Some(scheduler) = Scheduler::in_use() else { return Ok(false) };
-    let exception = PinnedValue::new(error::stop_class(ruby)?.as_value());
+    let exception = PinnedValue::assume_marked(error::stop_class(ruby)?.as_value());
     {
         let mut state = scheduler.state.borrow_mut();
-        let target = PinnedValue::new(target);
+        let target = PinnedValue::assume_marked(target);
         let Some(key) = state.fibers.find(target) else { return Ok(false) };
         let is_preempted = state.fibers.get(key).is_some_and(|record| {
             record.wait == Wait::Preempted && (record.managed || foreign_fibers::yield_state_of(target).is_some())

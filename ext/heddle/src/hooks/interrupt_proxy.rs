@@ -18,8 +18,9 @@ pub fn is_proxy(value: Value) -> Result<bool, Error> {
 
 /// Calls the proxy's `raise` in a new fiber, the next time that the scheduler's thread picks a fiber.
 pub fn interrupt(ruby: &Ruby, scheduler: &Scheduler, proxy: Value, exception: Value) -> Result<(), Error> {
-    let pending_raise = PendingRaise { exception: PinnedValue::new(exception), message: None, scope: RaiseScope::Wait };
-    scheduler.state.borrow_mut().defer_raise(PinnedValue::new(proxy), pending_raise);
+    let pending_raise =
+        PendingRaise { exception: PinnedValue::assume_marked(exception), message: None, scope: RaiseScope::Wait };
+    scheduler.state.borrow_mut().defer_raise(PinnedValue::assume_marked(proxy), pending_raise);
     scheduler.wake_owner();
     if !closer_blocks_owner(scheduler)? {
         return Ok(());
@@ -29,7 +30,7 @@ pub fn interrupt(ruby: &Ruby, scheduler: &Scheduler, proxy: Value, exception: Va
         Some(proxies) => proxies,
         None => {
             let proxies = ruby.ary_new();
-            scheduler.io.leaving_proxies.set(Some(PinnedValue::new(proxies.as_value())));
+            scheduler.io.leaving_proxies.set(Some(PinnedValue::assume_marked(proxies.as_value())));
             proxies
         }
     };

@@ -18,7 +18,7 @@ use crate::scheduler::Scheduler;
 /// Reads at the IO's position. Returns the number of bytes, 0 at the end, or `-errno`.
 pub fn io_read(
     ruby: &Ruby,
-    scheduler: Receiver<'_, Scheduler>,
+    scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
     length: usize,
@@ -30,7 +30,7 @@ pub fn io_read(
 /// Writes at the IO's position. Returns the number of bytes, or `-errno`.
 pub fn io_write(
     ruby: &Ruby,
-    scheduler: Receiver<'_, Scheduler>,
+    scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
     length: usize,
@@ -42,7 +42,7 @@ pub fn io_write(
 /// Reads from position `from`.
 pub fn io_pread(
     ruby: &Ruby,
-    scheduler: Receiver<'_, Scheduler>,
+    scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
     from: Integer,
@@ -60,7 +60,7 @@ pub fn io_pread(
 /// Writes at position `from`.
 pub fn io_pwrite(
     ruby: &Ruby,
-    scheduler: Receiver<'_, Scheduler>,
+    scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
     from: Integer,

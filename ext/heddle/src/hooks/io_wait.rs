@@ -14,7 +14,7 @@ use crate::scheduler::Scheduler;
 /// elapsed. Without `timeout`, the IO's timeout applies.
 pub fn io_wait(
     ruby: &Ruby,
-    scheduler: Receiver<'_, Scheduler>,
+    scheduler: Receiver<Scheduler>,
     io: Value,
     events: Value,
     timeout: Value,

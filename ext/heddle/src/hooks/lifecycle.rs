@@ -13,7 +13,7 @@ use crate::scheduler::start::{NewFiber, SCHEDULED, Scheduled, start};
 
 /// `Fiber.schedule`: runs the block in a new fiber immediately, until that fiber first waits. The calling fiber goes to the
 /// end of the run queue.
-pub fn fiber(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value]) -> Result<Value, Error> {
+pub fn fiber(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -> Result<Value, Error> {
     if !ruby.block_given() {
         return Err(Error::new(ruby.exception_arg_error(), "tried to create a fiber without a block"));
     }
@@ -39,14 +39,14 @@ pub fn fiber(ruby: &Ruby, scheduler: Receiver<'_, Scheduler>, arguments: &[Value
 /// [`run_scheduled`].
 pub fn start_yielding(
     ruby: &Ruby,
-    scheduler: Receiver<'_, Scheduler>,
+    scheduler: Receiver<Scheduler>,
     child: Value,
     arguments: RArray,
     block: Proc,
 ) -> Result<Value, Error> {
     error::expect_fiber(ruby, child)?;
     let hook = scheduler.enter(ruby)?;
-    let fiber = PinnedValue::new(child);
+    let fiber = PinnedValue::assume_marked(child);
     if scheduler.state.borrow().fibers.find(fiber).is_some() {
         return Err(error::fiber_error(ruby, "the fiber has been scheduled already"));
     }

@@ -28,9 +28,12 @@ pub fn timeout_after(
     };
     let hook = scheduler.enter(ruby)?;
     let limit = if error::is_limit(ruby, exception, message) {
-        Limit::Repeated(PinnedValue::new(exception))
+        Limit::Repeated(PinnedValue::assume_marked(exception))
     } else {
-        Limit::Once { exception: PinnedValue::new(exception), message: Some(PinnedValue::new(message)) }
+        Limit::Once {
+            exception: PinnedValue::assume_marked(exception),
+            message: Some(PinnedValue::assume_marked(message)),
+        }
     };
     scheduler.run_until(ruby, hook.key, Instant::now() + timeout, limit, duration)
 }

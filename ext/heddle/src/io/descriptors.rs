@@ -94,7 +94,8 @@ struct Announcement(u64);
 impl Announcement {
     fn new(io: Value, fd: RawFd, interest: Interest, closer: PinnedValue) -> Self {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let closing = Closing { id, fd, interest, io: PinnedValue::new(io), closer, generation: fork::generation() };
+        let closing =
+            Closing { id, fd, interest, io: PinnedValue::assume_marked(io), closer, generation: fork::generation() };
         // No Ruby object may be allocated under the lock, as the collector locks it, too.
         let mut all = all_closing();
         all.push(closing);

@@ -50,7 +50,7 @@ impl From<Error> for Interruption {
     fn from(error: Error) -> Self {
         match error::exception_of(&error) {
             Some(exception) => Interruption::Exception(PendingRaise {
-                exception: PinnedValue::new(exception),
+                exception: PinnedValue::assume_marked(exception),
                 message: None,
                 scope: RaiseScope::Fiber,
             }),

@@ -45,7 +45,7 @@ fn register_resumed(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result
     }
     error::expect_fiber(ruby, target)?;
     scheduler.expect_ticks(ruby)?;
-    let target = PinnedValue::new(target);
+    let target = PinnedValue::assume_marked(target);
     let found = scheduler.state.borrow().fibers.find(target);
     let key = match found {
         // The fiber is parked, so Ruby will refuse to resume it.

@@ -217,7 +217,7 @@ impl Scheduler {
         self.try_again_soon();
         let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
         let pending_raise =
-            PendingRaise { exception: PinnedValue::new(exception), message: None, scope: RaiseScope::Fiber };
+            PendingRaise { exception: PinnedValue::assume_marked(exception), message: None, scope: RaiseScope::Fiber };
         let mut state = self.state.borrow_mut();
         match state.fibers.find(current).or_else(|| state.current().map(|(_, running)| running)) {
             Some(key) => state.send_raise(key, pending_raise),

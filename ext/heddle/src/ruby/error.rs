@@ -149,7 +149,7 @@ pub fn is_close(ruby: &Ruby, exception: Value) -> bool {
     static MESSAGE: HiddenVariable = HiddenVariable::new("mesg");
     let message = Exception::from_value(exception)
         .filter(|exception| exception.is_kind_of(ruby.exception_io_error()))
-        .and_then(|exception| RString::from_value(MESSAGE.get(PinnedValue::new(exception.as_value()))));
+        .and_then(|exception| RString::from_value(MESSAGE.get(PinnedValue::assume_marked(exception.as_value()))));
     // SAFETY: compared at once, and nothing else runs meanwhile.
     message.is_some_and(|message| unsafe { message.as_slice() } == insides::CLOSED.as_bytes())
 }

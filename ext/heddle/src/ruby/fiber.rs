@@ -157,9 +157,8 @@ impl Code {
                 // SAFETY: as in `spawn`.
                 let code = protect(|| unsafe { rb_sys::rb_proc_new(Some(main::<B>), rb_sys::Qnil as VALUE) })?;
                 // SAFETY: a Proc, just made.
-                let code = unsafe { PinnedValue::from_raw(code) };
-                ruby.gc_register_mark_object(code.get());
-                *self.0.get_or_init(|| (PinnedValue::new(class.as_value()), code))
+                let code = PinnedValue::register(unsafe { Value::from_raw(code) });
+                *self.0.get_or_init(|| (PinnedValue::register(class.as_value()), code))
             }
         };
         // SAFETY: called with the GVL on a class and a Proc that are never collected; an exception stops at `protect`.

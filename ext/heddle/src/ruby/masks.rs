@@ -24,7 +24,8 @@ pub struct SavedMasks(RArray);
 impl Masks {
     /// The current thread's, if [`pending_interrupts::find`](super::pending_interrupts::find) has found it.
     pub fn of_thread() -> Option<Self> {
-        RArray::from_value(STACK.get(thread::current())).map(|stack| Masks(PinnedValue::new(stack.as_value())))
+        RArray::from_value(STACK.get(thread::current()))
+            .map(|stack| Masks(PinnedValue::assume_marked(stack.as_value())))
     }
 
     /// Attaches the stack to its thread, for [`Masks::of_thread`].

@@ -62,9 +62,7 @@ pub fn register<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
     let mask = ruby.hash_new();
     mask.funcall::<_, _, Value>("default_proc=", (ruby.proc_new(ask::<G>),))?;
     mask.freeze();
-    if GATE.set(PinnedValue::new(mask.as_value())).is_ok() {
-        ruby.gc_register_mark_object(mask);
-    }
+    GATE.get_or_init(|| PinnedValue::register(mask.as_value()));
     Ok(())
 }
 
@@ -219,7 +217,7 @@ pub fn find(ruby: &Ruby) -> Result<(), Error> {
     masks.funcall::<_, _, Value>("compare_by_identity", ())?;
     masks.aset(class, ruby.to_symbol("never"))?;
     masks.freeze();
-    let mask = PinnedValue::new(masks.as_value());
+    let mask = PinnedValue::assume_marked(masks.as_value());
     let look = ruby.proc_from_fn(move |ruby, _, _| {
         let thread = thread::current();
         if let Some((stack, _)) = search(thread, mask.get()) {

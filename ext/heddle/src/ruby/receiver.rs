@@ -1,70 +1,83 @@
 //! The object that a method is called on, and others whose Rust side is borrowed.
 
 use std::ops::Deref;
+use std::ptr::NonNull;
 
 use magnus::rb_sys::AsRawValue;
 use magnus::typed_data::Obj;
 use magnus::{Error, TryConvert, TypedData, Value, prelude::*};
 use rb_sys::stable_api::StableApiDefinition;
 
-/// The Rust side of a method's `self`. As an argument it is what `&T` is, but to find it takes no `rb_protect`, which
-/// is a quarter of what a whole switch costs.
-pub struct Receiver<'a, T> {
-    data: &'a T,
+/// The Rust side of a method's `self`, for use as an argument. Unlike `&T`, its conversion needs no `rb_protect`, which costs
+/// a quarter of a switch.
+///
+/// `&T`'s lifetime would be unbounded, as the conversion starts from a plain object. Here a borrow lasts as long as the
+/// receiver at most, and the receiver keeps the object on the stack, and so alive. It must not be moved to the heap, where
+/// the garbage collector does not find it.
+pub struct Receiver<T> {
+    data: NonNull<T>,
     object: Value,
 }
 
-impl<T> Receiver<'_, T> {
+impl<T> Receiver<T> {
     /// The object itself.
     pub fn as_value(&self) -> Value {
         self.object
     }
 }
 
-impl<T> Deref for Receiver<'_, T> {
+impl<T> Deref for Receiver<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        self.data
+        // SAFETY: the object's data, which is freed with the object alone, and `self.object` keeps the object alive.
+        unsafe { self.data.as_ref() }
     }
 }
 
-impl<T: TypedData> Receiver<'_, T> {
+impl<T> Drop for Receiver<T> {
+    #[inline]
+    fn drop(&mut self) {
+        // This use keeps the object on the stack until here.
+        std::hint::black_box(self.object);
+    }
+}
+
+impl<T: TypedData> Receiver<T> {
+    /// Converts the object with magnus, whose error names the types.
     #[cold]
-    fn looked_up(object: Value) -> Result<Self, Error> {
-        <&T>::try_convert(object).map(|data| Receiver { data, object })
+    fn convert_slowly(object: Value) -> Result<Self, Error> {
+        <&T>::try_convert(object).map(|data| Receiver { data: NonNull::from(data), object })
     }
 }
 
-impl<T: TypedData> TryConvert for Receiver<'_, T> {
+impl<T: TypedData> TryConvert for Receiver<T> {
     #[inline]
     fn try_convert(value: Value) -> Result<Self, Error> {
         let data_type = std::ptr::from_ref(T::data_type()).cast::<rb_sys::rb_data_type_t>();
         let (object, ruby) = (value.as_raw(), rb_sys::stable_api::get_default());
-        // SAFETY: called with the GVL on a valid object, and each question is asked only if the one before it is answered
-        // with yes, as Ruby's own macros want it. `DataType` is a transparent `rb_data_type_t`.
-        let is_ours = unsafe {
+        // SAFETY: called with the GVL on a valid object, and each check runs only if the one before it is true, as Ruby's own
+        // macros require. `DataType` is a transparent `rb_data_type_t`.
+        let is_of_type = unsafe {
             ruby.type_p(object, rb_sys::ruby_value_type::RUBY_T_DATA)
                 && ruby.rtypeddata_p(object)
                 && ruby.rtypeddata_type(object) == data_type
         };
-        if !is_ours {
-            // Says what is wrong.
-            return Receiver::looked_up(value);
+        if !is_of_type {
+            return Receiver::convert_slowly(value);
         }
-        // SAFETY: it is of that type, so this is what `T`'s allocator has put there. Ruby keeps the receiver of a method
-        // alive while the method runs.
-        let data = unsafe { ruby.rtypeddata_get_data(object).cast::<T>().as_ref() };
-        data.map_or_else(|| Receiver::looked_up(value), |data| Ok(Receiver { data, object: value }))
+        // SAFETY: the object is of that type, so its data is null, or a `T` that `T`'s allocator has stored.
+        let data = NonNull::new(unsafe { ruby.rtypeddata_get_data(object) }.cast::<T>());
+        data.map_or_else(|| Receiver::convert_slowly(value), |data| Ok(Receiver { data, object: value }))
     }
 }
 
-/// An object that is kept alive until this is dropped. For one that is not the receiver of a method that runs: the
-/// program may let go of it while its Rust side is borrowed, and a borrow alone is nothing that the collector sees.
+/// Keeps an object alive until this is dropped. For an object that is not the receiver of a running method: the program may
+/// drop its last reference while the Rust side is borrowed, and the collector does not see a Rust borrow.
 pub struct KeptAlive<T: TypedData>(Obj<T>);
 
 impl<T: TypedData> KeptAlive<T> {
-    /// Keeps `object`, for as long as this stays on a stack.
+    /// Keeps `object` alive, for as long as this stays on the stack.
     pub fn new(object: Obj<T>) -> Self {
         KeptAlive(object)
     }

@@ -31,7 +31,7 @@ pub fn define(ruby: &Ruby) -> Result<(), Error> {
         .const_get::<_, RClass>("WeakMap")?
         .new_instance(())?;
     ruby.gc_register_mark_object(alive);
-    ALIVE.get_or_init(|| PinnedValue::new(alive));
+    ALIVE.get_or_init(|| PinnedValue::assume_marked(alive));
     Ok(())
 }
 

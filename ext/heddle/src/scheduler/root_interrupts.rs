@@ -124,7 +124,7 @@ impl Scheduler {
     /// A signal's handler, or Ruby's default handling, has raised `exception` in a fiber that does not handle the
     /// thread's interrupts.
     pub fn send_to_root(&self, exception: Value) {
-        self.root.sent.borrow_mut().push(PinnedValue::new(exception));
+        self.root.sent.borrow_mut().push(PinnedValue::assume_marked(exception));
         self.root.phase.set(Interrupts::ForRoot);
         postponed_job::trigger();
     }
@@ -144,12 +144,12 @@ impl Scheduler {
 
     /// Notes that a signal or another thread raises `exception` in the fiber that handles the thread's interrupts.
     pub fn note_interruption(&self, exception: Value) {
-        self.root.last.set(Some(PinnedValue::new(exception)));
+        self.root.last.set(Some(PinnedValue::assume_marked(exception)));
     }
 
     /// Whether `error` is the last exception that a signal or another thread raised in the root.
     pub fn is_interrupted_by(&self, error: &Error) -> bool {
-        let exception = error::exception_of(error).map(PinnedValue::new);
+        let exception = error::exception_of(error).map(PinnedValue::assume_marked);
         exception.is_some() && exception == self.root.last.get()
     }
 

@@ -54,7 +54,7 @@ impl Scheduler {
     /// Ends all other fibers, running their `ensure` clauses, and waits for that.
     fn cancel_all(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         let stop = error::stop_class(ruby)?;
-        self.state.borrow_mut().stop_all(PinnedValue::new(stop.as_value()));
+        self.state.borrow_mut().stop_all(PinnedValue::assume_marked(stop.as_value()));
         self.force_ticks(ruby);
         let result = self.drain(ruby, key);
         self.state.borrow_mut().end_stopping();

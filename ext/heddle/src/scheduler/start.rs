@@ -41,7 +41,7 @@ impl fiber::FiberBody for Scheduled {
 /// Runs a new fiber at once, until it first waits. The calling fiber goes to the end of the run queue.
 pub fn start(
     ruby: &Ruby,
-    scheduler: &Receiver<'_, Scheduler>,
+    scheduler: &Receiver<Scheduler>,
     caller: FiberKey,
     new_fiber: NewFiber,
     arguments: Option<RArray>,
@@ -84,7 +84,7 @@ impl Scheduler {
             self.expect_ticks(ruby)?;
         }
         let mut state = self.state.borrow_mut();
-        let block = PinnedValue::new(new_fiber.block.as_value());
+        let block = PinnedValue::assume_marked(new_fiber.block.as_value());
         let key = state.fibers.insert(new_fiber.fiber, true, false, Some(block));
         if let Some(record) = state.fibers.get_mut(key) {
             record.wait = Wait::NotStarted;

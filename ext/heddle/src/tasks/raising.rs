@@ -30,11 +30,15 @@ pub fn define(class: RClass) -> Result<(), Error> {
 fn deliver(ruby: &Ruby, scheduler: &Scheduler, target: Value, exception: Value) -> Result<Option<u64>, Error> {
     error::expect_fiber(ruby, target)?;
     let mut state = scheduler.state.borrow_mut();
-    let Some(key) = state.fibers.find(PinnedValue::new(target)) else { return Ok(None) };
+    let Some(key) = state.fibers.find(PinnedValue::assume_marked(target)) else { return Ok(None) };
     let number = state.next_number();
     state.send_raise(
         key,
-        PendingRaise { exception: PinnedValue::new(exception), message: None, scope: RaiseScope::Message(number) },
+        PendingRaise {
+            exception: PinnedValue::assume_marked(exception),
+            message: None,
+            scope: RaiseScope::Message(number),
+        },
     );
     drop(state);
     scheduler.wake_owner();
@@ -44,7 +48,7 @@ fn deliver(ruby: &Ruby, scheduler: &Scheduler, target: Value, exception: Value) 
 /// Retracts an exception that has not been raised yet. False if it has been raised.
 fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool {
     let mut state = scheduler.state.borrow_mut();
-    let Some(key) = state.fibers.find(PinnedValue::new(target)) else { return false };
+    let Some(key) = state.fibers.find(PinnedValue::assume_marked(target)) else { return false };
     let scope = RaiseScope::Message(number);
     let is_due = state.fibers.get(key).is_some_and(|record| record.pending_raises.is_unraised(scope));
     state.retract(key, scope);
@@ -55,9 +59,9 @@ fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool 
 /// not know the fiber. Any thread may call it.
 fn stop(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<bool, Error> {
     error::expect_fiber(ruby, target)?;
-    let exception = PinnedValue::new(error::stop_class(ruby)?.as_value());
+    let exception = PinnedValue::assume_marked(error::stop_class(ruby)?.as_value());
     let mut state = scheduler.state.borrow_mut();
-    let Some(key) = state.fibers.find(PinnedValue::new(target)) else { return Ok(false) };
+    let Some(key) = state.fibers.find(PinnedValue::assume_marked(target)) else { return Ok(false) };
     state.request_end(key, exception);
     drop(state);
     scheduler.wake_owner();
@@ -70,7 +74,7 @@ fn limit(ruby: &Ruby, scheduler: &Scheduler, seconds: Value, exception: Value) -
     let limit = time::interval(seconds)?;
     let hook = scheduler.enter(ruby)?;
     let at = Instant::now() + limit.min(FOR_EVER);
-    scheduler.run_until(ruby, hook.key, at, Limit::Repeated(PinnedValue::new(exception)), seconds)
+    scheduler.run_until(ruby, hook.key, at, Limit::Repeated(PinnedValue::assume_marked(exception)), seconds)
 }
 
 /// Runs a block of the program's. Exceptions that are sent to the fiber meanwhile are raised after it.

@@ -39,7 +39,7 @@ fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc, exit_observer: Val
     {
         let mut state = scheduler.state.borrow_mut();
         if let Some(record) = state.fibers.get_mut(key) {
-            record.task.exit_observer = Some(PinnedValue::new(exit_observer));
+            record.task.exit_observer = Some(PinnedValue::assume_marked(exit_observer));
         }
         state.enqueue(key);
     }
@@ -97,9 +97,9 @@ fn suspend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
 /// Posts a value to a fiber. False if this scheduler does not know the fiber.
 fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
-    let Some(key) = state.fibers.find(PinnedValue::new(target)) else { return false };
+    let Some(key) = state.fibers.find(PinnedValue::assume_marked(target)) else { return false };
     let Some(record) = state.fibers.get_mut(key) else { return false };
-    record.task.post(PinnedValue::new(value));
+    record.task.post(PinnedValue::assume_marked(value));
     if record.wait == Wait::Suspended {
         state.wake(key);
     }
@@ -113,7 +113,7 @@ fn observe_exit(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: V
     let record = key.and_then(|key| state.fibers.get_mut(key)).filter(|record| record.managed);
     let found = record.is_some();
     if let Some(record) = record {
-        record.task.exit_observer = Some(PinnedValue::new(exit_observer));
+        record.task.exit_observer = Some(PinnedValue::assume_marked(exit_observer));
     }
     found
 }
