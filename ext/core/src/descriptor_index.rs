@@ -1,8 +1,8 @@
 //! Which operations name which descriptor number.
 //!
-//! The kernel reuses a number for the next file that is opened. So code that closes a descriptor must first find and end
-//! the operations that name its number. Each number has a doubly linked list of its operations, with the links stored by
-//! token. So adding an operation, removing one and finding the first take constant time.
+//! The kernel reuses a number for the next file that is opened. So code that closes a descriptor must first find and
+//! end the operations that name its number. Each number has a doubly linked list of its operations, with the links
+//! stored by token. So adding an operation, removing one and finding the first take constant time.
 
 use std::os::fd::RawFd;
 
@@ -36,8 +36,8 @@ pub struct DescriptorIndex {
 }
 
 impl DescriptorIndex {
-    /// Records that the operation `token`, which must not be in the index yet, names `fd`. Ignores negative numbers, which
-    /// name no file.
+    /// Records that the operation `token`, which must not be in the index yet, names `fd`. Ignores negative numbers,
+    /// which name no file.
     pub fn insert(&mut self, token: Token, fd: RawFd) {
         let Ok(number) = usize::try_from(fd) else { return };
         if number >= self.first.len() {

@@ -3,8 +3,8 @@
 /// The size of a cache line in bytes.
 pub const LINE: usize = 64;
 
-/// Prefetches `lines` cache lines from `address` on, which need not be a valid one. Does nothing on other processors than
-/// x86-64 and AArch64.
+/// Prefetches `lines` cache lines from `address` on, which need not be a valid one. Does nothing on other processors
+/// than x86-64 and AArch64.
 #[inline(always)]
 pub fn prefetch(address: usize, lines: usize) {
     for line in 0..lines {

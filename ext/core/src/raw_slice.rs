@@ -1,8 +1,8 @@
 //! Memory for the kernel to read or write, which other code may use at the same time.
 //!
-//! A buffer of Ruby's is memory that a program may read and change through other references. A `&[u8]` or `&mut [u8]` to it
-//! would promise the compiler the opposite. These types only pass the memory to system calls. Their constructors take the
-//! promise that it is valid, so the calls themselves are safe.
+//! A buffer of Ruby's is memory that a program may read and change through other references. A `&[u8]` or `&mut [u8]`
+//! to it would promise the compiler the opposite. These types only pass the memory to system calls. Their constructors
+//! take the promise that it is valid, so the calls themselves are safe.
 
 use std::marker::PhantomData;
 

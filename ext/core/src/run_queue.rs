@@ -2,17 +2,17 @@
 //!
 //! There are three classes in order of priority:
 //!
-//! 1. Woken: an event has woken the fiber, or the fiber has yielded. It usually has little to do, and other fibers or peers
-//!    wait for its result.
+//! 1. Woken: an event has woken the fiber, or the fiber has yielded. It usually has little to do, and other fibers or
+//!    peers wait for its result.
 //! 2. Fresh: the fiber was preempted before it has computed for a [`Policy::quantum`] since it was woken.
 //! 3. Spent: the fiber has computed for longer.
 //!
-//! So the latency of I/O-bound fibers does not depend on the number of CPU-bound fibers, and a fiber that computes for some
-//! milliseconds does not wait for fibers that compute for minutes. This is a multilevel feedback queue, as Unix schedulers
-//! have had since CTSS.
+//! So the latency of I/O-bound fibers does not depend on the number of CPU-bound fibers, and a fiber that computes for
+//! some milliseconds does not wait for fibers that compute for minutes. This is a multilevel feedback queue, as Unix
+//! schedulers have had since CTSS.
 //!
-//! No class starves: once woken fibers have run ahead of preempted fibers for a quantum, a preempted fiber runs; and once
-//! fresh fibers have run ahead of spent fibers for a quantum, that is a spent fiber.
+//! No class starves: once woken fibers have run ahead of preempted fibers for a quantum, a preempted fiber runs; and
+//! once fresh fibers have run ahead of spent fibers for a quantum, that is a spent fiber.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -132,8 +132,8 @@ impl<T> RunQueue<T> {
         self.woken.push_front(entry);
     }
 
-    /// Enqueues the current fiber, which is preempted. If it had been preempted before, it returns to the head of its class,
-    /// unless its quantum is used up.
+    /// Enqueues the current fiber, which is preempted. If it had been preempted before, it returns to the head of its
+    /// class, unless its quantum is used up.
     pub fn push_preempted(&mut self, entry: T, now: Instant) {
         let slice = self.slice.take();
         let used = slice.map_or(Duration::ZERO, |slice| slice.used_at(now));
@@ -163,8 +163,8 @@ impl<T> RunQueue<T> {
         used_up && self.has_preempted()
     }
 
-    /// When the quantum of the current fiber, which computes, is used up. The quantum starts over as long as no preempted
-    /// fiber is runnable.
+    /// When the quantum of the current fiber, which computes, is used up. The quantum starts over as long as no
+    /// preempted fiber is runnable.
     pub fn slice_ends_at(&self, now: Instant) -> Instant {
         let used = match &self.slice {
             Some(slice) if self.has_preempted() => slice.used_at(now),
@@ -173,8 +173,8 @@ impl<T> RunQueue<T> {
         now + self.policy.quantum.saturating_sub(used)
     }
 
-    /// Dequeues the next entry for which `claim` returns a value, and drops void entries, for which it returns none. Reads
-    /// the clock only if there are preempted fibers.
+    /// Dequeues the next entry for which `claim` returns a value, and drops void entries, for which it returns none.
+    /// Reads the clock only if there are preempted fibers.
     #[inline(always)]
     pub fn pop<R>(&mut self, mut claim: impl FnMut(&T) -> Option<R>) -> Option<R> {
         if self.has_preempted() { self.pop_by_class(Instant::now(), &mut claim) } else { self.pop_woken(&mut claim) }

@@ -1,5 +1,5 @@
-//! Blocking signals on Heddle's native threads, as Ruby's handlers must run on Ruby's threads. A new thread inherits the
-//! mask of its creator.
+//! Blocking signals on Heddle's native threads, as Ruby's handlers must run on Ruby's threads. A new thread inherits
+//! the mask of its creator.
 
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 

@@ -1,13 +1,13 @@
 //! Which files the scheduler's thread writes to itself.
 //!
 //! A write to a file usually ends in the page cache: that takes two microseconds, a fiftieth of the cost of a worker
-//! thread's write. But it may block: for write-back, a remote server, `O_SYNC`. Few file systems support `RWF_NOWAIT`, so
-//! the time of each write is measured. After two slow writes in a row a file is left to the backend for a while, so long
-//! that slow writes cost the other fibers one hundredth of the time at most. One slow write proves nothing, as the kernel
-//! may have preempted the thread.
+//! thread's write. But it may block: for write-back, a remote server, `O_SYNC`. Few file systems support `RWF_NOWAIT`,
+//! so the time of each write is measured. After two slow writes in a row a file is left to the backend for a while, so
+//! long that slow writes cost the other fibers one hundredth of the time at most. One slow write proves nothing, as the
+//! kernel may have preempted the thread.
 //!
-//! A remote file is never written to here, as a server that does not answer would block the first write without limit: see
-//! [`crate::files`].
+//! A remote file is never written to here, as a server that does not answer would block the first write without limit:
+//! see [`crate::files`].
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -16,7 +16,8 @@ use rustc_hash::FxHashMap;
 
 use crate::files::FileSystems;
 
-/// The longest write that the scheduler's thread does itself. Copying more takes as long as a switch to a worker thread.
+/// The longest write that the scheduler's thread does itself. Copying more takes as long as a switch to a worker
+/// thread.
 pub const MAX_LENGTH: usize = 64 * 1024;
 /// A write that takes longer than this has blocked.
 const SLOW_WRITE: Duration = Duration::from_millis(1);
@@ -30,8 +31,8 @@ const LOCAL_SLOTS: usize = 16;
 /// The number of slow files that are remembered. At the limit, files whose backoff is over are removed.
 const MAX_SLOW_FILES: usize = 64;
 
-/// The backoff of each slow file, by descriptor. The kernel may have reused a number for another file: then that file is
-/// treated as slow for a while, or a slow file as quick once.
+/// The backoff of each slow file, by descriptor. The kernel may have reused a number for another file: then that file
+/// is treated as slow for a while, or a slow file as quick once.
 #[derive(Debug, Default)]
 pub struct SlowFileBackoff {
     slow: FxHashMap<RawFd, Slow>,
@@ -71,8 +72,8 @@ impl SlowFileBackoff {
         is_local
     }
 
-    /// Whether another machine or another process stores the file, so that writing to it or closing it may block without
-    /// limit.
+    /// Whether another machine or another process stores the file, so that writing to it or closing it may block
+    /// without limit.
     pub fn is_remote(&mut self, fd: RawFd) -> bool {
         self.file_systems.holds_remote(fd)
     }

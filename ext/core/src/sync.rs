@@ -1,5 +1,5 @@
-//! Synchronization primitives: the standard library's or, for the model tests, loom's, which tries every interleaving of
-//! the threads.
+//! Synchronization primitives: the standard library's or, for the model tests, loom's, which tries every interleaving
+//! of the threads.
 
 #[cfg(not(heddle_models))]
 mod primitives {

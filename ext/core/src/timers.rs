@@ -124,7 +124,8 @@ impl<T> Timers<T> {
         is_live(&self.slots, slot, sequence).then(|| self.slots.remove(slot).value)
     }
 
-    /// Removes the heap entries of cancelled timers once they are the majority, so the cost is amortized over the cancels.
+    /// Removes the heap entries of cancelled timers once they are the majority, so the cost is amortized over the
+    /// cancels.
     fn remove_cancelled(&mut self) {
         if self.heap.len() > 2 * self.slots.len() + HEAP_SLACK {
             let slots = &self.slots;

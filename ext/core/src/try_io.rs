@@ -1,8 +1,8 @@
 //! System calls that never block.
 //!
 //! A descriptor may be in blocking mode (STDIN, inherited ones, files), and finding out takes a system call of its own.
-//! So each call asks for non-blocking behaviour by itself: `MSG_DONTWAIT` for sockets, `RWF_NOWAIT` for other files that
-//! support it. For the rest (terminals, devices) poll(2) precedes a plain call.
+//! So each call asks for non-blocking behaviour by itself: `MSG_DONTWAIT` for sockets, `RWF_NOWAIT` for other files
+//! that support it. For the rest (terminals, devices) poll(2) precedes a plain call.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -21,11 +21,11 @@ pub enum TryIo {
     Done(usize),
     /// The call would block until the descriptor is ready.
     WouldBlock,
-    /// A read would block, and returns 0 bytes if the descriptor is not ready within this time. The descriptor is a terminal
-    /// in raw mode whose VMIN is 0.
+    /// A read would block, and returns 0 bytes if the descriptor is not ready within this time. The descriptor is a
+    /// terminal in raw mode whose VMIN is 0.
     EndsAfter(Duration),
-    /// The descriptor is a file, always 'ready', whose data is not in the page cache. Only an operation of the backend can
-    /// do this.
+    /// The descriptor is a file, always 'ready', whose data is not in the page cache. Only an operation of the backend
+    /// can do this.
     NeedsOperation,
     /// The call failed.
     Failed(Errno),
@@ -147,7 +147,8 @@ pub fn is_listening(fd: RawFd) -> bool {
     result == 0 && listens != 0
 }
 
-/// The descriptor's own position. `None` if it is not seekable: a pipe, a socket, a terminal. Costs a third of fstat(2).
+/// The descriptor's own position. `None` if it is not seekable: a pipe, a socket, a terminal. Costs a third of
+/// fstat(2).
 pub fn position(fd: RawFd) -> Option<u64> {
     // SAFETY: no memory is passed, and the position does not change.
     u64::try_from(unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) }).ok()
@@ -169,8 +170,8 @@ pub fn seek(fd: RawFd, position: u64) {
 }
 
 /// Whether `preadv2` and `pwritev2` are unavailable: for this descriptor, in this kernel, or in this process, where a
-/// seccomp filter that does not know them returns EPERM. Ruby's own calls, which the caller then uses, report errors of the
-/// descriptor itself.
+/// seccomp filter that does not know them returns EPERM. Ruby's own calls, which the caller then uses, report errors of
+/// the descriptor itself.
 fn is_unavailable(errno: Errno) -> bool {
     matches!(errno, Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EPERM)
 }
@@ -207,8 +208,8 @@ fn call_if_ready(fd: RawFd, events: libc::c_short, call: impl FnMut() -> isize) 
     }
 }
 
-/// Reads from a descriptor that poll(2) reports as not readable. A read does not block nevertheless on a FIFO in non-blocking
-/// mode without a writer, and on a terminal whose VMIN and VTIME are 0.
+/// Reads from a descriptor that poll(2) reports as not readable. A read does not block nevertheless on a FIFO in
+/// non-blocking mode without a writer, and on a terminal whose VMIN and VTIME are 0.
 fn read_unready(fd: RawFd, read: impl FnMut() -> isize) -> TryIo {
     // SAFETY: takes no pointers.
     let is_nonblocking = unsafe { libc::fcntl(fd, libc::F_GETFL) } & libc::O_NONBLOCK != 0;

@@ -16,9 +16,9 @@ pub trait Notify: Send + Sync {
 /// Ends the wait of a scheduler's thread. Costs a system call only if there is a wait to end.
 ///
 /// The scheduler's thread `arm`s it, checks once more for work, and only then waits. It waits in its backend or, if the
-/// backend has no operations, in [`Waker::park`], which costs half as much. A thread that brings work first stores it where
-/// the scheduler checks, and then calls `wake`. Both sides use sequential consistency, so at least one of them sees the
-/// other.
+/// backend has no operations, in [`Waker::park`], which costs half as much. A thread that brings work first stores it
+/// where the scheduler checks, and then calls `wake`. Both sides use sequential consistency, so at least one of them
+/// sees the other.
 #[derive(Clone)]
 pub struct Waker {
     shared: Arc<Shared>,
@@ -63,8 +63,8 @@ impl Waker {
         self.announce(PARKED);
     }
 
-    /// Stores a state. A swap reads what an earlier [`Waker::wake`] has written, so this thread sees all that was stored
-    /// before that wake. Loom can check this, but not what rests on sequential consistency alone.
+    /// Stores a state. A swap reads what an earlier [`Waker::wake`] has written, so this thread sees all that was
+    /// stored before that wake. Loom can check this, but not what rests on sequential consistency alone.
     fn announce(&self, state: u8) {
         self.shared.state.swap(state, Ordering::SeqCst);
     }

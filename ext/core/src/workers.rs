@@ -19,14 +19,14 @@ pub type Job = Box<dyn FnOnce() + Send + 'static>;
 
 /// A bounded pool of native threads that do not call Ruby.
 ///
-/// A job starts a thread if none is idle, and a thread ends after [`IDLE_TIME`] without a job. All signals are blocked in
-/// these threads, as Ruby's handlers must run on Ruby's threads. A panic ends neither the thread nor the pool.
+/// A job starts a thread if none is idle, and a thread ends after [`IDLE_TIME`] without a job. All signals are blocked
+/// in these threads, as Ruby's handlers must run on Ruby's threads. A panic ends neither the thread nor the pool.
 ///
-/// Dropping the pool does not wait. Queued jobs still run, and then the threads end. A fiber may wait for a job's result,
-/// or for the buffer that the job owns, so dropping a job would make that wait endless.
+/// Dropping the pool does not wait. Queued jobs still run, and then the threads end. A fiber may wait for a job's
+/// result, or for the buffer that the job owns, so dropping a job would make that wait endless.
 ///
-/// In a forked child the threads do not exist, and the pool's lock may be held by one of them for ever. So the child must
-/// not use the pool, nor drop it: see [`WorkerPool::abandon`].
+/// In a forked child the threads do not exist, and one of them may have held the pool's lock at the fork. So the child
+/// must not use the pool, nor drop it: see [`WorkerPool::abandon`].
 pub struct WorkerPool {
     shared: Arc<Shared>,
 }
@@ -44,8 +44,8 @@ struct Shared {
 struct State {
     jobs: VecDeque<Job>,
     threads: usize,
-    /// The number of threads that wait for `work`, including notified threads that have not woken yet. A job needs a new
-    /// thread exactly if there are more jobs than idle threads.
+    /// The number of threads that wait for `work`, including notified threads that have not woken yet. A job needs a
+    /// new thread exactly if there are more jobs than idle threads.
     idle: usize,
     closing: bool,
 }

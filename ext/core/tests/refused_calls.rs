@@ -1,5 +1,5 @@
-//! Reading and writing where a seccomp filter does not know `preadv2` and `pwritev2`, as in older containers, and returns
-//! EPERM.
+//! Reading and writing where a seccomp filter does not know `preadv2` and `pwritev2`, as in older containers, and
+//! returns EPERM.
 
 #![cfg(target_os = "linux")]
 

@@ -1,8 +1,8 @@
 //! Backends: submitting operations to the kernel, and collecting their completions.
 //!
-//! The scheduler gives each operation a [`Token`], and receives exactly one [`Completion`] with that token. That holds for
-//! cancelled operations, bad descriptors and operations that finish immediately, too: errors are completions. So there is
-//! one place where a wait ends.
+//! The scheduler gives each operation a [`Token`], and receives exactly one [`Completion`] with that token. That holds
+//! for cancelled operations, bad descriptors and operations that finish immediately, too: errors are completions. So
+//! there is one place where a wait ends.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -54,8 +54,8 @@ impl std::ops::BitAnd for Interest {
 /// A request to the kernel.
 #[derive(Debug, Clone, Copy)]
 pub enum Operation {
-    /// Wait until the descriptor is ready for one of `interest`. Completes with the [`Interest`] bits that are ready. An
-    /// error or a hang-up makes the descriptor ready for all of them. A regular file is always ready.
+    /// Wait until the descriptor is ready for one of `interest`. Completes with the [`Interest`] bits that are ready.
+    /// An error or a hang-up makes the descriptor ready for all of them. A regular file is always ready.
     Ready {
         /// The descriptor.
         fd: RawFd,
@@ -138,9 +138,9 @@ pub struct Completion {
 /// A kernel interface. All methods are called on the scheduler's thread.
 ///
 /// # Safety of buffers
-/// `submit` takes raw pointers: the caller keeps a buffer alive, and neither reads nor writes it, until `completions` has
-/// returned the completion with the operation's token. Dropping a backend cancels its operations and waits for their ends,
-/// so no buffer is in use afterwards.
+/// `submit` takes raw pointers: the caller keeps a buffer alive, and neither reads nor writes it, until `completions`
+/// has returned the completion with the operation's token. Dropping a backend cancels its operations and waits for
+/// their ends, so no buffer is in use afterwards.
 pub trait Backend {
     /// As users spell it: `"io_uring"` or `"poll"`.
     fn name(&self) -> &'static str;
@@ -155,17 +155,17 @@ pub trait Backend {
     /// See [the trait](Backend#safety-of-buffers).
     unsafe fn submit(&mut self, token: Token, operation: Operation);
 
-    /// Requests an early end of the operation. Its completion still arrives: `-ECANCELED`, or its own result if that was
-    /// quicker. Does nothing if no such operation is in flight.
+    /// Requests an early end of the operation. Its completion still arrives: `-ECANCELED`, or its own result if that
+    /// was quicker. Does nothing if no such operation is in flight.
     ///
-    /// An operation that has not been submitted to the kernel is dropped immediately, so it never touches a file that gets
-    /// its descriptor's number later. That makes no system call. So other threads may do this, too, while the scheduler's
-    /// thread is neither in `wait` nor in another method.
+    /// An operation that has not been submitted to the kernel is dropped immediately, so it never touches a file that
+    /// gets its descriptor's number later. That makes no system call. So other threads may do this, too, while the
+    /// scheduler's thread is neither in `wait` nor in another method.
     fn cancel(&mut self, token: Token);
 
     /// Submits pending operations to the kernel and waits for a completion, a wake-up, a signal or the end of `timeout`
-    /// (None: no limit), whichever comes first. May return early, and a timeout of zero never blocks. Does not call Ruby, so
-    /// it may be called without the GVL.
+    /// (None: no limit), whichever comes first. May return early, and a timeout of zero never blocks. Does not call
+    /// Ruby, so it may be called without the GVL.
     fn wait(&mut self, timeout: Option<Duration>) -> Result<()>;
 
     /// Moves the completions that have arrived into `into`. Never blocks.
@@ -177,6 +177,7 @@ pub trait Backend {
     /// The waker that ends a `wait` from another thread.
     fn waker(&self) -> Waker;
 
-    /// Releases the backend in a forked child without disturbing the parent's operations. No completion arrives any more.
+    /// Releases the backend in a forked child without disturbing the parent's operations. No completion arrives any
+    /// more.
     fn abandon(self: Box<Self>);
 }

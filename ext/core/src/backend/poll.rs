@@ -1,7 +1,7 @@
 //! The backend over readiness: epoll on Linux, elsewhere what the `polling` crate finds.
 //!
-//! A readiness interface transfers no data. So the backend waits for readiness, and then reads or writes with a call that
-//! cannot block. A file is always "ready" and may block nevertheless, so worker threads read and write files.
+//! A readiness interface transfers no data. So the backend waits for readiness, and then reads or writes with a call
+//! that cannot block. A file is always "ready" and may block nevertheless, so worker threads read and write files.
 
 #[cfg(target_os = "linux")]
 mod epoll;
@@ -126,8 +126,8 @@ impl Poll {
             }
         }
         let watch = &mut self.watches[fd as usize];
-        // The selector notices when another file replaces a registered one. So the kind is looked up once. epoll refuses
-        // regular files by itself; kqueue would wait for a change of their length.
+        // The selector notices when another file replaces a registered one. So the kind is looked up once. epoll
+        // refuses regular files by itself; kqueue would wait for a change of their length.
         let kind_matters = matches!(work, Work::Transfer(_)) || cfg!(not(target_os = "linux"));
         let kind = if kind_matters && watch.kind.is_none() { Some(Kind::of(fd)?) } else { watch.kind };
         if kind == Some(Kind::Storage) && kind_matters {
@@ -302,14 +302,14 @@ impl Notify for Notification {
     }
 }
 
-/// Whether the number no longer names the registered file: it is closed (EBADF), or it names a file that is not registered
-/// (ENOENT) or cannot be registered (EPERM).
+/// Whether the number no longer names the registered file: it is closed (EBADF), or it names a file that is not
+/// registered (ENOENT) or cannot be registered (EPERM).
 fn says_file_is_gone(armed: std::result::Result<(), Errno>) -> bool {
     matches!(armed, Err(Errno::ENOENT | Errno::EPERM | Errno::EBADF))
 }
 
-/// The bits of a key that hold the descriptor's number; the others hold the arming's. On a 32-bit system that is room for
-/// numbers up to a million, which is Linux's own limit, and distinguishes 4096 successive armings.
+/// The bits of a key that hold the descriptor's number; the others hold the arming's. On a 32-bit system that is room
+/// for numbers up to a million, which is Linux's own limit, and distinguishes 4096 successive armings.
 const FD_BITS: u32 = if usize::BITS == 64 { 32 } else { 20 };
 
 fn key(fd: RawFd, arming: u32) -> usize {

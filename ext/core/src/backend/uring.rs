@@ -37,8 +37,8 @@ const CANCEL: u64 = u64::MAX - 1;
 pub struct Uring {
     /// `None` only after `abandon`.
     ring: Option<IoUring>,
-    /// Entries that have not been submitted. Only `wait` moves them into the ring, as an operation in the queue can still be
-    /// dropped.
+    /// Entries that have not been submitted. Only `wait` moves them into the ring, as an operation in the queue can
+    /// still be dropped.
     queue: Vec<squeue::Entry>,
     /// The sequence number of the first entry of `queue`. Entries that have left the queue have lower ones.
     first_queued: u64,
@@ -86,7 +86,8 @@ impl Notify for Arc<Event> {
 impl Uring {
     /// Sets up a ring for the calling native thread.
     ///
-    /// `stays_on_thread` promises that no other native thread uses this ring, which saves the kernel interrupts and locks.
+    /// `stays_on_thread` promises that no other native thread uses this ring, which saves the kernel interrupts and
+    /// locks.
     ///
     /// # Errors
     /// [`Error::BackendUnavailable`] if the kernel refuses (seccomp, sysctl, memory limit) or is too old.
@@ -122,8 +123,8 @@ impl Uring {
         self.first_queued + self.queue.len() as u64 - 1
     }
 
-    /// Moves the queue into the ring, and submits early if the ring is full. False if the kernel makes no room, for lack of
-    /// memory or because too many completions wait. The next `wait` tries again.
+    /// Moves the queue into the ring, and submits early if the ring is full. False if the kernel makes no room, for
+    /// lack of memory or because too many completions wait. The next `wait` tries again.
     fn flush(&mut self) -> bool {
         let Some(ring) = self.ring.as_mut() else { return false };
         let mut moved = 0;
@@ -358,7 +359,8 @@ fn ready(events: i32, interest: Interest) -> Interest {
     if events & failed != 0 { interest } else { Interest(events as u8) & interest }
 }
 
-/// The length that one operation transfers at most, as the kernel's field has 32 bits. The caller transfers the rest next.
+/// The length that one operation transfers at most, as the kernel's field has 32 bits. The caller transfers the rest
+/// next.
 fn clamp(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(i32::MAX as u32)
 }

@@ -19,8 +19,8 @@ use crate::scheduler::wait::Wait;
 /// Where `Socket::ResolutionError#error_code` reads its result.
 static ERROR_CODE: HiddenVariable = HiddenVariable::new("error_code");
 
-/// The addresses of a host, as getaddrinfo(3) finds them, which reads /etc/hosts and nsswitch.conf. Nil if there are none;
-/// Ruby then raises its usual error.
+/// The addresses of a host, as getaddrinfo(3) finds them, which reads /etc/hosts and nsswitch.conf. Nil if there are
+/// none; Ruby then raises its usual error.
 ///
 /// # Errors
 /// Ruby's error for any failure but an unknown name. The hook's nil result could not tell Ruby which failure it was.
@@ -44,8 +44,8 @@ pub fn address_resolve(ruby: &Ruby, scheduler: &Scheduler, hostname: RString) ->
     }
 }
 
-/// Starts a look-up for each family, and returns the IO from which the answers are read, as [`Answers`] writes them and in
-/// the order of their arrival. Closing it discards the look-ups that have not begun.
+/// Starts a look-up for each family, and returns the IO from which the answers are read, as [`Answers`] writes them and
+/// in the order of their arrival. Closing it discards the look-ups that have not begun.
 pub fn look_up(
     ruby: &Ruby,
     scheduler: &Scheduler,

@@ -16,8 +16,8 @@ use crate::scheduler::waiting::{Outcome, deadline_after};
 
 /// Mutex, Queue, Thread#join and the like. True if the fiber was woken, false if the timeout elapsed.
 ///
-/// An `unblock` since the fiber's last hook counts, too. Ruby adds the fiber to a list of waiters before it calls this, so
-/// the wake-up may arrive first.
+/// An `unblock` since the fiber's last hook counts, too. Ruby adds the fiber to a list of waiters before it calls this,
+/// so the wake-up may arrive first.
 pub fn block(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
     ruby.check_arity(arguments.len(), 1..=2)?;
     let blocker = arguments[0];
@@ -68,7 +68,8 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Va
         return Ok(true);
     }
     let hook = scheduler.enter(ruby)?;
-    // `ConditionVariable#wait` must lose no wake-up, as in `block`. But an earlier wake-up must not end a plain `sleep`.
+    // `ConditionVariable#wait` must lose no wake-up, as in `block`. But an earlier wake-up must not end a plain
+    // `sleep`.
     let plain = CallSites::traits(&scheduler.io.call_sites).is_plain_sleep;
     let seen = scheduler
         .state
@@ -83,8 +84,8 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Va
     Ok(woken)
 }
 
-/// Whether `unblock` ended the last `Mutex#sleep` of the current fiber. True if the scheduler has no record of the fiber, as
-/// Ruby's own `Mutex#sleep` then decides.
+/// Whether `unblock` ended the last `Mutex#sleep` of the current fiber. True if the scheduler has no record of the
+/// fiber, as Ruby's own `Mutex#sleep` then decides.
 pub fn sleep_was_ended(scheduler: Receiver<Scheduler>) -> bool {
     let state = scheduler.state.borrow();
     let record = state.fibers.find(fiber::current()).and_then(|key| state.fibers.get(key));

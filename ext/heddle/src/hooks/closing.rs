@@ -16,8 +16,8 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::{FiberKey, PendingRaise, RaiseScope};
 use crate::scheduler::wait::Wait;
 
-/// Closes the descriptor before it returns, so that the peer sees the end immediately. False if Ruby must close it itself,
-/// or if the number is no descriptor, which Ruby's own close then reports.
+/// Closes the descriptor before it returns, so that the peer sees the end immediately. False if Ruby must close it
+/// itself, or if the number is no descriptor, which Ruby's own close then reports.
 ///
 /// Ruby also calls this for an IO that the garbage collector frees, so it neither waits nor raises.
 pub fn io_close(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd) -> bool {
@@ -34,7 +34,8 @@ pub fn io_close(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd) -> bool {
     result != Err(Errno::EBADF)
 }
 
-/// Raises `exception` in a fiber that waits on an IO which is being closed. The closing fiber calls this, on any thread.
+/// Raises `exception` in a fiber that waits on an IO which is being closed. The closing fiber calls this, on any
+/// thread.
 pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, exception: Value) -> Result<(), Error> {
     // Ruby 4.0 passes false for a root fiber that has no object yet.
     let is_root_without_object = same(fiber, ruby.qfalse().as_value());
@@ -78,9 +79,9 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
 
 /// Lets interrupted fibers leave their waits while a blocking fiber closes their IO.
 ///
-/// Ruby's close holds a mutex while it calls `fiber_interrupt`, and a fiber needs that mutex to leave its wait. `unblock`
-/// calls this once Ruby has unlocked the mutex. Next, Ruby waits natively for those fibers, and during a native wait of a
-/// blocking fiber no other fiber of the thread runs. So they must leave now.
+/// Ruby's close holds a mutex while it calls `fiber_interrupt`, and a fiber needs that mutex to leave its wait.
+/// `unblock` calls this once Ruby has unlocked the mutex. Next, Ruby waits natively for those fibers, and during a
+/// native wait of a blocking fiber no other fiber of the thread runs. So they must leave now.
 pub fn finish_leaving_fibers(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     interrupt_proxy::finish_leaving_fibers(ruby, scheduler)?;
     if scheduler.io.leaving_fibers.borrow().is_empty() || !closer_blocks_owner(scheduler)? {
@@ -92,9 +93,10 @@ pub fn finish_leaving_fibers(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), E
 
 /// Withdraws the pending IOError of a close, on Ruby 3.3 and 3.4, as it would leave the closing fiber deadlocked.
 ///
-/// Another thread's fiber closes an IO that the current fiber uses in a native call (`recv`, `accept`). Ruby raises IOError
-/// at this thread. At the end of the native call it locks a lock and calls `unblock` to wake the closing fiber. Then it
-/// raises the IOError as soon as that hook returns, without unlocking the lock, which the closing fiber needs next.
+/// Another thread's fiber closes an IO that the current fiber uses in a native call (`recv`, `accept`). Ruby raises
+/// IOError at this thread. At the end of the native call it locks a lock and calls `unblock` to wake the closing fiber.
+/// Then it raises the IOError as soon as that hook returns, without unlocking the lock, which the closing fiber needs
+/// next.
 ///
 /// The current fiber raises the IOError in its next hook instead, as the number is being closed.
 #[cfg(not(ruby_gte_4_0))]
@@ -106,8 +108,8 @@ pub fn withdraw_close_error(ruby: &Ruby, scheduler: &Scheduler, blocker: Value) 
     pending_interrupts::remove_if(|entry| error::is_close(ruby, entry))
 }
 
-/// Whether the current fiber is a blocking one of the owner's thread. While it waits natively, as in Ruby's close, no other
-/// fiber runs.
+/// Whether the current fiber is a blocking one of the owner's thread. While it waits natively, as in Ruby's close, no
+/// other fiber runs.
 pub(super) fn closer_blocks_owner(scheduler: &Scheduler) -> Result<bool, Error> {
     Ok(scheduler.owner.thread.get() == Some(thread::current()) && fiber::is_blocking(fiber::ensure_current()?)?)
 }

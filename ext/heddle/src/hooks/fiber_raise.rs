@@ -1,8 +1,8 @@
 //! `Fiber#raise` and `Fiber#kill`, which switch straight into a waiting fiber without a hook.
 //!
-//! The target then enqueues the fiber that raised, which the scheduler takes to be its current fiber. That is wrong if the
-//! current fiber has resumed a generator, and the generator raises. So `lib/heddle/patches/fiber_raise.rb` tells the
-//! scheduler which fiber raises.
+//! The target then enqueues the fiber that raised, which the scheduler takes to be its current fiber. That is wrong if
+//! the current fiber has resumed a generator, and the generator raises. So `lib/heddle/patches/fiber_raise.rb` tells
+//! the scheduler which fiber raises.
 
 use magnus::{Error, Ruby, Value, prelude::*};
 

@@ -1,7 +1,8 @@
 //! `fiber_interrupt` with a proxy for the fiber.
 //!
-//! From version 5 of the interface on, Ruby passes an object with `alive?` and `raise` instead of the fiber. It is alive as
-//! long as the operation that is to be interrupted, and its `raise` does nothing afterwards. It does not name the fiber.
+//! From version 5 of the interface on, Ruby passes an object with `alive?` and `raise` instead of the fiber. It is
+//! alive as long as the operation that is to be interrupted, and its `raise` does nothing afterwards. It does not name
+//! the fiber.
 
 use magnus::{Error, RArray, Ruby, Value, prelude::*};
 

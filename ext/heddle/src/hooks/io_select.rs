@@ -41,8 +41,8 @@ pub fn io_select(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Res
     }
 }
 
-/// The IOs that are ready now. While an interrupt is pending, Ruby reports that none is ready. So ticks are masked: with
-/// garbage collections that take longer than a tick, one would be pending in each call.
+/// The IOs that are ready now. While an interrupt is pending, Ruby reports that none is ready. So ticks are masked:
+/// with garbage collections that take longer than a tick, one would be pending in each call.
 fn select_without_waiting(
     select_now: RModule,
     readers: Value,

@@ -11,8 +11,8 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::options::Preempt;
 use crate::scheduler::start::{NewFiber, SCHEDULED, Scheduled, start};
 
-/// `Fiber.schedule`: runs the block in a new fiber immediately, until that fiber first waits. The calling fiber goes to the
-/// end of the run queue.
+/// `Fiber.schedule`: runs the block in a new fiber immediately, until that fiber first waits. The calling fiber goes to
+/// the end of the run queue.
 pub fn fiber(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -> Result<Value, Error> {
     if !ruby.block_given() {
         return Err(Error::new(ruby.exception_arg_error(), "tried to create a fiber without a block"));
@@ -83,8 +83,8 @@ pub fn close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
     result
 }
 
-/// Called by Ruby when the scheduler is replaced, or its thread or the process ends. Calls `close`, which a subclass may
-/// override.
+/// Called by Ruby when the scheduler is replaced, or its thread or the process ends. Calls `close`, which a subclass
+/// may override.
 pub fn scheduler_close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
     let finished = scheduler.finish(ruby);
     scheduler.closing.set(true);

@@ -1,7 +1,7 @@
 //! The hooks that Ruby calls, one file per group.
 //!
-//! Unless its file says otherwise, a hook exists on every Ruby and means the same. `lib/heddle/scheduler.rb` documents the
-//! hooks for users.
+//! Unless its file says otherwise, a hook exists on every Ruby and means the same. `lib/heddle/scheduler.rb` documents
+//! the hooks for users.
 
 mod address_resolve;
 mod blocking;

@@ -13,8 +13,8 @@ use crate::scheduler::wait::Wait;
 
 /// Waits for the end of a child, and returns its Process::Status.
 ///
-/// The process's descriptor (pidfd) becomes readable then. A Ruby thread waits instead for 'any child' (-1), for groups (0
-/// and below), for other events than the end, and on kernels without pidfds.
+/// The process's descriptor (pidfd) becomes readable then. A Ruby thread waits instead for 'any child' (-1), for groups
+/// (0 and below), for other events than the end, and on kernels without pidfds.
 pub fn process_wait(ruby: &Ruby, scheduler: &Scheduler, pid: i32, flags: i32) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
     if flags & libc::WNOHANG != 0 {

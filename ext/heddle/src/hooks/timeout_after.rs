@@ -10,12 +10,13 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::Limit;
 use crate::scheduler::waiting::FOR_EVER;
 
-/// Runs the block. If `duration` elapses before its end, raises `exception` with `message` in the fiber, wherever it waits.
-/// Never raises after the block has ended.
+/// Runs the block. If `duration` elapses before its end, raises `exception` with `message` in the fiber, wherever it
+/// waits. Never raises after the block has ended.
 ///
 /// If the program has passed a class to `Timeout.timeout`, it is raised once, and the block may rescue it. Otherwise
-/// `Timeout.timeout` passes an exception that is no StandardError, and turns it into `Timeout::Error` outside the block.
-/// Ruby 4.1 does that itself, and `lib/heddle/patches/timeout.rb` before. This exception is raised until the block ends.
+/// `Timeout.timeout` passes an exception that is no StandardError, and turns it into `Timeout::Error` outside the
+/// block. Ruby 4.1 does that itself, and `lib/heddle/patches/timeout.rb` before. This exception is raised until the
+/// block ends.
 pub fn timeout_after(
     ruby: &Ruby,
     scheduler: &Scheduler,

@@ -76,8 +76,8 @@ impl SliceRange {
     }
 }
 
-/// Memory to read into, or to write from. It is valid until another fiber or thread runs, and longer only if it is pinned:
-/// the program can free or resize its own `IO::Buffer` while a fiber waits.
+/// Memory to read into, or to write from. It is valid until another fiber or thread runs, and longer only if it is
+/// pinned: the program can free or resize its own `IO::Buffer` while a fiber waits.
 #[derive(Debug, Clone, Copy)]
 pub struct BufferSlice {
     memory: Memory,
@@ -153,8 +153,8 @@ impl BufferSlice {
         self.looks_pinned && !call_site.traits().lends_own_buffer
     }
 
-    /// Calls `transfer` with memory that is valid until it returns, even if the fiber waits: this slice, or a bounce buffer
-    /// instead. `count` returns the number of transferred bytes of a result.
+    /// Calls `transfer` with memory that is valid until it returns, even if the fiber waits: this slice, or a bounce
+    /// buffer instead. `count` returns the number of transferred bytes of a result.
     ///
     /// # Errors
     /// What `transfer` raises. After a read, an error if the buffer was freed or became too short during the wait.

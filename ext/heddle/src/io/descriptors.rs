@@ -1,12 +1,12 @@
 //! Closing a descriptor while operations name its number.
 //!
-//! The kernel reuses a closed number for the next file that is opened. A queued operation, or one that Ruby starts for the
-//! rest of a read or write, would then use that file. And Ruby frees an IO's read buffer when it closes the IO, even if the
-//! kernel still writes to it. So `IO#close`, `close_read`, `close_write` and `reopen` call [`closing`] first
-//! (`lib/heddle/patches/io_close.rb`), and the following holds in all schedulers of the process:
+//! The kernel reuses a closed number for the next file that is opened. A queued operation, or one that Ruby starts for
+//! the rest of a read or write, would then use that file. And Ruby frees an IO's read buffer when it closes the IO,
+//! even if the kernel still writes to it. So `IO#close`, `close_read`, `close_write` and `reopen` call [`closing`]
+//! first (`lib/heddle/patches/io_close.rb`), and the following holds in all schedulers of the process:
 //!
-//! 1. From then on no hook starts an operation on the number, but raises IOError ([`descriptor`]). The closing fiber alone
-//!    may still write what is buffered.
+//! 1. From then on no hook starts an operation on the number, but raises IOError ([`descriptor`]). The closing fiber
+//!    alone may still write what is buffered.
 //! 2. Operations that have not been submitted to the kernel are dropped. Operations in flight are cancelled.
 //! 3. When the last of them has ended, Ruby closes the descriptor. A fiber whose operation had no result by then raises
 //!    the same IOError as a thread does.
@@ -159,8 +159,8 @@ fn expect_not_closing(ruby: &Ruby, fd: RawFd, interest: Interest) -> Result<(), 
     }
 }
 
-/// Ends the operations that name `io`'s number, and then runs the block, which closes `io`, or the sides of it that `events`
-/// names.
+/// Ends the operations that name `io`'s number, and then runs the block, which closes `io`, or the sides of it that
+/// `events` names.
 fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<Value, Error> {
     if !ractor::is_main() || registry::is_empty() {
         return ruby.yield_value(());
@@ -173,7 +173,8 @@ fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<Value, Error> {
     if same(write_io, io) {
         let _announced = Announcement::new(io, fd, interest, closer);
         let ended = end_operations(ruby, io, fd, interest);
-        // An exception that was raised in the wait propagates only after the close, which an `ensure` clause may have called.
+        // An exception that was raised in the wait propagates only after the close, which an `ensure` clause may have
+        // called.
         return ruby.yield_value(()).and_then(|closed: Value| ended.map(|()| closed));
     }
     // The IO has a descriptor for each direction.
@@ -255,12 +256,13 @@ pub fn wait_for_ends(
     waited.map(|_| ())
 }
 
-/// Ends operations of another thread's scheduler. If that thread waits in its backend, it is woken; if it runs Ruby, it ends
-/// the operations at its next safe point.
+/// Ends operations of another thread's scheduler. If that thread waits in its backend, it is woken; if it runs Ruby, it
+/// ends the operations at its next safe point.
 ///
 /// But that thread may be stopped in another wait, perhaps for this thread (`Thread#join`), and not respond. Then the
-/// operations are detached: queued ones have been dropped, and those in flight hold a reference to their file and get the
-/// IO's read buffer. So the number can be closed. The file stays open until that thread's scheduler collects the results.
+/// operations are detached: queued ones have been dropped, and those in flight hold a reference to their file and get
+/// the IO's read buffer. So the number can be closed. The file stays open until that thread's scheduler collects the
+/// results.
 fn end_other_threads_operations(scheduler: &Scheduler, io: Value, fd: RawFd, interest: Interest) -> Result<(), Error> {
     let signal = Arc::new(Signal::default());
     scheduler.state.borrow_mut().add_signal(Arc::clone(&signal));
@@ -299,8 +301,9 @@ fn end_other_threads_operations(scheduler: &Scheduler, io: Value, fd: RawFd, int
     raised
 }
 
-/// Makes the thread that holds the GVL run the postponed job, which calls [`Scheduler::attend_to_closing`] on the thread
-/// that is waited for. If this thread triggered the job, it would run the job itself, so a native thread triggers it.
+/// Makes the thread that holds the GVL run the postponed job, which calls [`Scheduler::attend_to_closing`] on the
+/// thread that is waited for. If this thread triggered the job, it would run the job itself, so a native thread
+/// triggers it.
 fn interrupt_running_thread() {
     let _blocked = SignalsBlocked::new();
     let name = "heddle closing".to_owned();
@@ -310,8 +313,8 @@ fn interrupt_running_thread() {
     }
 }
 
-/// Detaches the operations that name a number, for a caller that closes the number and cannot wait. Queued operations are
-/// dropped. Those in flight are cancelled, and hold a reference to their file.
+/// Detaches the operations that name a number, for a caller that closes the number and cannot wait. Queued operations
+/// are dropped. Those in flight are cancelled, and hold a reference to their file.
 pub fn detach_operations(ruby: &Ruby, fd: RawFd) {
     let is_named = registry::any(|scheduler| {
         let is_named = scheduler.close_number(fd, Interest::ALL);
@@ -341,8 +344,8 @@ impl Scheduler {
         !self.is_inherited() && self.state.borrow().operations.names(fd, interest)
     }
 
-    /// Cancels the operations of closed numbers, and collects the results that have arrived, without a system call. False if
-    /// the owner's thread waits in the kernel, and must do so itself.
+    /// Cancels the operations of closed numbers, and collects the results that have arrived, without a system call.
+    /// False if the owner's thread waits in the kernel, and must do so itself.
     fn cancel_closed(&self) -> bool {
         let Ok(mut reactor) = self.io.reactor.try_borrow_mut() else { return false };
         if let Some(reactor) = reactor.as_mut() {

@@ -13,7 +13,8 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
 
-/// How many concurrent look-ups there may be for each worker. A look-up only waits, for half a minute if no server responds.
+/// How many concurrent look-ups there may be for each worker. A look-up only waits, for half a minute if no server
+/// responds.
 const NAME_LOOK_UPS_PER_WORKER: usize = 16;
 
 /// Posts the end of a job when it is dropped.
@@ -29,8 +30,8 @@ impl Drop for Done {
 }
 
 impl Scheduler {
-    /// Runs `job` on a thread of the pool, and waits for its end. An exception that is raised into the fiber ends the wait and
-    /// abandons the job. So the job must own all that it uses, and does not start if it had not.
+    /// Runs `job` on a thread of the pool, and waits for its end. An exception that is raised into the fiber ends the
+    /// wait and abandons the job. So the job must own all that it uses, and does not start if it had not.
     pub fn look_up_in_thread(
         &self,
         ruby: &Ruby,

@@ -26,8 +26,8 @@ use crate::scheduler::waiting::Outcome;
 pub struct ImmediateTransfer<'a> {
     /// Whether that would succeed now.
     pub is_ready: &'a dyn Fn() -> bool,
-    /// Transfers, and returns the number of bytes if there are still any. Other fibers have run since the operation's start,
-    /// so this looks up the descriptor again.
+    /// Transfers, and returns the number of bytes if there are still any. Other fibers have run since the operation's
+    /// start, so this looks up the descriptor again.
     pub transfer: &'a dyn Fn() -> Option<i32>,
 }
 
@@ -63,8 +63,8 @@ impl Scheduler {
     /// Has the backend read or write, and waits for the result: the number of bytes, or a negated errno.
     ///
     /// An exception that is due cancels the operation. Bytes that have been transferred by then are not lost: the fiber
-    /// continues with them, and the exception is raised in its next wait. The same holds for what `immediate` can transfer
-    /// when the exception arrives. What arrives later is for the next operation.
+    /// continues with them, and the exception is raised in its next wait. The same holds for what `immediate` can
+    /// transfer when the exception arrives. What arrives later is for the next operation.
     ///
     /// # Errors
     /// What was raised into the fiber; IOError if the descriptor was closed before the operation came to a result.
@@ -155,8 +155,8 @@ impl Scheduler {
         Ok(token)
     }
 
-    /// submitted → cancelled → completed, which takes a short time. Returns the result, and what was raised into the fiber
-    /// meanwhile.
+    /// submitted → cancelled → completed, which takes a short time. Returns the result, and what was raised into the
+    /// fiber meanwhile.
     pub fn cancel_and_wait(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> (i32, Result<(), Error>) {
         self.state.borrow_mut().budget.submitted();
         if let Some(reactor) = self.io.reactor.borrow_mut().as_mut() {

@@ -93,8 +93,8 @@ impl Scheduler {
         }
     }
 
-    /// Cancels a wait for readiness. It uses no memory, so no fiber has to wait for its completion. Returns how it ended, if
-    /// it has ended already.
+    /// Cancels a wait for readiness. It uses no memory, so no fiber has to wait for its completion. Returns how it
+    /// ended, if it has ended already.
     pub fn cancel_readiness(&self, token: Token) -> Option<Ended> {
         let ended = self.state.borrow_mut().operations.abandon(token);
         if ended.is_none()

@@ -13,8 +13,8 @@ use crate::scheduler::state::{Ended, Selection};
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::Outcome;
 
-/// A [`Selection`] that ends when this is dropped. The scheduler owns its memory, as a fiber that waits may be collected
-/// without ever being unwound.
+/// A [`Selection`] that ends when this is dropped. The scheduler owns its memory, as a fiber that waits may be
+/// collected without ever being unwound.
 pub struct ActiveSelection<'a> {
     scheduler: &'a Scheduler,
     slot: usize,

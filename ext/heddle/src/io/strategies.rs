@@ -1,4 +1,5 @@
-//! The ways to read and to write: by a non-blocking system call, by an operation of the backend, or by a blocking write.
+//! The ways to read and to write: by a non-blocking system call, by an operation of the backend, or by a blocking
+//! write.
 
 use std::os::fd::RawFd;
 use std::time::Instant;
@@ -37,8 +38,8 @@ pub unsafe fn try_now(direction: Direction, fd: RawFd, memory: Memory, from: Opt
     }
 }
 
-/// Receives or sends by an operation of the backend, and waits for its completion. Returns the number of bytes or a negated
-/// errno; `None` if the descriptor turns out to be no socket.
+/// Receives or sends by an operation of the backend, and waits for its completion. Returns the number of bytes or a
+/// negated errno; `None` if the descriptor turns out to be no socket.
 pub fn send_recv(
     ruby: &Ruby,
     scheduler: &Scheduler,
@@ -88,8 +89,8 @@ pub fn send_recv(
     })
 }
 
-/// Reads from or writes to a file, which is always ready and may block. Writes immediately where that is known to be quick,
-/// and otherwise by an operation of the backend.
+/// Reads from or writes to a file, which is always ready and may block. Writes immediately where that is known to be
+/// quick, and otherwise by an operation of the backend.
 pub fn transfer_file(
     ruby: &Ruby,
     scheduler: &Scheduler,

@@ -114,8 +114,9 @@ impl Scheduler {
         }
     }
 
-    /// Yields before a receive, if the fiber has just sent on the same socket. The answer has probably not arrived, so trying
-    /// now would fail and cost a wait in the backend. Once the other fibers have run, the answer may have arrived.
+    /// Yields before a receive, if the fiber has just sent on the same socket. The answer has probably not arrived, so
+    /// trying now would fail and cost a wait in the backend. Once the other fibers have run, the answer may have
+    /// arrived.
     fn yield_before_answer(&self, ruby: &Ruby, key: FiberKey, fd: RawFd) -> Result<(), Error> {
         let yields = {
             let mut state = self.state.borrow_mut();

@@ -7,8 +7,8 @@ use magnus::{Error, Ruby, Value, prelude::*};
 
 use super::pending_interrupts;
 
-/// Raises `exception`, or an instance of it if it is a class, in the current fiber as soon as the running postponed job ends.
-/// The fiber's masks must let it through: see [`Masks::defer`](super::masks::Masks::defer).
+/// Raises `exception`, or an instance of it if it is a class, in the current fiber as soon as the running postponed job
+/// ends. The fiber's masks must let it through: see [`Masks::defer`](super::masks::Masks::defer).
 ///
 /// # Errors
 /// Ruby would not raise it then. In that case it is never raised.

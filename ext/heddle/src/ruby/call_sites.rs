@@ -1,5 +1,5 @@
-//! Methods for which a hook must act in another way than for most. Ruby does not tell a hook which method called it, but
-//! that method's frame is on the stack.
+//! Methods for which a hook must act in another way than for most. Ruby does not tell a hook which method called it,
+//! but that method's frame is on the stack.
 
 use std::cell::{Cell, RefCell};
 

@@ -57,19 +57,19 @@ pub fn current(_: &Ruby) -> Option<Error> {
     Exception::from_value(error).map(Error::from)
 }
 
-/// Whether `exception` is one that `Timeout.timeout` makes for a single block: no class and no StandardError, and `raise`
-/// raises this very object, whatever the message.
+/// Whether `exception` is one that `Timeout.timeout` makes for a single block: no class and no StandardError, and
+/// `raise` raises this very object, whatever the message.
 pub fn is_limit(ruby: &Ruby, exception: Value, message: Value) -> bool {
     let Some(limit) = Exception::from_value(exception) else { return false };
     let raised = || limit.funcall::<_, _, Value>("exception", (message,));
     !limit.is_kind_of(ruby.exception_standard_error()) && raised().is_ok_and(|raised| same(raised, exception))
 }
 
-/// Whether `exception` unwinds the current fiber: whether it, or an instance of it if it is a class, is `$!`, or a cause of
-/// that.
+/// Whether `exception` unwinds the current fiber: whether it, or an instance of it if it is a class, is `$!`, or a
+/// cause of that.
 pub fn is_in_flight(exception: PinnedValue) -> bool {
-    // SAFETY: called with the GVL; the name ends with a zero; both results are an exception, a number or nil. The first is
-    // an exception whose `rescue` or `ensure` clause runs, the second one that unwinds functions written in C.
+    // SAFETY: called with the GVL; the name ends with a zero; both results are an exception, a number or nil. The first
+    // is an exception whose `rescue` or `ensure` clause runs, the second one that unwinds functions written in C.
     let under_way = unsafe { [rb_sys::rb_gv_get(c"$!".as_ptr()), rb_sys::rb_errinfo()] };
     // SAFETY: see above.
     under_way.into_iter().any(|error| caused_by(unsafe { Value::from_raw(error) }, exception))
@@ -108,7 +108,8 @@ pub fn end_jump(ruby: &Ruby) {
     unsafe { rb_sys::rb_set_errinfo(ruby.qnil().as_value().as_raw()) };
 }
 
-/// Like [`exception_of`], but ends a jump and returns `Heddle::Stop` for it, as only an exception can be sent to a fiber.
+/// Like [`exception_of`], but ends a jump and returns `Heddle::Stop` for it, as only an exception can be sent to a
+/// fiber.
 pub fn exception_or_stop(ruby: &Ruby, error: &Error) -> Option<Value> {
     exception_of(error).or_else(|| {
         end_jump(ruby);
@@ -159,8 +160,8 @@ pub fn scheduler_closed(ruby: &Ruby) -> Error {
     Error::new(ruby.exception_io_error(), "this fiber's scheduler has been closed; it cannot wait any more")
 }
 
-/// TypeError if the object is no fiber, FiberError if it is a fiber of `Fiber.allocate` that was not initialized. Ruby's C
-/// functions would raise for both.
+/// TypeError if the object is no fiber, FiberError if it is a fiber of `Fiber.allocate` that was not initialized.
+/// Ruby's C functions would raise for both.
 pub fn expect_fiber(ruby: &Ruby, value: Value) -> Result<(), Error> {
     if super::fiber::is_fiber(value) {
         let initialized = super::fiber::is_initialized(value);
@@ -182,8 +183,8 @@ fn fiber_error_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
     ruby.class_object().const_get("FiberError")
 }
 
-/// Whether `error` is a FiberError whose message contains `words`, one of the texts in [`insides`]. Only the message tells
-/// these errors apart.
+/// Whether `error` is a FiberError whose message contains `words`, one of the texts in [`insides`]. Only the message
+/// tells these errors apart.
 pub fn is_fiber_error_with(ruby: &Ruby, error: &Error, words: &str) -> bool {
     fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class)) && error.to_string().contains(words)
 }

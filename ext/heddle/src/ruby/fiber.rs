@@ -39,8 +39,8 @@ pub fn transfer(fiber: PinnedValue) -> Result<(), Error> {
 /// Like [`transfer`], for a fiber that has not started. Passes it `arguments`, three at most. For more than one Ruby
 /// allocates an Array.
 pub fn start(fiber: PinnedValue, arguments: &[Value]) -> Result<(), Error> {
-    // SAFETY: as in `transfer`. A `Value` is a VALUE and nothing else. They lie on this stack, which stays as it is while
-    // another fiber runs, and is scanned by the collector.
+    // SAFETY: as in `transfer`. A `Value` is a VALUE and nothing else. They lie on this stack, which stays as it is
+    // while another fiber runs, and is scanned by the collector.
     protect(|| unsafe { rb_sys::rb_fiber_transfer(fiber.raw(), arguments.len() as c_int, arguments.as_ptr().cast()) })
         .map(|_| ())
 }
@@ -123,7 +123,8 @@ pub fn raise_into(fiber: Value, arguments: &[Value]) -> Result<(), Error> {
     fiber.funcall_public::<_, _, Value>("raise", arguments).map(|_| ())
 }
 
-/// `Fiber#kill` of the current fiber: the jump that ends it. `None` if the fiber was killed before and has swallowed that.
+/// `Fiber#kill` of the current fiber: the jump that ends it. `None` if the fiber was killed before and has swallowed
+/// that.
 pub fn kill_current() -> Option<Error> {
     current().get().funcall_public::<_, _, Value>("kill", ()).err()
 }
@@ -147,8 +148,8 @@ impl Code {
         Code(OnceLock::new())
     }
 
-    /// Like [`spawn`], for a fiber that inherits a copy of the current one's storage, and gets its arguments from [`start`]
-    /// alone: its `callback` is nil.
+    /// Like [`spawn`], for a fiber that inherits a copy of the current one's storage, and gets its arguments from
+    /// [`start`] alone: its `callback` is nil.
     pub fn spawn<B: FiberBody>(&self, ruby: &Ruby) -> Result<PinnedValue, Error> {
         let (class, code) = match self.0.get() {
             Some(made) => *made,
@@ -179,9 +180,9 @@ fn new_name() -> rb_sys::ID {
 
 /// The code of a fiber.
 pub trait FiberBody {
-    /// Runs in the new fiber. `callback` is the object passed to [`spawn`], `arguments` those of the first transfer. None of
-    /// them is collected before the fiber ends. An error ends the fiber, and Ruby raises it in the fiber to which it switches
-    /// next.
+    /// Runs in the new fiber. `callback` is the object passed to [`spawn`], `arguments` those of the first transfer.
+    /// None of them is collected before the fiber ends. An error ends the fiber, and Ruby raises it in the fiber to
+    /// which it switches next.
     fn run(ruby: &Ruby, callback: Value, arguments: &[Value]) -> Result<Value, Error>;
 }
 
@@ -195,8 +196,8 @@ unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, 
             let mut arguments = [ruby.qnil().as_value(); MAX_ARGUMENTS];
             let count = (argc as usize).min(MAX_ARGUMENTS);
             for (index, argument) in arguments[..count].iter_mut().enumerate() {
-                // SAFETY: Ruby passes `argc` valid objects. They are copied to this stack, where the collector finds them, as
-                // their Array may be collected.
+                // SAFETY: Ruby passes `argc` valid objects. They are copied to this stack, where the collector finds
+                // them, as their Array may be collected.
                 *argument = unsafe { Value::from_raw(*argv.add(index)) };
             }
             // SAFETY: the object that `spawn` was given.
@@ -227,8 +228,8 @@ fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
     Error::new(ruby.exception_fatal(), message)
 }
 
-/// A fiber that ends immediately. A switch to it makes Ruby switch to the fiber that runs whenever a fiber ends: the root, or
-/// the innermost fiber that the root has resumed. Ruby does not tell in another way which fiber that is.
+/// A fiber that ends immediately. A switch to it makes Ruby switch to the fiber that runs whenever a fiber ends: the
+/// root, or the innermost fiber that the root has resumed. Ruby does not tell in another way which fiber that is.
 ///
 /// Making a fiber handles interrupts, so it must be made before an interrupt needs it.
 pub fn fall_back_fiber() -> Result<PinnedValue, Error> {

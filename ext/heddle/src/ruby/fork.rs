@@ -23,8 +23,8 @@ pub fn watch() {
     }
 
     ONCE.call_once(|| {
-        // SAFETY: the handler uses atomics alone, which are safe in a child of a threaded process. Ruby never unloads an
-        // extension, so the handler's code stays loaded.
+        // SAFETY: the handler uses atomics alone, which are safe in a child of a threaded process. Ruby never unloads
+        // an extension, so the handler's code stays loaded.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
 }

@@ -31,7 +31,8 @@ pub fn innermost() -> Option<Frame> {
 impl Frame {
     /// Whether it is a method written in C.
     pub fn is_native(self) -> bool {
-        // SAFETY: the frame is still on Ruby's stack, as Ruby has not been called since; an exception stops at `protect`.
+        // SAFETY: the frame is still on Ruby's stack, as Ruby has not been called since; an exception stops at
+        // `protect`.
         let path = protect(|| unsafe { rb_sys::rb_profile_frame_absolute_path(self.0) }).ok();
         // SAFETY: a String or nil.
         let path = path.and_then(|path| RString::from_value(unsafe { Value::from_raw(path) }));
@@ -45,7 +46,8 @@ impl Frame {
 
     /// As Ruby writes it in backtraces: `Zlib::Deflate#deflate`, `Zlib.inflate`.
     pub fn method_name(self) -> Option<String> {
-        // SAFETY: the frame is still on Ruby's stack, as Ruby has not been called since; an exception stops at `protect`.
+        // SAFETY: the frame is still on Ruby's stack, as Ruby has not been called since; an exception stops at
+        // `protect`.
         let name = protect(|| unsafe { rb_sys::rb_profile_frame_qualified_method_name(self.0) }).ok()?;
         // SAFETY: a String or nil.
         RString::from_value(unsafe { Value::from_raw(name) })?.to_string().ok()

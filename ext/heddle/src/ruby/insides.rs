@@ -1,4 +1,5 @@
-//! The internals of Ruby on which Heddle depends although Ruby may change them: the wording of errors, names, and structures.
+//! The internals of Ruby on which Heddle depends although Ruby may change them: the wording of errors, names, and
+//! structures.
 //!
 //! `docs/internals/ruby-insides.md` lists all of them, with the consequences on a Ruby that differs.
 //! `spec/unit/ruby_insides_spec.rb` fails on such a Ruby, as it compares the result of [`describe`] with Ruby.

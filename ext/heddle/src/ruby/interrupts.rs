@@ -19,8 +19,8 @@ unsafe extern "C" {
     fn rb_thread_check_trap_pending() -> c_int;
 }
 
-/// Whether a trap is to run in the current thread. Unlike [`pending`], this is right in a postponed job, too: Ruby clears the
-/// flags of pending interrupts before it runs the job, and handles the interrupts afterwards.
+/// Whether a trap is to run in the current thread. Unlike [`pending`], this is right in a postponed job, too: Ruby
+/// clears the flags of pending interrupts before it runs the job, and handles the interrupts afterwards.
 pub fn is_trap_due() -> bool {
     // SAFETY: called with the GVL; only reads a counter.
     thread::is_main() && unsafe { rb_thread_check_trap_pending() } != 0
@@ -28,7 +28,8 @@ pub fn is_trap_due() -> bool {
 
 /// Makes Ruby check the current thread's pending interrupts at its next safe point.
 pub fn request_check() {
-    // SAFETY: called with the GVL on the current thread, which is flagged as interrupted. Nothing is switched or raised.
+    // SAFETY: called with the GVL on the current thread, which is flagged as interrupted. Nothing is switched or
+    // raised.
     unsafe { rb_sys::rb_thread_wakeup_alive(thread::current().raw()) };
 }
 

@@ -45,7 +45,8 @@ pub fn timeout(io: Value) -> Result<Value, Error> {
     protect(|| unsafe { rb_sys::rb_io_timeout(io.as_raw()) }).map(|value| unsafe { Value::from_raw(value) })
 }
 
-/// The IO that writes for `io`. Another one than `io` only if `io` has a pipe for each direction, like those of `IO.popen`.
+/// The IO that writes for `io`. Another one than `io` only if `io` has a pipe for each direction, like those of
+/// `IO.popen`.
 pub fn write_io(io: Value) -> Result<Value, Error> {
     // SAFETY: called with the GVL on an IO (`descriptor` has been asked before); what it raises stops at `protect`.
     protect(|| unsafe { rb_sys::rb_io_get_write_io(io.as_raw()) }).map(|value| unsafe { Value::from_raw(value) })
@@ -75,16 +76,16 @@ const _: () = assert!(size_of::<InternalBuffer>() == size_of::<rb_sys::rb_io_buf
 
 /// Takes the read buffer, with its contents, of an IO that is about to be closed and so does not need it any more.
 ///
-/// Ruby frees the buffer when it closes an IO, even if the kernel still reads into it. `None` if there is no buffer, and
-/// on Ruby 4.0 and later, which waits for readers before it frees the buffer.
+/// Ruby frees the buffer when it closes an IO, even if the kernel still reads into it. `None` if there is no buffer,
+/// and on Ruby 4.0 and later, which waits for readers before it frees the buffer.
 pub fn take_read_buffer(io: Value) -> Option<ReadBuffer> {
     if cfg!(ruby_gte_4_0) {
         return None;
     }
     let mut taken = std::ptr::null_mut();
     protect(|| {
-        // SAFETY: called with the GVL on a valid object. The first two calls raise, and stop at `protect`, unless it is an
-        // IO that is open, whose `fptr` is valid. `rbuf` is laid out as `InternalBuffer`, and need not be aligned.
+        // SAFETY: called with the GVL on a valid object. The first two calls raise, and stop at `protect`, unless it is
+        // an IO that is open, whose `fptr` is valid. `rbuf` is laid out as `InternalBuffer`, and need not be aligned.
         unsafe {
             let io = rb_sys::rb_io_get_io(io.as_raw());
             let fptr = (*(io as *const rb_sys::RFile)).fptr;
@@ -105,8 +106,8 @@ pub fn identity(io: Value) -> usize {
     io.as_raw() as usize
 }
 
-/// The kind of file that an IO's class implies. It may be wrong: a File can be a FIFO, and an IO of any class can be opened
-/// by descriptor number.
+/// The kind of file that an IO's class implies. It may be wrong: a File can be a FIFO, and an IO of any class can be
+/// opened by descriptor number.
 pub fn fd_kind(io: Value) -> FdKind {
     /// `BasicSocket`, once it is defined. Never collected.
     static SOCKET_CLASS: AtomicU64 = AtomicU64::new(0);
@@ -152,8 +153,8 @@ pub fn may_listen(io: Value) -> bool {
 
 fn find_class(class_name: &str) -> VALUE {
     // SAFETY: called with the GVL. The constant is looked up only if it is defined, and an autoload's error stops at
-    // `protect`. The class is registered with the collector, which then neither frees nor moves it, as the caller stores
-    // its address.
+    // `protect`. The class is registered with the collector, which then neither frees nor moves it, as the caller
+    // stores its address.
     let found = protect(|| unsafe {
         let name = rb_sys::rb_intern2(class_name.as_ptr().cast(), class_name.len() as _);
         if rb_sys::rb_const_defined(rb_sys::rb_cObject, name) == 0 {

@@ -39,9 +39,9 @@ impl Memory {
 pub struct Contents {
     /// All of the buffer's memory.
     pub memory: Memory,
-    /// Whether Ruby seems to have made the buffer for this hook, over memory that stays in place until the hook returns. Also
-    /// true for a slice within `IO::Buffer#locked`, which has the same flags. Such a slice becomes invalid when the program
-    /// frees the buffer that it is a slice of.
+    /// Whether Ruby seems to have made the buffer for this hook, over memory that stays in place until the hook
+    /// returns. Also true for a slice within `IO::Buffer#locked`, which has the same flags. Such a slice becomes
+    /// invalid when the program frees the buffer that it is a slice of.
     pub looks_pinned: bool,
 }
 
@@ -60,8 +60,8 @@ unsafe extern "C" {
 /// The buffer's memory, to read into.
 ///
 /// # Errors
-/// Ruby's `IO::Buffer::AccessError` for a read-only buffer, `InvalidatedError` for a slice of a freed buffer. A freed buffer
-/// itself is empty.
+/// Ruby's `IO::Buffer::AccessError` for a read-only buffer, `InvalidatedError` for a slice of a freed buffer. A freed
+/// buffer itself is empty.
 pub fn for_writing(buffer: Value) -> Result<Contents, Error> {
     contents(buffer, |buffer, base, size| {
         // SAFETY: called with the GVL and under `protect`; both pointers are valid for the call.
@@ -75,8 +75,8 @@ pub fn for_writing(buffer: Value) -> Result<Contents, Error> {
 /// Ruby's `IO::Buffer::InvalidatedError` for a slice of a freed buffer. A freed buffer itself is empty.
 pub fn for_reading(buffer: Value) -> Result<Contents, Error> {
     contents(buffer, |buffer, base, size| {
-        // SAFETY: called with the GVL and under `protect`; both pointers are valid for the call, and the pointees' types
-        // differ in `const` only.
+        // SAFETY: called with the GVL and under `protect`; both pointers are valid for the call, and the pointees'
+        // types differ in `const` only.
         unsafe { rb_sys::rb_io_buffer_get_bytes_for_reading(buffer, base.cast(), size) }
     })
 }

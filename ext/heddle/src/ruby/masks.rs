@@ -1,9 +1,9 @@
 //! The masks of `Thread.handle_interrupt`, for each fiber.
 //!
-//! Ruby keeps all masks of a thread on one stack, without regard to fibers. A fiber that waits within such a block would mask
-//! other fibers' exceptions, too, and the first block to end would pop another fiber's mask. So each fiber's masks are
-//! removed from the stack when the fiber is switched away from, and restored when it runs again. The root's masks stay, as a
-//! scheduler's fibers run within the root's blocks.
+//! Ruby keeps all masks of a thread on one stack, without regard to fibers. A fiber that waits within such a block
+//! would mask other fibers' exceptions, too, and the first block to end would pop another fiber's mask. So each fiber's
+//! masks are removed from the stack when the fiber is switched away from, and restored when it runs again. The root's
+//! masks stay, as a scheduler's fibers run within the root's blocks.
 
 use magnus::{RArray, RClass, RHash, Ruby, Value, prelude::*};
 

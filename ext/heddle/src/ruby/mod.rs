@@ -1,5 +1,5 @@
-//! The only folder that calls Ruby's C functions directly. It meets their requirements (the GVL, a `protect` for exceptions,
-//! objects that stay alive), so that the rest of the extension is mostly safe Rust.
+//! The only folder that calls Ruby's C functions directly. It meets their requirements (the GVL, a `protect` for
+//! exceptions, objects that stay alive), so that the rest of the extension is mostly safe Rust.
 
 pub mod async_raise;
 pub mod block;

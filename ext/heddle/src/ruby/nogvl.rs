@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Runs `wait` without the GVL. `interrupt` is called, on another thread, when Ruby wants this thread back (a signal,
 /// `Thread#raise`, `Thread#kill`) and must end `wait` soon.
 ///
-/// Raises nothing: an interrupt stays pending until the next check (see [`super::interrupts`]). `None` if an interrupt was
-/// pending already, so that `wait` did not run, or if `wait` panicked.
+/// Raises nothing: an interrupt stays pending until the next check (see [`super::interrupts`]). `None` if an interrupt
+/// was pending already, so that `wait` did not run, or if `wait` panicked.
 pub fn without_gvl<T, W, I>(wait: W, interrupt: &I) -> Option<T>
 where
     W: FnOnce() -> T,

@@ -1,15 +1,15 @@
-//! The list of exceptions that other threads and signals have sent to this thread (`Thread#raise`, `Thread#kill`), and that
-//! Ruby has not raised yet.
+//! The list of exceptions that other threads and signals have sent to this thread (`Thread#raise`, `Thread#kill`), and
+//! that Ruby has not raised yet.
 //!
 //! `Thread.pending_interrupt?` tells whether there are any, too. But Ruby checks interrupts when that call ends. If the
-//! thread's time slice is over, another thread runs then, and may call `Thread#kill`, which Ruby raises here. In a postponed
-//! job Ruby swallows that kill and takes the thread for killed, and then nothing can end the thread any more. So Heddle reads
-//! Ruby's own list. To find it, it sends an exception to the thread, and looks among the objects that the thread marks for
-//! the Array that holds that exception. It finds the stack of [`super::masks`] in the same way.
+//! thread's time slice is over, another thread runs then, and may call `Thread#kill`, which Ruby raises here. In a
+//! postponed job Ruby swallows that kill and takes the thread for killed, and then nothing can end the thread any more.
+//! So Heddle reads Ruby's own list. To find it, it sends an exception to the thread, and looks among the objects that
+//! the thread marks for the Array that holds that exception. It finds the stack of [`super::masks`] in the same way.
 //!
-//! Ruby raises in whichever fiber of the thread runs. Before that it asks the masks of `Thread.handle_interrupt`, from the
-//! last to the first. So Heddle adds a Hash as the first mask, whose default proc, the [`Gate`], decides whether the current
-//! fiber is the one to be interrupted.
+//! Ruby raises in whichever fiber of the thread runs. Before that it asks the masks of `Thread.handle_interrupt`, from
+//! the last to the first. So Heddle adds a Hash as the first mask, whose default proc, the [`Gate`], decides whether
+//! the current fiber is the one to be interrupted.
 
 use std::os::raw::{c_long, c_void};
 
@@ -49,8 +49,8 @@ const SENT: &str = "sent by a thread to itself, to find what waits for it";
 
 /// Decides which fiber is interrupted.
 pub trait Gate {
-    /// Whether Ruby must not raise `entry`, an exception of this class or the number of a kill, in the current fiber. `entry`
-    /// then stays on the list. Ruby is reading the list, so this must neither raise nor handle an interrupt.
+    /// Whether Ruby must not raise `entry`, an exception of this class or the number of a kill, in the current fiber.
+    /// `entry` then stays on the list. Ruby is reading the list, so this must neither raise nor handle an interrupt.
     fn holds_back(ruby: &Ruby, class: Value, entry: Value) -> bool;
 }
 
@@ -137,8 +137,8 @@ impl Sent {
     }
 }
 
-/// Makes Ruby raise `entry` in the current fiber, ahead of the other entries of the list, as soon as the running postponed job
-/// ends. The fiber's masks must let it through.
+/// Makes Ruby raise `entry` in the current fiber, ahead of the other entries of the list, as soon as the running
+/// postponed job ends. The fiber's masks must let it through.
 ///
 /// # Errors
 /// Ruby would not raise it. It is then not on the list.
@@ -146,8 +146,8 @@ pub fn raise_next(ruby: &Ruby, entry: Value) -> Result<(), Error> {
     let Some(list) = list() else { return Err(Error::new(error::stop_class(ruby)?, "no list of interrupts")) };
     list.unshift(entry)?;
     Sent::record(entry, Progress::Announced);
-    // Ruby does not search a list again that it has searched, until Ruby itself adds an entry, or the thread is about to
-    // wait. This check starts such a search, and the gate aborts it before anything is raised.
+    // Ruby does not search a list again that it has searched, until Ruby itself adds an entry, or the thread is about
+    // to wait. This check starts such a search, and the gate aborts it before anything is raised.
     let Err(raised) = interrupts::check() else {
         Sent::forget();
         remove(list, entry)?;
@@ -166,8 +166,8 @@ pub fn raise_next(ruby: &Ruby, entry: Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether Ruby has yet to raise the entry that [`raise_next`] has added to the current thread's list. Until then the job must
-/// not switch if it runs again, as Ruby would raise the entry in another fiber.
+/// Whether Ruby has yet to raise the entry that [`raise_next`] has added to the current thread's list. Until then the
+/// job must not switch if it runs again, as Ruby would raise the entry in another fiber.
 pub fn is_sent() -> bool {
     let thread = thread::current().raw();
     let entry = Sent::all().iter().find(|sent| sent.thread == thread).map(|sent| sent.entry);
@@ -202,8 +202,8 @@ fn remove(list: RArray, entry: Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// Finds the current thread's list and its [`Masks`], unless they are known, and installs the [`Gate`]. Must be called before
-/// they are used, and not in a postponed job.
+/// Finds the current thread's list and its [`Masks`], unless they are known, and installs the [`Gate`]. Must be called
+/// before they are used, and not in a postponed job.
 ///
 /// # Errors
 /// What was raised at this thread during the call; no memory.
@@ -263,8 +263,8 @@ pub fn is_any() -> bool {
     count() > 0
 }
 
-/// Whether `error`, which was just caught, is the jump that ends a thread (`Thread#kill`), and not a fiber (`Fiber#kill`),
-/// and can be repeated.
+/// Whether `error`, which was just caught, is the jump that ends a thread (`Thread#kill`), and not a fiber
+/// (`Fiber#kill`), and can be repeated.
 fn is_kill(error: &Error) -> bool {
     // SAFETY: called with the GVL; only reads `$!`, which for a jump is a number.
     let is_kill =
@@ -272,8 +272,8 @@ fn is_kill(error: &Error) -> bool {
     is_kill && list().is_some()
 }
 
-/// Makes Ruby kill the current thread again as soon as the running postponed job ends, if `error`, which was just caught in
-/// the job, is the jump of a kill. Returns whether it is.
+/// Makes Ruby kill the current thread again as soon as the running postponed job ends, if `error`, which was just
+/// caught in the job, is the jump of a kill. Returns whether it is.
 pub fn repeat_kill(error: &Error) -> bool {
     // SAFETY: called with the GVL; the number is no object that must be marked.
     let killed = unsafe { Value::from_raw(killed()) };
@@ -299,8 +299,8 @@ fn search(thread: PinnedValue, sent: Value) -> Option<(RArray, isize)> {
     }
 
     unsafe extern "C" fn look(object: VALUE, search: *mut c_void) {
-        // SAFETY: `search` is the `Search` below, which outlives the call and has no other user during it. The object is
-        // valid, and only indices below its length are read.
+        // SAFETY: `search` is the `Search` below, which outlives the call and has no other user during it. The object
+        // is valid, and only indices below its length are read.
         unsafe {
             let search = &mut *search.cast::<Search>();
             if !is_hidden(Value::from_raw(object)) || !rb_sys::RB_TYPE_P(object, rb_sys::ruby_value_type::RUBY_T_ARRAY)

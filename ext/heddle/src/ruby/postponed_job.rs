@@ -1,5 +1,5 @@
-//! The postponed job, which Ruby runs at its next safe point: at the end of a loop's iteration or of a method, or while it
-//! matches a regular expression, but not inside other C code.
+//! The postponed job, which Ruby runs at its next safe point: at the end of a loop's iteration or of a method, or while
+//! it matches a regular expression, but not inside other C code.
 
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,8 +36,8 @@ pub fn register<J: Job>() {
 pub fn trigger() {
     let handle = HANDLE.load(Ordering::Acquire);
     if handle != NO_HANDLE {
-        // SAFETY: Ruby has returned the handle; the function may be called in signal handlers and on native threads. The
-        // tickers, which call this, are stopped before Ruby destroys its virtual machine.
+        // SAFETY: Ruby has returned the handle; the function may be called in signal handlers and on native threads.
+        // The tickers, which call this, are stopped before Ruby destroys its virtual machine.
         unsafe { rb_sys::rb_postponed_job_trigger(handle) };
     }
 }

@@ -1,7 +1,7 @@
 //! Ractors. Heddle's schedulers live in the main Ractor, whose GVL guards all that they share.
 //!
-//! But the modules that Heddle prepends to Ruby's classes are called in every Ractor. Their functions are defined within
-//! [`safe`], and check [`is_main`] before they use any shared state.
+//! But the modules that Heddle prepends to Ruby's classes are called in every Ractor. Their functions are defined
+//! within [`safe`], and check [`is_main`] before they use any shared state.
 
 use std::os::raw::c_void;
 use std::ptr;

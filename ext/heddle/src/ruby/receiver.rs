@@ -8,12 +8,12 @@ use magnus::typed_data::Obj;
 use magnus::{Error, TryConvert, TypedData, Value, prelude::*};
 use rb_sys::stable_api::StableApiDefinition;
 
-/// The Rust side of a method's `self`, for use as an argument. Unlike `&T`, its conversion needs no `rb_protect`, which costs
-/// a quarter of a switch.
+/// The Rust side of a method's `self`, for use as an argument. Unlike `&T`, its conversion needs no `rb_protect`, which
+/// costs a quarter of a switch.
 ///
 /// `&T`'s lifetime would be unbounded, as the conversion starts from a plain object. Here a borrow lasts as long as the
-/// receiver at most, and the receiver keeps the object on the stack, and so alive. It must not be moved to the heap, where
-/// the garbage collector does not find it.
+/// receiver at most, and the receiver keeps the object on the stack, and so alive. It must not be moved to the heap,
+/// where the garbage collector does not find it.
 pub struct Receiver<T> {
     data: NonNull<T>,
     object: Value,
@@ -56,8 +56,8 @@ impl<T: TypedData> TryConvert for Receiver<T> {
     fn try_convert(value: Value) -> Result<Self, Error> {
         let data_type = std::ptr::from_ref(T::data_type()).cast::<rb_sys::rb_data_type_t>();
         let (object, ruby) = (value.as_raw(), rb_sys::stable_api::get_default());
-        // SAFETY: called with the GVL on a valid object, and each check runs only if the one before it is true, as Ruby's own
-        // macros require. `DataType` is a transparent `rb_data_type_t`.
+        // SAFETY: called with the GVL on a valid object, and each check runs only if the one before it is true, as
+        // Ruby's own macros require. `DataType` is a transparent `rb_data_type_t`.
         let is_of_type = unsafe {
             ruby.type_p(object, rb_sys::ruby_value_type::RUBY_T_DATA)
                 && ruby.rtypeddata_p(object)
@@ -72,8 +72,8 @@ impl<T: TypedData> TryConvert for Receiver<T> {
     }
 }
 
-/// Keeps an object alive until this is dropped. For an object that is not the receiver of a running method: the program may
-/// drop its last reference while the Rust side is borrowed, and the collector does not see a Rust borrow.
+/// Keeps an object alive until this is dropped. For an object that is not the receiver of a running method: the program
+/// may drop its last reference while the Rust side is borrowed, and the collector does not see a Rust borrow.
 pub struct KeptAlive<T: TypedData>(Obj<T>);
 
 impl<T: TypedData> KeptAlive<T> {

@@ -26,7 +26,8 @@ pub fn interval(seconds: Value) -> Result<Duration, Error> {
     Ok(interval)
 }
 
-/// Converts what almost every caller passes: a number that is encoded in the reference itself, and less than a lifetime.
+/// Converts what almost every caller passes: a number that is encoded in the reference itself, and less than a
+/// lifetime.
 #[inline]
 fn immediate_interval(seconds: Value) -> Option<Duration> {
     /// Far below the limit of the kernel's clocks.
@@ -41,8 +42,8 @@ fn immediate_interval(seconds: Value) -> Option<Duration> {
     }
 }
 
-/// How long Ruby's Queue, SizedQueue and Thread wait for `seconds`. Nil, infinity, NaN and numbers beyond the clock's limit
-/// mean no limit, and negative numbers mean zero.
+/// How long Ruby's Queue, SizedQueue and Thread wait for `seconds`. Nil, infinity, NaN and numbers beyond the clock's
+/// limit mean no limit, and negative numbers mean zero.
 ///
 /// # Errors
 /// TypeError for what cannot be converted to a Float.
@@ -66,8 +67,8 @@ pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     Ok(Duration::try_from_secs_f64(number.max(0.0)).ok())
 }
 
-/// How long `Timeout.timeout` lets a block run. Accepts what can be added to a Float. A negative number means zero; `None`,
-/// for infinity and NaN, means no limit.
+/// How long `Timeout.timeout` lets a block run. Accepts what can be added to a Float. A negative number means zero;
+/// `None`, for infinity and NaN, means no limit.
 ///
 /// # Errors
 /// TypeError for what is no number; what `coerce` raises.
@@ -91,7 +92,8 @@ pub fn optional_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     if seconds.is_nil() { Ok(None) } else { interval(seconds).map(Some) }
 }
 
-/// How long `IO.select` waits for `seconds`. Like [`optional_interval`], but from Ruby 4.0 on infinity means no limit, too.
+/// How long `IO.select` waits for `seconds`. Like [`optional_interval`], but from Ruby 4.0 on infinity means no limit,
+/// too.
 pub fn select_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     let is_infinite = || Float::from_value(seconds).is_some_and(|seconds| seconds.to_f64() == f64::INFINITY);
     if cfg!(ruby_gte_4_0) && is_infinite() { Ok(None) } else { optional_interval(seconds) }

@@ -12,24 +12,25 @@ use super::gc;
 /// A reference to an object that a Rust structure on the heap may hold, where Ruby's garbage collector does not look.
 ///
 /// # Contract
-/// As long as a `PinnedValue` is used, one of these holds, so the object is neither freed nor moved, and its address can
-/// serve as a key:
+/// As long as a `PinnedValue` is used, one of these holds, so the object is neither freed nor moved, and its address
+/// can serve as a key:
 ///
 /// * It is on a stack, as an argument or a local variable is. The collector scans stacks, and pins what it finds there.
-/// * It is in a structure whose Ruby object calls [`PinnedValue::mark`] on it in its `mark` function, which pins it, too.
+/// * It is in a structure whose Ruby object calls [`PinnedValue::mark`] on it in its `mark` function, which pins it,
+///   too.
 /// * It was made by [`PinnedValue::register`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PinnedValue(VALUE);
 
 impl PinnedValue {
-    /// A reference for which the caller guarantees the [contract](PinnedValue#contract): a caller that stores it on the heap
-    /// also marks it there.
+    /// A reference for which the caller guarantees the [contract](PinnedValue#contract): a caller that stores it on the
+    /// heap also marks it there.
     pub fn assume_marked(value: Value) -> Self {
         PinnedValue(value.as_raw())
     }
 
-    /// Registers an object with the collector, so that it lives, in place, until the process ends. For statics, whatever
-    /// happens to the result.
+    /// Registers an object with the collector, so that it lives, in place, until the process ends. For statics,
+    /// whatever happens to the result.
     pub fn register(value: Value) -> Self {
         let pinned = PinnedValue(value.as_raw());
         gc::keep_for_ever(pinned);
@@ -38,7 +39,8 @@ impl PinnedValue {
 
     /// The object.
     pub fn get(self) -> Value {
-        // SAFETY: a `PinnedValue` is made from a valid object alone, and by the contract that has not been freed or moved.
+        // SAFETY: a `PinnedValue` is made from a valid object alone, and by the contract that has not been freed or
+        // moved.
         unsafe { Value::from_raw(self.0) }
     }
 
@@ -66,8 +68,8 @@ pub fn same(one: Value, other: Value) -> bool {
     one.as_raw() == other.as_raw()
 }
 
-/// Whether the object is internal to Ruby, has no class, and so must not receive method calls. Ruby passes such an object as
-/// the blocker when a fiber waits for another fiber's `require`.
+/// Whether the object is internal to Ruby, has no class, and so must not receive method calls. Ruby passes such an
+/// object as the blocker when a fiber waits for another fiber's `require`.
 pub fn is_hidden(value: Value) -> bool {
     let raw = value.as_raw();
     // SAFETY: a value that is no special constant refers to an object, which begins with an RBasic.

@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use crate::ruby::{interrupts, pending_interrupts};
 
-/// While an interrupt is pending no fiber is preempted, as Ruby would raise it in another fiber. But a masked interrupt may
-/// stay pending for long, and must not stop preemption.
+/// While an interrupt is pending no fiber is preempted, as Ruby would raise it in another fiber. But a masked interrupt
+/// may stay pending for long, and must not stop preemption.
 ///
 /// ```text
 ///             a tick finds one          the next, too            the next, too

@@ -1,8 +1,8 @@
 //! Tickers, which interrupt a computing fiber at intervals, so that the scheduler can preempt it.
 //!
 //! A ticker triggers Ruby's postponed job (`preempt/job.rs`), in the handler of a [`signal`] or from a native thread
-//! ([`timerfd`]). [`state`]: whether a ticker ticks. [`throttle`]: when ticks are suppressed. [`signal_disposition`]: which
-//! signals a ticker may use. [`foreign_fibers`]: the ticker for yielding fibers on other schedulers.
+//! ([`timerfd`]). [`state`]: whether a ticker ticks. [`throttle`]: when ticks are suppressed. [`signal_disposition`]:
+//! which signals a ticker may use. [`foreign_fibers`]: the ticker for yielding fibers on other schedulers.
 
 pub mod foreign_fibers;
 pub mod interrupt_phase;
@@ -94,8 +94,8 @@ impl Ticker {
         }
     }
 
-    /// Postpones the next tick until `time` from now. `since` is the time since the last tick. Does nothing, and returns
-    /// false, if the next tick is due later anyway.
+    /// Postpones the next tick until `time` from now. `since` is the time since the last tick. Does nothing, and
+    /// returns false, if the next tick is due later anyway.
     pub fn postpone(&self, time: Duration, since: Duration) -> bool {
         let is_later = time + since > self.period;
         if is_later {
@@ -148,8 +148,8 @@ impl Ticker {
 }
 
 /// The time from one signal to the next, slightly longer than `tick`. A fiber that sleeps for `tick` starts some
-/// microseconds after a tick. With a period of `tick` it would be due just after the next tick, and the timer would have to
-/// be set again each time, which costs more than the timer's interrupt.
+/// microseconds after a tick. With a period of `tick` it would be due just after the next tick, and the timer would
+/// have to be set again each time, which costs more than the timer's interrupt.
 fn signal_period(tick: Duration) -> Duration {
     const MAX_EXTENSION: Duration = Duration::from_micros(100);
     const DIVISOR: u32 = 10;

@@ -1,5 +1,5 @@
-//! The signal ticker: a timer of the kernel whose signal is directed at the scheduler's thread, as a signal to the process
-//! could interrupt any thread.
+//! The signal ticker: a timer of the kernel whose signal is directed at the scheduler's thread, as a signal to the
+//! process could interrupt any thread.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -70,8 +70,8 @@ impl SignalTicker {
         let _ = stop_timer(self.state);
     }
 
-    /// Releases the ticker in a forked child, which inherits the handler, but no timer. The handler then passes each signal on
-    /// to the previous one.
+    /// Releases the ticker in a forked child, which inherits the handler, but no timer. The handler then passes each
+    /// signal on to the previous one.
     pub fn abandon(self) {
         std::mem::forget(self);
     }

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 ///                        a tick
 /// ```
 ///
-/// The owner pauses the ticker while it waits in the kernel. The first tick that finds it paused stops the ticker, so an
-/// idle process is not woken periodically.
+/// The owner pauses the ticker while it waits in the kernel. The first tick that finds it paused stops the ticker, so
+/// an idle process is not woken periodically.
 ///
 /// Reused and never freed, as a signal may be pending when its timer is deleted.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Suppressing ticks: while the job of the last tick runs and shortly after, and in calls that fail if an interrupt is
 //! pending.
 //!
-//! When a job ends, Ruby checks interrupts again before it continues the program. If each job takes longer than a tick, as
-//! under `GC.stress`, an interrupt would always be pending, and the program would make no progress.
+//! When a job ends, Ruby checks interrupts again before it continues the program. If each job takes longer than a tick,
+//! as under `GC.stress`, an interrupt would always be pending, and the program would make no progress.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -18,8 +18,8 @@ static SUPPRESSED_UNTIL: AtomicU64 = AtomicU64::new(0);
 /// The number of [`TickMask`]s.
 static MASKS: AtomicU32 = AtomicU32::new(0);
 
-/// Suppresses ticks on all threads until it is dropped, for short calls in which Ruby treats a pending interrupt as the end
-/// of the timeout.
+/// Suppresses ticks on all threads until it is dropped, for short calls in which Ruby treats a pending interrupt as the
+/// end of the timeout.
 pub struct TickMask(());
 
 impl TickMask {

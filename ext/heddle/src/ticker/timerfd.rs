@@ -1,8 +1,8 @@
 //! The ticker without a signal: a native thread that reads a timerfd.
 //!
-//! A timer interrupts the processor on which it was set. So the ticker's thread sets the timer itself while it ticks, and
-//! does so on another processor than the computing fiber's, if there is one. To postpone a tick, the fiber's thread only
-//! stores the time.
+//! A timer interrupts the processor on which it was set. So the ticker's thread sets the timer itself while it ticks,
+//! and does so on another processor than the computing fiber's, if there is one. To postpone a tick, the fiber's thread
+//! only stores the time.
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, RawFd};
@@ -27,7 +27,8 @@ const THREAD_NAME: &str = "heddle ticker";
 
 /// See the module.
 pub struct TimerfdTicker {
-    /// The owner's descriptor of the timer. The thread has another one, as setting a timer takes an exclusive reference.
+    /// The owner's descriptor of the timer. The thread has another one, as setting a timer takes an exclusive
+    /// reference.
     timer: RefCell<TimerFd>,
     /// The thread's descriptor, for a forked child to close.
     thread_fd: RawFd,
@@ -169,13 +170,14 @@ impl TimerfdTicker {
     pub fn abandon(mut self) {
         // Dropping the handle would detach the thread, which does not exist in the child.
         std::mem::forget(self.thread.take());
-        // SAFETY: the descriptor's owner, the thread, does not exist in this process, and nothing else uses the descriptor.
+        // SAFETY: the descriptor's owner, the thread, does not exist in this process, and nothing else uses the
+        // descriptor.
         unsafe { libc::close(self.thread_fd) };
     }
 }
 
-/// Asks the kernel for short time slices, with which it runs this thread soon after a wake-up even if another thread computes
-/// on the same processor. Has an effect on Linux 6.12 and later.
+/// Asks the kernel for short time slices, with which it runs this thread soon after a wake-up even if another thread
+/// computes on the same processor. Has an effect on Linux 6.12 and later.
 fn request_short_slices() {
     /// The minimum.
     const SLICE_IN_NANOSECONDS: u64 = 100_000;
@@ -199,8 +201,8 @@ impl Drop for TimerfdTicker {
         let Some(thread) = self.thread.take() else { return };
         self.shared.stopped.store(true, Ordering::Release);
         self.shared.state.end();
-        // The thread never waits for Ruby, so it ends as soon as the timer wakes it. If it cannot be woken, it cannot tick
-        // either, and its state is leaked.
+        // The thread never waits for Ruby, so it ends as soon as the timer wakes it. If it cannot be woken, it cannot
+        // tick either, and its state is leaked.
         if self.set(IMMEDIATELY).is_ok() {
             let _ = thread.join();
             self.shared.state.give_back();

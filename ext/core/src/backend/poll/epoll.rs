@@ -1,8 +1,8 @@
 //! Linux: epoll, and an eventfd to end its wait.
 //!
-//! The `polling` crate (see [`super::portable`]) uses epoll, too, but does not fit for three reasons. Its wait starts over
-//! after a signal. It takes five system calls instead of one. And it always asks for priority data together with readable
-//! data, so out-of-band data would make a fiber that waits to read spin.
+//! The `polling` crate (see [`super::portable`]) uses epoll, too, but does not fit for three reasons. Its wait starts
+//! over after a signal. It takes five system calls instead of one. And it always asks for priority data together with
+//! readable data, so out-of-band data would make a fiber that waits to read spin.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -25,8 +25,8 @@ pub struct Epoll {
     epoll: OwnedFd,
     /// Registered edge-triggered, so each write is an event without any read.
     eventfd: OwnedFd,
-    /// Whether timeouts have nanosecond precision. They are rounded up to the millisecond before Linux 5.11, and where a
-    /// seccomp filter does not know `epoll_pwait2`.
+    /// Whether timeouts have nanosecond precision. They are rounded up to the millisecond before Linux 5.11, and where
+    /// a seccomp filter does not know `epoll_pwait2`.
     precise: AtomicBool,
     abandoned: AtomicBool,
 }

@@ -1,8 +1,8 @@
 //! Other systems: what the `polling` crate finds there, which is kqueue on macOS and the BSDs.
 //!
-//! Compiled on Linux, too, so that tests on Linux cover it. Its limits: kqueue has no event for priority data, so only a
-//! cancel ends such a wait. Over epoll, `polling` reports priority data as readable. And kqueue does not tell that a number
-//! was closed and reused for another file while an operation waits.
+//! Compiled on Linux, too, so that tests on Linux cover it. Its limits: kqueue has no event for priority data, so only
+//! a cancel ends such a wait. Over epoll, `polling` reports priority data as readable. And kqueue does not tell that a
+//! number was closed and reused for another file while an operation waits.
 
 use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;

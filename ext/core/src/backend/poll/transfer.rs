@@ -52,21 +52,21 @@ pub struct Transfer {
     offset: Option<u64>,
 }
 
-// SAFETY: by the contract of `Transfer::read` and `Transfer::write` nothing else uses the buffer until the transfer's last
-// use, so any thread may do the transfer.
+// SAFETY: by the contract of `Transfer::read` and `Transfer::write` nothing else uses the buffer until the transfer's
+// last use, so any thread may do the transfer.
 unsafe impl Send for Transfer {}
 
 impl Transfer {
     /// # Safety
-    /// `buffer` is valid for writes of `length` bytes, and nothing else uses it, until the last use of this transfer or a
-    /// copy of it.
+    /// `buffer` is valid for writes of `length` bytes, and nothing else uses it, until the last use of this transfer or
+    /// a copy of it.
     pub unsafe fn read(buffer: *mut u8, length: usize, offset: Option<u64>) -> Self {
         Transfer { direction: Direction::Read, buffer, length: length.min(MAX_LENGTH), offset }
     }
 
     /// # Safety
-    /// `buffer` is valid for reads of `length` bytes, and nothing writes to it, until the last use of this transfer or a
-    /// copy of it.
+    /// `buffer` is valid for reads of `length` bytes, and nothing writes to it, until the last use of this transfer or
+    /// a copy of it.
     pub unsafe fn write(buffer: *const u8, length: usize, offset: Option<u64>) -> Self {
         Transfer { direction: Direction::Write, buffer: buffer.cast_mut(), length: length.min(MAX_LENGTH), offset }
     }

@@ -70,8 +70,8 @@ impl Waiting {
     }
 }
 
-/// The state of one descriptor number. The selector takes one registration per file and number, so all operations that wait
-/// for the number share it.
+/// The state of one descriptor number. The selector takes one registration per file and number, so all operations that
+/// wait for the number share it.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// The key of the latest arming. An event with another key belongs to an earlier arming, maybe of another file.
