@@ -35,7 +35,7 @@ pub fn fiber(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -
     start(ruby, &scheduler, hook.key, NewFiber { fiber: child, block, preemptible }, splat)
 }
 
-/// `YieldingFiber.schedule`: like [`fiber`], for a fiber of that class which the caller has made. Its block calls
+/// `YieldingFiber.schedule`: like [`fiber()`], for a fiber of that class which the caller has made. Its block calls
 /// [`run_scheduled`].
 pub fn start_yielding(
     ruby: &Ruby,

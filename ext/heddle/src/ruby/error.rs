@@ -70,9 +70,9 @@ pub fn is_limit(ruby: &Ruby, exception: Value, message: Value) -> bool {
 pub fn is_in_flight(exception: PinnedValue) -> bool {
     // SAFETY: called with the GVL; the name ends with a zero; both results are an exception, a number or nil. The first
     // is an exception whose `rescue` or `ensure` clause runs, the second one that unwinds functions written in C.
-    let under_way = unsafe { [rb_sys::rb_gv_get(c"$!".as_ptr()), rb_sys::rb_errinfo()] };
+    let errors = unsafe { [rb_sys::rb_gv_get(c"$!".as_ptr()), rb_sys::rb_errinfo()] };
     // SAFETY: see above.
-    under_way.into_iter().any(|error| caused_by(unsafe { Value::from_raw(error) }, exception))
+    errors.into_iter().any(|error| caused_by(unsafe { Value::from_raw(error) }, exception))
 }
 
 fn caused_by(error: Value, exception: PinnedValue) -> bool {
