@@ -84,8 +84,8 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Va
     Ok(woken)
 }
 
-/// Whether `unblock` ended the last `Mutex#sleep` of the current fiber. True if the scheduler has no record of the
-/// fiber, as Ruby's own `Mutex#sleep` then decides.
+/// Whether `unblock` ended the last `Mutex#sleep` of the current fiber. True, as in Ruby, for a fiber of which the
+/// scheduler has no record.
 pub fn sleep_was_ended(scheduler: Receiver<Scheduler>) -> bool {
     let state = scheduler.state.borrow();
     let record = state.fibers.find(fiber::current()).and_then(|key| state.fibers.get(key));

@@ -27,7 +27,7 @@ pub fn interrupt(ruby: &Ruby, scheduler: &Scheduler, proxy: Value, exception: Va
         return Ok(());
     }
     // Next, Ruby waits natively for the operation to end, so the fiber must leave its wait now.
-    let proxies = match scheduler.io.leaving_proxies.get().and_then(|held| RArray::from_value(held.get())) {
+    let proxies = match scheduler.io.leaving_proxies.get().and_then(|proxies| RArray::from_value(proxies.get())) {
         Some(proxies) => proxies,
         None => {
             let proxies = ruby.ary_new();
@@ -47,7 +47,7 @@ pub fn finish_leaving_fibers(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), E
     if scheduler.io.leaving_proxies.get().is_none() || !closer_blocks_owner(scheduler)? {
         return Ok(());
     }
-    let proxies = scheduler.io.leaving_proxies.take().and_then(|held| RArray::from_value(held.get()));
+    let proxies = scheduler.io.leaving_proxies.take().and_then(|proxies| RArray::from_value(proxies.get()));
     let Some(proxies) = proxies else { return Ok(()) };
     while let Some(proxy) = proxies.pop::<Option<Value>>()? {
         while proxy.funcall::<_, _, bool>("alive?", ())? {

@@ -75,7 +75,7 @@ pub fn io_pwrite(
     }
 }
 
-/// `IO#pwrite` on Ruby 3.3 and 3.4, where Ruby's call of the hook is broken: see `lib/heddle/patches/io_pwrite.rb`.
+/// `IO#pwrite` on Ruby 3.3 and 3.4, where Ruby calls the hook without the GVL: see `lib/heddle/patches/io_pwrite.rb`.
 pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, from: Integer) -> Result<usize, Error> {
     let from = position(from)?.ok_or_else(|| error::system_call(ruby, Errno::EINVAL, "pwrite"))?;
     let hook = scheduler.enter(ruby)?;
