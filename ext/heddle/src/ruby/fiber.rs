@@ -188,25 +188,23 @@ pub trait FiberBody {
 
 unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, argv: *const VALUE, _: VALUE) -> VALUE {
     let result = std::panic::catch_unwind(|| {
-        with_offset(|| {
-            // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
-            let ruby = unsafe { Ruby::get_unchecked() };
-            /// The limit of [`start`].
-            const MAX_ARGUMENTS: usize = 3;
-            let mut arguments = [ruby.qnil().as_value(); MAX_ARGUMENTS];
-            let count = (argc as usize).min(MAX_ARGUMENTS);
-            for (index, argument) in arguments[..count].iter_mut().enumerate() {
-                // SAFETY: Ruby passes `argc` valid objects. They are copied to this stack, where the collector finds
-                // them, as their Array may be collected.
-                *argument = unsafe { Value::from_raw(*argv.add(index)) };
-            }
-            // SAFETY: the object that `spawn` was given.
-            let callback = unsafe { Value::from_raw(callback) };
-            let result = B::run(&ruby, callback, &arguments[..count]);
-            // This use keeps them on the stack until here, so they live as long as the body.
-            std::hint::black_box((callback, &arguments));
-            result
-        })
+        // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
+        let ruby = unsafe { Ruby::get_unchecked() };
+        /// The limit of [`start`].
+        const MAX_ARGUMENTS: usize = 3;
+        let mut arguments = [ruby.qnil().as_value(); MAX_ARGUMENTS];
+        let count = (argc as usize).min(MAX_ARGUMENTS);
+        for (index, argument) in arguments[..count].iter_mut().enumerate() {
+            // SAFETY: Ruby passes `argc` valid objects. They are copied to this stack, where the collector finds
+            // them, as their Array may be collected.
+            *argument = unsafe { Value::from_raw(*argv.add(index)) };
+        }
+        // SAFETY: the object that `spawn` was given.
+        let callback = unsafe { Value::from_raw(callback) };
+        let result = B::run(&ruby, callback, &arguments[..count]);
+        // This use keeps them on the stack until here, so they live as long as the body.
+        std::hint::black_box((callback, &arguments));
+        result
     });
     match result {
         Ok(Ok(value)) => value.as_raw(),

@@ -28,7 +28,7 @@ pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) 
         fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
             let nil = ruby.qnil().as_value();
             let Some(overdue) = arguments.first() else { return Ok(nil) };
-            match report_and_end(ruby, PinnedValue::new(*overdue)) {
+            match report_and_end(ruby, PinnedValue::assume_marked(*overdue)) {
                 // Ruby would raise an error of the helper in the fiber that continues. Only what is meant for the
                 // whole thread may propagate.
                 Err(error) if error::exception_of(&error).is_none() || propagates_to_thread(ruby, &error) => Err(error),
@@ -68,10 +68,10 @@ fn report_and_end(ruby: &Ruby, fiber: PinnedValue) -> Result<(), Error> {
 /// Ends a fiber whose grace period is over. Returns `:killed` if the fiber ends when it runs next; `:abandoned` if it
 /// never runs again; `:forgotten` if it survived being killed, and never runs again; nil if it has ended.
 fn abandon(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<Symbol>, Error> {
-    let stop = PinnedValue::new(error::stop_class(ruby)?.as_value());
+    let stop = PinnedValue::assume_marked(error::stop_class(ruby)?.as_value());
     let (outcome, abandoned) = {
         let mut state = scheduler.state.borrow_mut();
-        let key = state.fibers.find(PinnedValue::new(target));
+        let key = state.fibers.find(PinnedValue::assume_marked(target));
         let Some((key, action)) = key.and_then(|key| Some((key, state.end_action(key)?))) else { return Ok(None) };
         match action {
             EndAction::Kill => {

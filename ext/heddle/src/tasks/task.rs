@@ -109,7 +109,7 @@ fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
 /// Makes `exit_observer` the exit observer of a managed fiber. False if the fiber is not managed by this scheduler.
 fn observe_exit(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
-    let key = state.fibers.find(PinnedValue::new(target));
+    let key = state.fibers.find(PinnedValue::assume_marked(target));
     let record = key.and_then(|key| state.fibers.get_mut(key)).filter(|record| record.managed);
     let found = record.is_some();
     if let Some(record) = record {
@@ -126,7 +126,7 @@ fn current_fiber(_: &Ruby, scheduler: &Scheduler) -> Option<Value> {
 /// `:running`, `:runnable`, `:waiting` or `:dead`.
 fn fiber_state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
     error::expect_fiber(ruby, target)?;
-    let fiber = PinnedValue::new(target);
+    let fiber = PinnedValue::assume_marked(target);
     if fiber == fiber::ensure_current()? {
         return Ok(ruby.to_symbol("running"));
     }
