@@ -13,7 +13,8 @@ use crate::ruby::pending_interrupts;
 use crate::ruby::value::{PinnedValue, same};
 use crate::ruby::{error, fiber, thread};
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::{FiberKey, PendingRaise, RaiseScope};
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::wait::Wait;
 
 /// Closes the descriptor before it returns, so that the peer sees the end immediately. False if Ruby must close it

@@ -8,7 +8,7 @@ use magnus::{Error, Ruby, Value, prelude::*};
 
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber};
-use crate::scheduler::fibers::{PendingRaise, RaiseScope};
+use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::wait::Wait;
 use crate::scheduler::{HookGuard, Scheduler};
 use crate::ticker::foreign_fibers;

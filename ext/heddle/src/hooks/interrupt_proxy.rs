@@ -10,7 +10,7 @@ use super::closing::closer_blocks_owner;
 use crate::ruby::fiber;
 use crate::ruby::value::PinnedValue;
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::{PendingRaise, RaiseScope};
+use crate::scheduler::raise::{PendingRaise, RaiseScope};
 
 /// Whether the object is no fiber, but has the methods to interrupt one.
 pub fn is_proxy(value: Value) -> Result<bool, Error> {

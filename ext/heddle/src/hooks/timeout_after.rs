@@ -7,7 +7,7 @@ use magnus::{Error, Ruby, Value};
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, time};
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::Limit;
+use crate::scheduler::raise::Limit;
 use crate::scheduler::waiting::FOR_EVER;
 
 /// Runs the block. If `duration` elapses before its end, raises `exception` with `message` in the fiber, wherever it

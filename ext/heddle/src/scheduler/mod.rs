@@ -3,7 +3,7 @@
 //! There is no loop fiber. A fiber that waits takes the next fiber off the run queue and switches straight to it.
 //!
 //! * [`state`]: fibers, run queue, timers and operations. Pure Rust, never calls Ruby.
-//! * [`fibers`]: the record of each fiber, and the states of its life.
+//! * [`fibers`]: all fibers. [`record`]: what is known about one, and the states of its life.
 //! * [`enter`]: the beginning and the end of a hook.
 //! * [`park`]: the only place that switches fibers. [`next_fiber`]: to which. [`poll`]: the wait in the kernel.
 //! * [`waiting`]: a wait for an event.
@@ -30,7 +30,9 @@ mod park;
 mod pending_raises;
 mod poll;
 mod prefetch_hints;
+pub mod raise;
 pub mod reactor;
+pub mod record;
 pub mod registry;
 pub mod root_interrupts;
 pub mod shield;

@@ -3,8 +3,9 @@
 use magnus::{Error, Ruby};
 
 use super::Scheduler;
-use super::fibers::{Claimed, FiberKey, PendingRaise};
+use super::fibers::{Claimed, FiberKey};
 use super::poll::Polled;
+use super::raise::PendingRaise;
 use super::root_interrupts::Interrupts;
 use super::state::State;
 use crate::ruby::fiber;

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use heddle_core::timers::{TimerKey, Timers};
 
-use super::fibers::{PendingRaise, RaiseScope};
+use super::raise::{PendingRaise, RaiseScope};
 use super::shield::Shield;
 use super::state::TimerAction;
 use crate::ruby::value::PinnedValue;

@@ -1,6 +1,6 @@
 //! Shields, which hold back exceptions from a fiber.
 
-use super::fibers::RaiseScope;
+use super::raise::RaiseScope;
 
 /// Whether the fiber runs a shielded block, and which exceptions that holds back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,9 +2,11 @@
 
 mod close_waiters;
 pub mod ending;
+mod lost;
 pub mod operations;
 mod owned_descriptors;
 mod raising;
+mod waits;
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -20,9 +22,11 @@ use self::close_waiters::CloseWaiters;
 pub use self::close_waiters::Signal;
 pub use self::operations::{Ended, Operations};
 pub use self::owned_descriptors::OwnedDescriptor;
-use super::fibers::{Claimed, FiberKey, FiberState, Fibers, PendingRaise, Record};
+use super::fibers::{Claimed, FiberKey, Fibers};
 use super::lock_handoff::LockHandoff;
 use super::prefetch_hints;
+use super::raise::PendingRaise;
+use super::record::{FiberState, Record};
 use super::wait::Wait;
 use crate::ruby::value::PinnedValue;
 
@@ -137,8 +141,6 @@ impl Default for State {
 }
 
 impl State {
-    // --- which fiber runs
-
     /// The fiber that the scheduler switched to last, unless it is known to have stopped running.
     pub fn current(&self) -> Option<(PinnedValue, FiberKey)> {
         self.current
@@ -299,144 +301,6 @@ impl State {
         self.queue.len()
     }
 
-    /// Running → waiting. A fiber that is being killed only yields: when it is picked again, Ruby continues to kill
-    /// it.
-    #[inline]
-    pub fn set_waiting(&mut self, key: FiberKey) {
-        if self.fibers.get(key).is_some_and(|record| record.is_being_killed()) {
-            self.enqueue(key);
-        } else if !self.is_lost(key) {
-            self.fibers.set_state(key, FiberState::Waiting);
-        }
-    }
-
-    // --- events
-
-    /// What a fiber waits for may have come: the fiber checks that when it is picked. Does nothing if the fiber is not
-    /// waiting.
-    pub fn wake(&mut self, key: FiberKey) {
-        if self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Waiting) {
-            self.enqueue(key);
-        }
-    }
-
-    /// Ruby's `unblock`. Returns whether the fiber was in a wait that `unblock` ends; `None` if the fiber is unknown.
-    pub fn unblock(&mut self, fiber: PinnedValue) -> Option<bool> {
-        let key = self.fibers.find(fiber)?;
-        let record = self.fibers.get_mut(key)?;
-        record.unblocks = record.unblocks.wrapping_add(1);
-        let unblockable = record.wait.is_unblockable();
-        if unblockable {
-            self.wake(key);
-        }
-        Some(unblockable)
-    }
-
-    // --- waits
-
-    /// A fiber is about to wait. Returns what it waited for until then: a trap handler may wait within a wait.
-    pub fn begin_wait(&mut self, key: FiberKey, wait: Wait) -> Option<Wait> {
-        self.fibers.get_mut(key).map(|record| record.begin_wait(wait))
-    }
-
-    /// A fiber whose wait was ended early keeps waiting, for the end of the operation that it began. For a fiber that
-    /// waits for it to leave the IO this is the same wait.
-    pub fn continue_wait(&mut self, key: FiberKey, wait: Wait) -> Option<Wait> {
-        self.fibers.get_mut(key).map(|record| std::mem::replace(&mut record.wait, wait))
-    }
-
-    /// A fiber's wait has ended. Exceptions that were meant for this wait alone are dropped.
-    #[inline]
-    pub fn end_wait(&mut self, key: FiberKey, outer: Option<Wait>) {
-        if self.restore_wait(key, outer)
-            && let Some(record) = self.fibers.get_mut(key)
-        {
-            record.pending_raises.drop_for_wait();
-        }
-    }
-
-    /// Ends a yield or a continued wait: the fiber waits for what it waited for before. Returns whether an exception
-    /// may be due in it.
-    #[inline]
-    pub fn restore_wait(&mut self, key: FiberKey, outer: Option<Wait>) -> bool {
-        let mut may_be_due = self.stop.is_some();
-        if let (Some(outer), Some(record)) = (outer, self.fibers.get_mut(key)) {
-            record.wait = outer;
-            may_be_due |= !record.pending_raises.is_empty();
-        }
-        if self.has_close_waiters() {
-            self.wake_close_waiters();
-        }
-        may_be_due
-    }
-
-    /// [`State::restore_wait`] and the end of the hook in one, for a fiber that has yielded. False, with nothing done,
-    /// if the fiber needs more than that.
-    #[inline(always)]
-    pub fn finish_yield(&mut self, key: FiberKey, outer: Wait) -> bool {
-        let is_current = self.current.is_some_and(|(_, current)| current == key);
-        if !is_current || self.stop.is_some() || self.has_close_waiters() {
-            return false;
-        }
-        self.fibers.get_mut(key).is_some_and(|record| record.finish_yield(outer))
-    }
-
-    /// Performs the actions of the timers that have expired.
-    pub fn expire(&mut self, now: Instant) {
-        // First all are taken, then all are handled: meanwhile the fibers' records come into the cache, all at the
-        // same time.
-        let mut due = std::mem::take(&mut self.due);
-        while let Some(action) = self.timers.pop_expired(now) {
-            if let TimerAction::Wake(key) = &action {
-                self.fibers.prefetch(*key);
-            }
-            due.push(action);
-        }
-        for action in due.drain(..) {
-            match action {
-                TimerAction::Wake(key) => self.wake(key),
-                TimerAction::Deadline { fiber, pending_raise } => self.send_raise(fiber, pending_raise),
-                TimerAction::Grace(key) => self.end_grace(key, now),
-            }
-        }
-        self.due = due;
-    }
-
-    // --- fork
-
-    /// Whether the fiber waits for an event that will never come: its process forked and the fiber stayed in the
-    /// parent, or its scheduler was closed.
-    pub fn is_lost(&self, key: FiberKey) -> bool {
-        self.has_lost_fibers && self.fibers.get(key).is_none_or(|record| record.state() == FiberState::Lost)
-    }
-
-    /// Called in a forked child, and when the scheduler is closed. `survivor` is the current fiber. It stays as it is,
-    /// and so do the fibers that have resumed it, and blocking fibers, since the root gets control when the survivor
-    /// ends. All others are lost, with their timers and operations.
-    pub fn forget_other_fibers(&mut self, survivor: Option<FiberKey>) {
-        self.has_lost_fibers = true;
-        let others: Vec<FiberKey> = self
-            .fibers
-            .iter()
-            .filter(|(key, record)| Some(*key) != survivor && !record.blocking && record.is_parked())
-            .map(|(key, _)| key)
-            .collect();
-        for key in others {
-            self.fibers.set_state(key, FiberState::Lost);
-        }
-        self.operations.clear();
-        self.deferred_raises.clear();
-        let fibers = &self.fibers;
-        let stays = |key: FiberKey| {
-            let runs = |record: &Record| record.state() == FiberState::Running && !record.blocking;
-            Some(key) == survivor || fibers.get(key).is_some_and(runs)
-        };
-        self.close_waiters.retain(stays);
-        self.descriptors.retain(|_, (key, _)| stays(*key));
-        self.overdue.clear();
-        self.timers.retain(|action| stays(action.fiber()));
-    }
-
     /// Marks all Ruby objects that the state refers to.
     pub fn mark(&self, marker: &Marker) {
         for (_, record) in self.fibers.iter() {
@@ -455,8 +319,6 @@ impl State {
         // As long as the fiber that ended last is remembered, no other fiber may get its address.
         current.iter().chain(&self.ending).chain(&self.stop).for_each(|value| value.mark(marker));
     }
-
-    // --- inspect
 
     /// How many fibers wait for which kind of event, for `inspect`.
     pub fn summary(&self) -> String {

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
-use super::fibers::{FiberKey, Limit};
+use super::fibers::FiberKey;
+use super::raise::Limit;
 use super::state::{State, TimerAction};
 use super::wait::Wait;
 

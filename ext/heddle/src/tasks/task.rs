@@ -8,8 +8,8 @@ use magnus::{
 use crate::ruby::receiver::Receiver;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, fork, ractor};
-use crate::scheduler::fibers::FiberState;
 use crate::scheduler::options::Preempt;
+use crate::scheduler::record::FiberState;
 use crate::scheduler::start::NewFiber;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::Outcome;

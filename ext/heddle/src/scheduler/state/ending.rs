@@ -12,7 +12,9 @@ use heddle_core::timers::TimerKey;
 
 use super::{State, TimerAction};
 use crate::ruby::value::PinnedValue;
-use crate::scheduler::fibers::{FiberKey, FiberState, PendingRaise, RaiseScope};
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::raise::{PendingRaise, RaiseScope};
+use crate::scheduler::record::FiberState;
 use crate::scheduler::wait::Wait;
 
 /// How long a fiber that was killed may run before it is abandoned.

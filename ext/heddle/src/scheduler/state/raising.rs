@@ -6,8 +6,10 @@ use heddle_core::timers::TimerKey;
 
 use super::{State, TimerAction};
 use crate::ruby::value::PinnedValue;
-use crate::scheduler::fibers::{FiberKey, FiberState, Limit, PendingRaise, RaiseScope};
+use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::pending_raises::Observation;
+use crate::scheduler::raise::{Limit, PendingRaise, RaiseScope};
+use crate::scheduler::record::FiberState;
 use crate::scheduler::wait::Wait;
 
 impl State {

@@ -1,0 +1,246 @@
+//! What the scheduler knows about a fiber, and the state that the fiber is in.
+
+use std::os::fd::RawFd;
+
+use magnus::gc::Marker;
+
+use super::fibers::FiberKey;
+use super::pending_raises::PendingRaises;
+use super::prefetch_hints::PrefetchHints;
+use super::raise::RaiseScope;
+use super::state::ending::EndRequest;
+use super::task_data::TaskData;
+use super::wait::Wait;
+use crate::ruby::value::PinnedValue;
+
+/// The state of a fiber.
+///
+/// ```text
+///              spawn                      switch to it
+///   (unknown) ───────▶ Runnable ─────────────────────────▶ Running ───▶ (ended: no record)
+///                          ▲                                │    │
+///                          │ what it waits for has come     │    │ yields
+///                          │ (or it is raised into)         │    │
+///                          │                        waits   │    │
+///                       Waiting ◀───────────────────────────┘    │
+///                          ▲                                     │
+///                          └────── Runnable ◀────────────────────┘
+/// ```
+///
+/// `Running` says that the scheduler switched to the fiber. The fiber may have `resume`d another fiber, which runs or
+/// waits instead. Then it is still `Running` here, and must not be switched to.
+///
+/// Ruby itself may give control to a fiber that is `Waiting` or `Runnable`, when another fiber ends or raises into it.
+/// The fiber stays in its state, and parks again; see [`park`](super::park).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FiberState {
+    /// On the run queue.
+    Runnable,
+    /// The scheduler has switched to it.
+    Running,
+    /// Waits for the event in [`Record::wait`].
+    Waiting,
+    /// The process forked and this fiber stayed in the parent, or the scheduler was closed.
+    Lost,
+}
+
+/// What the scheduler knows about a fiber.
+pub struct Record {
+    pub(super) key: FiberKey,
+    /// The Ruby fiber. Marked and pinned as long as the record exists.
+    pub fiber: PinnedValue,
+    /// See [`FiberState`]. Only [`Fibers::set_state`] and its like change it, since they keep the counts of parked
+    /// fibers.
+    pub(super) state: FiberState,
+    /// What it waits for, if it waits.
+    pub wait: Wait,
+    /// The scheduler has made this fiber, so its record lasts until the fiber ends. Other fibers have one only while
+    /// they are in a hook.
+    pub managed: bool,
+    /// Whether it may be preempted.
+    pub preemptible: bool,
+    /// For an unmanaged fiber: the fiber that was current when this one was registered, and so has resumed it.
+    pub resumed_by: Option<FiberKey>,
+    /// A blocking fiber, as a thread's root is: it waits for the others at the end, and no fiber waits for it.
+    pub blocking: bool,
+    /// The block that it runs, for messages.
+    pub block: Option<PinnedValue>,
+    /// How often `unblock` was called for it. A fiber that blocks compares this with `unblocks_seen`.
+    pub unblocks: u32,
+    /// The value of `unblocks` when its last hook ended. A preemption does not count as a hook.
+    pub unblocks_seen: u32,
+    /// Whether `unblock` ended its last `Mutex#sleep`, and not the timeout.
+    pub sleep_was_ended: bool,
+    /// How many times it has begun to wait.
+    pub waits: u32,
+    /// The descriptor on which its last read or write returned EAGAIN: Ruby will wait for it next.
+    pub would_block: Option<RawFd>,
+    /// The socket on which it has sent, and not received since: the peer's answer is expected there.
+    pub answer_on: Option<RawFd>,
+    /// `Fiber#kill` has been called on it: Ruby kills it again each time that it gets control, in its `ensure` clauses, too.
+    pub killed: bool,
+    /// It has been asked to end, or must not be asked any more.
+    pub end_requested: bool,
+    /// The grace period of that request.
+    pub end_request: Option<Box<EndRequest>>,
+    /// Exceptions to raise, in order.
+    pub pending_raises: PendingRaises,
+    /// The fiber yields when it releases a lock: it has written, waited for an IO, or been preempted, and has not
+    /// waited for anything else since. See [`super::lock_handoff`].
+    pub yield_after_unlock: bool,
+    /// What structured concurrency stores.
+    pub task: TaskData,
+    /// What to prefetch before it runs.
+    pub prefetch_hints: PrefetchHints,
+    /// Its entry in the run queue is valid if it has this epoch; entries with other epochs are ignored.
+    pub(super) epoch: u32,
+    /// How many hooks (nested by traps and timeouts) are under way in it.
+    pub hook_depth: u32,
+    /// How many of those hooks run a block of the program's, which may be preempted (`timeout_after`).
+    pub user_block_depth: u32,
+}
+
+impl Record {
+    /// Tells the garbage collector what is held.
+    pub fn mark(&self, marker: &Marker) {
+        self.fiber.mark(marker);
+        if let Some(block) = self.block {
+            block.mark(marker);
+        }
+        if let Wait::Block(blocker) = self.wait {
+            blocker.mark(marker);
+        }
+        self.pending_raises.iter().for_each(|pending_raise| pending_raise.mark(marker));
+        self.task.mark(marker);
+    }
+
+    /// See [`FiberState`].
+    pub fn state(&self) -> FiberState {
+        self.state
+    }
+
+    /// Whether it must not be preempted now: it is in a hook, in a critical section, or has not started.
+    pub fn is_shielded(&self) -> bool {
+        self.hook_depth > self.user_block_depth || self.wait == Wait::NotStarted
+    }
+
+    /// Whether it has been killed, and has not ended yet.
+    #[inline]
+    pub fn is_being_killed(&self) -> bool {
+        self.end_request.as_ref().is_some_and(|request| request.is_killed())
+    }
+
+    /// Whether it waits for an IO in a hook, or runs, perhaps in a native call. A fiber that has left its wait is about to
+    /// leave the IO, too.
+    pub fn uses_io(&self) -> bool {
+        !self.is_parked() || self.wait.is_for_io()
+    }
+
+    /// Whether it is in a hook that waits.
+    pub fn is_waiting(&self) -> bool {
+        !matches!(self.wait, Wait::Nothing | Wait::NotStarted | Wait::Preempted)
+    }
+
+    /// Whether it is asked to end when all fibers are.
+    pub fn is_stoppable(&self) -> bool {
+        let is_exempt = self.end_requested || self.task.shield.holds_back(RaiseScope::End);
+        !(is_exempt || self.blocking || self.wait == Wait::Drain)
+    }
+
+    /// Whether its record must outlive its hooks. What must not get lost is a wake-up that the fiber has not seen, a
+    /// request to end, and what was sent to a root, which comes back.
+    pub fn must_outlive_hooks(&self) -> bool {
+        let wake_up = self.unblocks != self.unblocks_seen;
+        wake_up
+            || self.end_request.is_some()
+            || self.blocking && !(self.pending_raises.is_empty() && self.task.inbox.is_empty())
+    }
+
+    /// Returns the epoch of the new state.
+    #[inline]
+    pub(super) fn move_to(&mut self, state: FiberState, parked: &mut Parked) -> u32 {
+        let was_parked = self.is_parked();
+        self.state = state;
+        self.epoch = self.epoch.wrapping_add(1);
+        if was_parked != self.is_parked() {
+            // `wait` changes only while the fiber is not parked, so the same count is decremented that was
+            // incremented.
+            let count = parked.kind(self.blocking, self.wait);
+            *count = if was_parked { *count - 1 } else { *count + 1 };
+        }
+        self.epoch
+    }
+
+    /// It is about to wait. Returns what it waited for until then: a trap handler may wait within a wait.
+    #[inline]
+    pub fn begin_wait(&mut self, wait: Wait) -> Wait {
+        self.waits = self.waits.wrapping_add(1);
+        self.yield_after_unlock = wait.keeps_yield_after_unlock(self.yield_after_unlock);
+        std::mem::replace(&mut self.wait, wait)
+    }
+
+    /// It yields. Returns what it waited for until then, and the epoch for its entry in the run queue.
+    #[inline(always)]
+    pub(super) fn requeue(&mut self, wait: Wait, parked: &mut Parked) -> (Wait, u32) {
+        let outer = self.begin_wait(wait);
+        (outer, self.move_to(FiberState::Runnable, parked))
+    }
+
+    /// See [`super::state::State::finish_yield`].
+    #[inline(always)]
+    pub fn finish_yield(&mut self, outer: Wait) -> bool {
+        let is_plain = self.state == FiberState::Running && self.managed && self.pending_raises.is_empty();
+        if is_plain {
+            self.wait = outer;
+            self.leave_hook(false);
+        }
+        is_plain
+    }
+
+    /// A hook has ended. Unless `keeps_wake_ups`, the wake-ups that have come until now do not count for the next
+    /// hook.
+    #[inline(always)]
+    pub fn leave_hook(&mut self, keeps_wake_ups: bool) {
+        self.hook_depth -= 1;
+        if !keeps_wake_ups {
+            self.unblocks_seen = self.unblocks;
+        }
+    }
+
+    /// The scheduler switches to it, unless it is lost.
+    #[inline]
+    pub(super) fn set_running(&mut self, parked: &mut Parked) {
+        if self.state != FiberState::Lost {
+            self.move_to(FiberState::Running, parked);
+        }
+        if self.wait == Wait::Raiser {
+            self.wait = Wait::Nothing;
+        }
+    }
+
+    /// Whether it has parked: the scheduler has switched from it to another fiber.
+    pub fn is_parked(&self) -> bool {
+        matches!(self.state, FiberState::Waiting | FiberState::Runnable)
+    }
+}
+
+/// How many fibers are parked.
+#[derive(Default)]
+pub struct Parked {
+    /// Fibers that must end before the scheduler may close.
+    pub awaited: usize,
+    /// Fibers that wait for the end of all others. The root waits for them.
+    pub draining: usize,
+    /// Blocking fibers.
+    pub blocking: usize,
+}
+
+impl Parked {
+    fn kind(&mut self, blocking: bool, wait: Wait) -> &mut usize {
+        match wait {
+            _ if blocking => &mut self.blocking,
+            Wait::Drain => &mut self.draining,
+            _ => &mut self.awaited,
+        }
+    }
+}
