@@ -8,11 +8,10 @@ use nix::errno::Errno;
 use crate::io::buffer_slice::{BufferSlice, Direction, SliceRange};
 use crate::io::descriptors;
 use crate::io::strategies::{transfer_file, try_now};
-use crate::io::transfer::{negated, transfer};
-use crate::ruby::call_sites::CallSite;
-use crate::ruby::error;
+use crate::io::transfer::{Transfer, negated};
 use crate::ruby::io_buffer::Memory;
 use crate::ruby::receiver::Receiver;
+use crate::ruby::{error, io as ruby_io};
 use crate::scheduler::Scheduler;
 
 /// Reads at the IO's position. Returns the number of bytes, 0 at the end, or `-errno`.
@@ -24,7 +23,7 @@ pub fn io_read(
     length: usize,
     offset: usize,
 ) -> Result<isize, Error> {
-    transfer(ruby, &scheduler, io, Direction::Read, buffer, SliceRange::new(length, offset), None)
+    run(ruby, &scheduler, io, (Direction::Read, None), buffer, SliceRange::new(length, offset))
 }
 
 /// Writes at the IO's position. Returns the number of bytes, or `-errno`.
@@ -36,7 +35,7 @@ pub fn io_write(
     length: usize,
     offset: usize,
 ) -> Result<isize, Error> {
-    transfer(ruby, &scheduler, io, Direction::Write, buffer, SliceRange::new(length, offset), None)
+    run(ruby, &scheduler, io, (Direction::Write, None), buffer, SliceRange::new(length, offset))
 }
 
 /// Reads from position `from`.
@@ -50,9 +49,7 @@ pub fn io_pread(
     offset: usize,
 ) -> Result<isize, Error> {
     match position(from)? {
-        Some(from) => {
-            transfer(ruby, &scheduler, io, Direction::Read, buffer, SliceRange::new(length, offset), Some(from))
-        }
+        Some(from) => run(ruby, &scheduler, io, (Direction::Read, Some(from)), buffer, SliceRange::new(length, offset)),
         None => Ok(negated(Errno::EINVAL)),
     }
 }
@@ -69,10 +66,25 @@ pub fn io_pwrite(
 ) -> Result<isize, Error> {
     match position(from)? {
         Some(from) => {
-            transfer(ruby, &scheduler, io, Direction::Write, buffer, SliceRange::new(length, offset), Some(from))
+            run(ruby, &scheduler, io, (Direction::Write, Some(from)), buffer, SliceRange::new(length, offset))
         }
         None => Ok(negated(Errno::EINVAL)),
     }
+}
+
+fn run(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    io: Value,
+    (direction, from): (Direction, Option<u64>),
+    buffer: Value,
+    range: SliceRange,
+) -> Result<isize, Error> {
+    let hook = scheduler.enter(ruby)?;
+    if direction == Direction::Write {
+        scheduler.mark_yield_after_unlock(hook.key);
+    }
+    Transfer::new(ruby, scheduler, hook.key, (io, ruby_io::fd_kind(io)), (direction, from)).run(buffer, range)
 }
 
 /// `IO#pwrite` on Ruby 3.3 and 3.4, where Ruby calls the hook without the GVL: see `lib/heddle/patches/io_pwrite.rb`.
@@ -91,9 +103,9 @@ pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, 
     // SAFETY: as above; the memory is only read.
     let mut result = unsafe { try_now(Direction::Write, fd, memory, Some(from), FdKind::Other) };
     if result == TryIo::NeedsOperation {
-        let call_site = CallSite::new(&scheduler.io.call_sites);
-        let to = (slice, Some(from));
-        result = transfer_file(ruby, scheduler, &call_site, hook.key, Direction::Write, (io, fd), to)?;
+        let to = (Direction::Write, Some(from));
+        let transfer = Transfer::new(ruby, scheduler, hook.key, (io, FdKind::Other), to);
+        result = transfer_file(&transfer, fd, slice, Some(from))?;
     }
     // A pointer to the bytes does not keep the string alive. This use keeps the reference on the stack until here.
     std::hint::black_box(string);

@@ -3,6 +3,7 @@
 use heddle_core::Interest;
 use magnus::{Error, Ruby, Value};
 
+use super::transfer::Transfer;
 use crate::ruby::call_sites::CallSite;
 use crate::ruby::hook_interface;
 use crate::ruby::io_buffer::{self, Contents, Memory};
@@ -137,11 +138,11 @@ impl BufferSlice {
     ///
     /// # Errors
     /// As [`of`](Self::of): the buffer may have been freed or become too short.
-    pub fn renewed(self, ruby: &Ruby, call_site: &CallSite<'_>, direction: Direction) -> Result<Self, Error> {
+    pub fn renewed(self, transfer: &Transfer<'_>) -> Result<Self, Error> {
         match self.owner {
-            Some((buffer, offset)) if !self.is_pinned(call_site) => BufferSlice::of(
-                ruby,
-                direction,
+            Some((buffer, offset)) if !self.is_pinned(&transfer.call_site) => BufferSlice::of(
+                transfer.ruby,
+                transfer.direction,
                 buffer,
                 SliceRange { offset, min_length: self.size(), max_length: self.size() },
             ),
@@ -153,24 +154,22 @@ impl BufferSlice {
         self.looks_pinned && !call_site.traits().lends_own_buffer
     }
 
-    /// Calls `transfer` with memory that is valid until it returns, even if the fiber waits: this slice, or a bounce
+    /// Calls `run` with memory that is valid until it returns, even if the fiber waits: this slice, or a bounce
     /// buffer instead. `count` returns the number of transferred bytes of a result.
     ///
     /// # Errors
-    /// What `transfer` raises. After a read, an error if the buffer was freed or became too short during the wait.
+    /// What `run` raises. After a read, an error if the buffer was freed or became too short during the wait.
     /// NoMemoryError if there is no memory for a bounce buffer.
     pub fn while_pinned<R>(
         self,
-        ruby: &Ruby,
-        scheduler: &Scheduler,
-        call_site: &CallSite<'_>,
-        direction: Direction,
-        transfer: impl FnOnce(Memory) -> Result<R, Error>,
+        transfer: &Transfer<'_>,
+        run: impl FnOnce(Memory) -> Result<R, Error>,
         count: impl FnOnce(&R) -> usize,
     ) -> Result<R, Error> {
+        let &Transfer { ruby, scheduler, direction, .. } = transfer;
         let (buffer, offset) = match self.owner {
-            Some(owner) if !self.is_pinned(call_site) => owner,
-            _ => return transfer(self.memory),
+            Some(owner) if !self.is_pinned(&transfer.call_site) => owner,
+            _ => return run(self.memory),
         };
         let size = self.memory.size.min(MAX_BOUNCED);
         let Some(bounce) = Bounce::new(scheduler, size) else {
@@ -182,7 +181,7 @@ impl BufferSlice {
             // SAFETY: the slice is valid, as no other fiber has run since it was made; `bounce` has room for `size`.
             unsafe { std::ptr::copy_nonoverlapping(self.memory.base, base, size) };
         }
-        let result = transfer(Memory { base, size })?;
+        let result = run(Memory { base, size })?;
         let done = count(&result);
         if direction == Direction::Read && done > 0 {
             let BufferSlice { memory, .. } =

@@ -6,17 +6,14 @@ use std::time::Instant;
 
 use heddle_core::Operation;
 use heddle_core::try_io::{self, FdKind, TryIo};
-use magnus::{Error, Ruby, Value};
+use magnus::Error;
 use nix::errno::Errno;
 
 use super::buffer_slice::{BufferSlice, Direction};
-use super::descriptors;
 use super::operation::ImmediateTransfer;
-use crate::ruby::call_sites::CallSite;
+use super::transfer::Transfer;
 use crate::ruby::io;
 use crate::ruby::io_buffer::Memory;
-use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::wait::Wait;
 
 /// Reads or writes without blocking.
@@ -40,23 +37,16 @@ pub unsafe fn try_now(direction: Direction, fd: RawFd, memory: Memory, from: Opt
 
 /// Receives or sends by an operation of the backend, and waits for its completion. Returns the number of bytes or a
 /// negated errno; `None` if the descriptor turns out to be no socket.
-pub fn send_recv(
-    ruby: &Ruby,
-    scheduler: &Scheduler,
-    call_site: &CallSite<'_>,
-    key: FiberKey,
-    direction: Direction,
-    (io, fd): (Value, RawFd),
-    slice: BufferSlice,
-) -> Result<Option<isize>, Error> {
+pub fn send_recv(transfer: &Transfer<'_>, fd: RawFd, slice: BufferSlice) -> Result<Option<isize>, Error> {
     if slice.size() == 0 {
         // The kernel would wait for data before it receives 0 bytes of it.
         return Ok(None);
     }
+    let direction = transfer.direction;
+    let interest = direction.interest();
     let send_recv_pinned = |memory: Memory| {
-        let interest = direction.interest();
-        let transfer = || {
-            let fd = descriptors::descriptor(ruby, io, interest).ok()?;
+        let transfer_now = || {
+            let fd = transfer.descriptor().ok()?;
             // SAFETY: the memory is valid until this returns.
             match unsafe { try_now(direction, fd, memory, None, FdKind::Socket) } {
                 TryIo::Done(count) => i32::try_from(count).ok(),
@@ -64,63 +54,57 @@ pub fn send_recv(
             }
         };
         let is_ready = || {
-            descriptors::descriptor(ruby, io, interest)
-                .is_ok_and(|fd| try_io::poll_now(fd, interest.0.into()).is_ok_and(|ready| ready != 0))
+            let fd = transfer.descriptor();
+            fd.is_ok_and(|fd| try_io::poll_now(fd, interest.0.into()).is_ok_and(|ready| ready != 0))
         };
-        let immediate = ImmediateTransfer { is_ready: &is_ready, transfer: &transfer };
+        let immediate = ImmediateTransfer { is_ready: &is_ready, transfer: &transfer_now };
         let mut fd = fd;
         loop {
             let operation = match direction {
                 Direction::Read => Operation::Receive { fd, buffer: memory.base, length: memory.size },
                 Direction::Write => Operation::Send { fd, buffer: memory.base, length: memory.size },
             };
+            let wait = Wait::Transfer(fd, interest);
             // SAFETY: the memory is valid until this returns.
-            match unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, interest), operation, Some(&immediate))? } {
+            let result =
+                unsafe { transfer.scheduler.operate(transfer.ruby, transfer.key, wait, operation, Some(&immediate))? };
+            match result {
                 result if result == -libc::ENOTSOCK => return Ok(None),
                 // Interrupted by a signal, or cancelled by the kernel itself: try again.
                 result if result == -libc::EINTR || result == -libc::ECANCELED => {}
                 result => return Ok(Some(result as isize)),
             }
-            fd = descriptors::descriptor(ruby, io, interest)?;
+            fd = transfer.descriptor()?;
         }
     };
-    slice.while_pinned(ruby, scheduler, call_site, direction, send_recv_pinned, |result| {
-        result.map_or(0, |count| count.max(0) as usize)
-    })
+    slice.while_pinned(transfer, send_recv_pinned, |result| result.map_or(0, |count| count.max(0) as usize))
 }
 
 /// Reads from or writes to a file, which is always ready and may block. Writes immediately where that is known to be
 /// quick, and otherwise by an operation of the backend.
 pub fn transfer_file(
-    ruby: &Ruby,
-    scheduler: &Scheduler,
-    call_site: &CallSite<'_>,
-    key: FiberKey,
-    direction: Direction,
-    (io, fd): (Value, RawFd),
-    (slice, offset): (BufferSlice, Option<u64>),
+    transfer: &Transfer<'_>,
+    fd: RawFd,
+    slice: BufferSlice,
+    offset: Option<u64>,
 ) -> Result<TryIo, Error> {
-    if direction == Direction::Write {
+    if transfer.direction == Direction::Write {
         let memory = slice.memory();
-        let owner = io::identity(io);
+        let owner = io::identity(transfer.io);
+        let backoff = &transfer.scheduler.io.slow_file_backoff;
         let begin = Instant::now();
         // A descriptor with an offset may be a device.
-        if scheduler.io.slow_file_backoff.borrow_mut().allows(fd, owner, memory.size, begin)
-            && (offset.is_none() || try_io::is_file(fd))
-        {
+        if backoff.borrow_mut().allows(fd, owner, memory.size, begin) && (offset.is_none() || try_io::is_file(fd)) {
             // SAFETY: no other fiber has run since the slice was made.
             let result = try_io::write_file(fd, unsafe { memory.as_readable() }, offset);
-            scheduler.io.slow_file_backoff.borrow_mut().record_write(fd, begin, Instant::now());
+            backoff.borrow_mut().record_write(fd, begin, Instant::now());
             return Ok(result);
         }
     }
     slice.while_pinned(
-        ruby,
-        scheduler,
-        call_site,
-        direction,
+        transfer,
         // SAFETY: the memory is valid until this returns.
-        |memory| unsafe { operate(ruby, scheduler, key, direction, fd, memory, offset) },
+        |memory| unsafe { operate(transfer, fd, memory, offset) },
         |result| if let TryIo::Done(count) = result { *count } else { 0 },
     )
 }
@@ -129,15 +113,8 @@ pub fn transfer_file(
 ///
 /// # Safety
 /// `memory` is valid for as long as this call lasts.
-unsafe fn operate(
-    ruby: &Ruby,
-    scheduler: &Scheduler,
-    key: FiberKey,
-    direction: Direction,
-    fd: RawFd,
-    memory: Memory,
-    offset: Option<u64>,
-) -> Result<TryIo, Error> {
+unsafe fn operate(transfer: &Transfer<'_>, fd: RawFd, memory: Memory, offset: Option<u64>) -> Result<TryIo, Error> {
+    let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
     // io_uring does not advance the position of a FUSE file without a cache, so this does.
     let sets_position = offset.is_none() && scheduler.io.slow_file_backoff.borrow_mut().is_remote(fd);
     let is_appended = || direction == Direction::Write && try_io::appends(fd);

@@ -1,6 +1,7 @@
 //! Reading and writing: the path of every `io_read`, `io_write`, `io_pread` and `io_pwrite`.
 
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 use heddle_core::try_io::{FdKind, TryIo, is_listening};
 use magnus::{Error, Ruby, Value, prelude::*};
@@ -16,93 +17,135 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::state::Requeue;
 
-/// Reads or writes, and waits as needed. Returns the number of bytes or a negated errno.
-pub fn transfer(
-    ruby: &Ruby,
-    scheduler: &Scheduler,
-    io: Value,
-    direction: Direction,
-    buffer: Value,
-    range: SliceRange,
-    from: Option<u64>,
-) -> Result<isize, Error> {
-    let hook = scheduler.enter(ruby)?;
-    if direction == Direction::Write {
-        scheduler.mark_yield_after_unlock(hook.key);
+/// A read or a write that a hook was called for.
+pub struct Transfer<'a> {
+    pub ruby: &'a Ruby,
+    pub scheduler: &'a Scheduler,
+    /// The current fiber, in a hook.
+    pub key: FiberKey,
+    pub io: Value,
+    pub direction: Direction,
+    /// What the IO probably is.
+    pub kind: FdKind,
+    /// The position in the file; `None` is the IO's own.
+    pub from: Option<u64>,
+    pub call_site: CallSite<'a>,
+}
+
+impl<'a> Transfer<'a> {
+    /// A transfer of the current fiber, which has entered a hook.
+    pub fn new(
+        ruby: &'a Ruby,
+        scheduler: &'a Scheduler,
+        key: FiberKey,
+        (io, kind): (Value, FdKind),
+        (direction, from): (Direction, Option<u64>),
+    ) -> Self {
+        let call_site = CallSite::new(&scheduler.io.call_sites);
+        Transfer { ruby, scheduler, key, io, direction, kind, from, call_site }
     }
-    let call_site = CallSite::new(&scheduler.io.call_sites);
-    let kind = io::fd_kind(io);
-    let may_send_recv = |timeout: Value| {
-        let plain = kind == FdKind::Socket && from.is_none() && range.min_length == 0 && timeout.is_nil();
-        // A non-blocking read must return EAGAIN rather than wait. Non-blocking writes do not call the hook.
-        plain && !(direction == Direction::Read && call_site.traits().never_waits)
-    };
-    if kind == FdKind::Socket && scheduler.io.batches.get() {
-        let (fd, timeout) = descriptors::descriptor_and_timeout(ruby, io, direction.interest())?;
-        // The kernel would wait for data before it tried, and a listening socket never becomes ready for that.
-        let refuses = direction == Direction::Read && io::may_listen(io) && is_listening(fd);
-        if !refuses && may_send_recv(timeout) {
-            let slice = BufferSlice::of(ruby, direction, buffer, range)?;
-            if let Some(result) = send_recv(ruby, scheduler, &call_site, hook.key, direction, (io, fd), slice)? {
+
+    /// Reads or writes, and waits as needed. Returns the number of bytes or a negated errno.
+    pub fn run(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
+        if self.kind == FdKind::Socket {
+            if self.scheduler.io.batches.get()
+                && let Some(result) = self.run_in_backend(buffer, range)?
+            {
                 return Ok(result);
             }
-        }
-    }
-    if kind == FdKind::Socket && direction == Direction::Read {
-        scheduler.yield_before_answer(ruby, hook.key, io::descriptor(io)?)?;
-    }
-    scheduler.consume_budget(ruby, hook.key)?;
-    let mut slice = BufferSlice::of(ruby, direction, buffer, range)?;
-    let mut done = 0;
-    loop {
-        // Looked up in each round, as other fibers may have run and closed the IO.
-        let (fd, timeout) = descriptors::descriptor_and_timeout(ruby, io, direction.interest())?;
-        let from = from.map(|from| from + done as u64);
-        // SAFETY: no other fiber has run since the slice was made.
-        let mut result = unsafe { try_now(direction, fd, slice.memory(), from, kind) };
-        if result == TryIo::NeedsOperation {
-            result = transfer_file(ruby, scheduler, &call_site, hook.key, direction, (io, fd), (slice, from))?;
-        }
-        match result {
-            TryIo::Done(count) => {
-                done += count;
-                if kind == FdKind::Socket && direction == Direction::Write {
-                    scheduler.expect_answer(hook.key, fd);
-                }
-                if count == 0 || done >= range.min_length || count == slice.size() {
-                    return Ok(done as isize);
-                }
-                slice = slice.after(count);
+            if self.direction == Direction::Read {
+                self.scheduler.yield_before_answer(self.ruby, self.key, self.io)?;
             }
-            TryIo::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
-            TryIo::EndsAfter(time) => {
-                if wait_ready(ruby, scheduler, hook.key, io, direction.interest(), Some(time))?.is_none() {
-                    return Ok(done as isize);
-                }
+        }
+        self.scheduler.consume_budget(self.ruby, self.key)?;
+        self.run_at_once(buffer, range)
+    }
+
+    /// On a backend that submits in batches: has it send or receive. `None` if that is not possible.
+    fn run_in_backend(&self, buffer: Value, range: SliceRange) -> Result<Option<isize>, Error> {
+        let (fd, timeout) = self.descriptor_and_timeout()?;
+        // The kernel would wait for data before it tried, and a listening socket never becomes ready for that.
+        let refuses = self.direction == Direction::Read && io::may_listen(self.io) && is_listening(fd);
+        if refuses || !self.may_send_recv(range, timeout) {
+            return Ok(None);
+        }
+        send_recv(self, fd, BufferSlice::of(self.ruby, self.direction, buffer, range)?)
+    }
+
+    /// Tries system calls that do not block, and waits in between.
+    fn run_at_once(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
+        let mut slice = BufferSlice::of(self.ruby, self.direction, buffer, range)?;
+        let mut done = 0;
+        loop {
+            // Looked up in each round, as other fibers may have run and closed the IO.
+            let (fd, timeout) = self.descriptor_and_timeout()?;
+            let from = self.from.map(|from| from + done as u64);
+            // SAFETY: no other fiber has run since the slice was made.
+            let mut result = unsafe { try_now(self.direction, fd, slice.memory(), from, self.kind) };
+            if result == TryIo::NeedsOperation {
+                result = transfer_file(self, fd, slice, from)?;
             }
-            TryIo::WouldBlock | TryIo::NeedsOperation => {
-                if may_send_recv(timeout) {
-                    slice = slice.renewed(ruby, &call_site, direction)?;
-                    if let Some(result) = send_recv(ruby, scheduler, &call_site, hook.key, direction, (io, fd), slice)?
-                    {
-                        return Ok(result);
+            match result {
+                TryIo::Done(count) => {
+                    done += count;
+                    if self.kind == FdKind::Socket && self.direction == Direction::Write {
+                        self.scheduler.expect_answer(self.key, fd);
+                    }
+                    if count == 0 || done >= range.min_length || count == slice.size() {
+                        return Ok(done as isize);
+                    }
+                    slice = slice.after(count);
+                }
+                TryIo::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
+                TryIo::EndsAfter(time) => {
+                    if !self.wait_until_ready(Some(time))? {
+                        return Ok(done as isize);
                     }
                 }
-                let caller = call_site.traits();
-                if range.min_length == 0 && !caller.expects_to_wait {
-                    scheduler.set_would_block(hook.key, (!caller.never_waits).then_some(fd));
-                    return Ok(negated(Errno::EAGAIN));
-                }
-                let timeout = time::optional_interval(io::timeout(io)?)?;
-                if wait_ready(ruby, scheduler, hook.key, io, direction.interest(), timeout)?.is_none() {
-                    if caller.expects_to_wait {
-                        return Err(error::io_timeout(ruby));
+                TryIo::WouldBlock | TryIo::NeedsOperation => {
+                    if self.may_send_recv(range, timeout) {
+                        slice = slice.renewed(self)?;
+                        if let Some(result) = send_recv(self, fd, slice)? {
+                            return Ok(result);
+                        }
                     }
-                    return Ok(if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) });
+                    let caller = self.call_site.traits();
+                    if range.min_length == 0 && !caller.expects_to_wait {
+                        self.scheduler.set_would_block(self.key, (!caller.never_waits).then_some(fd));
+                        return Ok(negated(Errno::EAGAIN));
+                    }
+                    if !self.wait_until_ready(time::optional_interval(io::timeout(self.io)?)?)? {
+                        if caller.expects_to_wait {
+                            return Err(error::io_timeout(self.ruby));
+                        }
+                        return Ok(if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) });
+                    }
                 }
             }
+            slice = slice.renewed(self)?;
         }
-        slice = slice.renewed(ruby, &call_site, direction)?;
+    }
+
+    /// Whether an operation of the backend may send or receive: it waits, and knows no timeout.
+    fn may_send_recv(&self, range: SliceRange, timeout: Value) -> bool {
+        let plain = self.kind == FdKind::Socket && self.from.is_none() && range.min_length == 0 && timeout.is_nil();
+        // A non-blocking read must return EAGAIN rather than wait. Non-blocking writes do not call the hook.
+        plain && !(self.direction == Direction::Read && self.call_site.traits().never_waits)
+    }
+
+    /// Whether the descriptor has become ready within the time.
+    fn wait_until_ready(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        let interest = self.direction.interest();
+        wait_ready(self.ruby, self.scheduler, self.key, self.io, interest, timeout).map(|ready| ready.is_some())
+    }
+
+    /// The IO's descriptor, looked up again.
+    pub fn descriptor(&self) -> Result<RawFd, Error> {
+        descriptors::descriptor(self.ruby, self.io, self.direction.interest())
+    }
+
+    fn descriptor_and_timeout(&self) -> Result<(RawFd, Value), Error> {
+        descriptors::descriptor_and_timeout(self.ruby, self.io, self.direction.interest())
     }
 }
 
@@ -117,12 +160,13 @@ impl Scheduler {
     /// Yields before a receive, if the fiber has just sent on the same socket. The answer has probably not arrived, so
     /// trying now would fail and cost a wait in the backend. Once the other fibers have run, the answer may have
     /// arrived.
-    fn yield_before_answer(&self, ruby: &Ruby, key: FiberKey, fd: RawFd) -> Result<(), Error> {
-        let yields = {
+    fn yield_before_answer(&self, ruby: &Ruby, key: FiberKey, io: Value) -> Result<(), Error> {
+        let expected = {
             let mut state = self.state.borrow_mut();
             let expected = state.fibers.get_mut(key).and_then(|record| record.answer_on.take());
-            expected == Some(fd) && state.queue.has_woken()
+            expected.filter(|_| state.queue.has_woken())
         };
+        let yields = expected.is_some() && expected == Some(io::descriptor(io)?);
         let may_be_due = yields && self.yield_within(ruby, key, Requeue::Last)?;
         if may_be_due { self.raise_due(key) } else { Ok(()) }
     }
