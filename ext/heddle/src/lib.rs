@@ -15,7 +15,7 @@ use magnus::{Error, Ruby};
 #[magnus::init(name = "heddle")]
 fn init(ruby: &Ruby) -> Result<(), Error> {
     let heddle = ruby.define_module("Heddle")?;
-    ruby::fork::watch();
+    ruby::fork::watch(ticker::throttle::reset);
     ruby::ractor::note_main();
     hooks::define(ruby, heddle)
 }

@@ -1,9 +1,7 @@
 //! Detecting that this process is a forked child.
 
-use std::sync::Once;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use crate::ticker::throttle;
 
 /// The number of forks between the process that loaded Heddle and this one.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
@@ -13,18 +11,20 @@ pub fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Starts counting forks.
-pub fn watch() {
-    static ONCE: Once = Once::new();
+/// What a child does first.
+static RESET: OnceLock<fn()> = OnceLock::new();
 
+/// Starts counting forks. `reset` is called in each child, and may use atomics alone, which are safe in a child of a
+/// threaded process.
+pub fn watch(reset: fn()) {
     extern "C" fn in_child() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
-        throttle::reset();
+        RESET.get().inspect(|reset| reset());
     }
 
-    ONCE.call_once(|| {
-        // SAFETY: the handler uses atomics alone, which are safe in a child of a threaded process. Ruby never unloads
-        // an extension, so the handler's code stays loaded.
+    if RESET.set(reset).is_ok() {
+        // SAFETY: the handler uses atomics alone, by this function's contract. Ruby never unloads an extension, so the
+        // handler's code stays loaded.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    });
+    }
 }
