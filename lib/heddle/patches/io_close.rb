@@ -3,7 +3,10 @@
 module Heddle # :nodoc:
   # Not in the module that is prepended: its constants would be IO's, too.
   ALL_EVENTS = IO::READABLE | IO::PRIORITY | IO::WRITABLE
-  private_constant :ALL_EVENTS
+  # Whether closing an IO concerns the fibers that use its descriptor by another IO. A thread is concerned, too, before
+  # Ruby 4.0.
+  CLOSE_CONCERNS_OTHER_IOS = RUBY_VERSION < "4.0"
+  private_constant :ALL_EVENTS, :CLOSE_CONCERNS_OTHER_IOS
 
   # Ends all operations on an IO before Ruby closes it. The system gives the descriptor's number to the next file that
   # is opened, so an operation that went on would use the wrong file. The operations of all schedulers in the process
@@ -12,10 +15,10 @@ module Heddle # :nodoc:
   # Ruby 3.3 and 3.4 have no hook for this. Ruby 4.0 interrupts fibers that wait on the same IO object. It does not
   # interrupt fibers that wait on another IO with the same number, or on several IOs in `IO.select`.
   module IOClose
-    # Closes the IO; see Ruby's documentation. If the descriptor stays open (`autoclose: false`), fibers that use it by
-    # another IO are not concerned from Ruby 4.0 on, as threads are not. Before, they raise IOError.
+    # Closes the IO; see Ruby's documentation.
     def close
-      return super if RUBY_VERSION >= "4.0" && !closed? && !autoclose?
+      # The descriptor stays open.
+      return super unless CLOSE_CONCERNS_OTHER_IOS || closed? || autoclose?
 
       Scheduler.__send__(:closing, self, ALL_EVENTS) { super }
     end
