@@ -29,7 +29,6 @@ module Processes
 
   # Runs the source in a fresh Ruby, with this project's lib directory in its load path, and returns what it wrote to
   # stdout, what it wrote to stderr, and its status. A block, if there is one, gets the process id and its open stdin.
-  # what the example is about.
   def run_ruby(source, *arguments, stdin: "", env: {}, timeout: LIMIT, &interaction)
     command = [RbConfig.ruby, "-I", LIB, "-e", source, "--", *arguments]
     environment = Fresh.environment.merge(env)
