@@ -30,7 +30,7 @@ RSpec.describe "A wait in" do
     end
 
     it "lets the other fibers run no more often than with a single descriptor" do
-      expect(runs_until_selected(300, busy: 3)).to be <= turns_until_selected(1, busy: 3) + 200
+      expect(runs_until_selected(300, busy: 3)).to be <= runs_until_selected(1, busy: 3) + 200
     end
   end
 

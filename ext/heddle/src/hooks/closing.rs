@@ -59,15 +59,14 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
     let class = PinnedValue::assume_marked(exception.class().as_value());
     let pending_raise =
         PendingRaise { exception: class, message: Some(PinnedValue::assume_marked(message)), scope: RaiseScope::Wait };
-    let waiter = {
-        let mut state = scheduler.state.borrow_mut();
-        let waiter = state.fibers.find(target);
-        let waiter = waiter.filter(|waiter| state.fibers.get(*waiter).is_some_and(|record| record.uses_io()));
-        if let Some(waiter) = waiter {
-            state.send_raise(waiter, pending_raise);
-        }
-        waiter
+    let waiter = scheduler.state.borrow().fibers.find(target);
+    let waiter = match waiter {
+        Some(waiter) if !has_left_io(ruby, scheduler, waiter)? => Some(waiter),
+        _ => None,
     };
+    if let Some(waiter) = waiter {
+        scheduler.state.borrow_mut().send_raise(waiter, pending_raise);
+    }
     scheduler.wake_owner();
     match waiter {
         Some(waiter) if closer_blocks_owner(scheduler)? => {
@@ -75,6 +74,20 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
             wait_until_left(ruby, scheduler, &[waiter])
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether a fiber has left its wait for the IO, although not yet the IO. It may have been preempted in between, or wait for
+/// the mutex that Ruby takes there. An exception there would keep it from leaving, and Ruby's close would wait for ever.
+fn has_left_io(ruby: &Ruby, scheduler: &Scheduler, waiter: FiberKey) -> Result<bool, Error> {
+    let wait = {
+        let state = scheduler.state.borrow();
+        state.fibers.get(waiter).filter(|record| record.is_parked()).map(|record| record.wait)
+    };
+    match wait {
+        Some(Wait::Block(blocker)) => thread::is_mutex(ruby, blocker.get()),
+        Some(wait) => Ok(wait == Wait::Preempted),
+        None => Ok(false),
     }
 }
 

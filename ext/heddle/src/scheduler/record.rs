@@ -130,12 +130,6 @@ impl Record {
         self.end_request.as_ref().is_some_and(|request| request.is_killed())
     }
 
-    /// Whether it waits for an IO in a hook, or runs, perhaps in a native call. A fiber that has left its wait is about to
-    /// leave the IO, too.
-    pub fn uses_io(&self) -> bool {
-        !self.is_parked() || self.wait.is_for_io()
-    }
-
     /// Whether it is in a hook that waits.
     pub fn is_waiting(&self) -> bool {
         !matches!(self.wait, Wait::Nothing | Wait::NotStarted | Wait::Preempted)
