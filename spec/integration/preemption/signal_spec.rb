@@ -270,6 +270,8 @@ RSpec.describe "The signal of a ticker" do
   end
 
   it "is not used by default, so that sleeps of C libraries are not cut short" do
+    skip_or_fail_without("fiddle") unless system(RbConfig.ruby, "-e", 'require "fiddle"', err: File::NULL)
+
     expect(program(<<~RUBY)).to eq ["true\n", "", 0]
       require "fiddle"
       usleep = Fiddle::Function.new(Fiddle.dlopen(nil)["usleep"], [Fiddle::TYPE_INT], Fiddle::TYPE_INT)
