@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 RSpec.describe "The signal of a ticker" do
+  include Libraries
+
   computing = File.expand_path("../../support/computing", __dir__)
   # Every program below begins with this.
   prelude = <<~RUBY
