@@ -22,8 +22,8 @@ use magnus::typed_data::Obj;
 use magnus::{Error, Module, Object, RModule, RString, Ruby, Symbol, Value, function, method, prelude::*};
 
 use crate::io::descriptors;
-use crate::ruby::value::any_to_s;
-use crate::ruby::{fork, insides, ractor};
+use crate::ruby::value::{any_to_s, find_class};
+use crate::ruby::{fork, insides, ractor, thread};
 use crate::scheduler::options::Options;
 use crate::scheduler::{self, Scheduler, registry};
 use crate::ticker::{TickerChoice, signal_disposition};
@@ -37,6 +37,8 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 
     let class = heddle.define_class("Scheduler", ruby.class_object())?;
     magnus::Class::define_alloc_func::<Scheduler>(class);
+    find_class::<Scheduler>(ruby);
+    thread::find_mutex_class(ruby);
     ractor::safe(|| class.define_method("initialize", method!(initialize, -1)))?;
     class.define_private_method("initialize_copy", method!(initialize_copy, 1))?;
     class.define_method("backend", method!(backend, 0))?;

@@ -46,6 +46,11 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// Whether the memory must be writable.
+    pub fn needs_writable(self) -> bool {
+        self == Direction::Read
+    }
+
     /// The readiness that the transfer needs.
     pub fn interest(self) -> Interest {
         match self {
@@ -93,10 +98,15 @@ impl BufferSlice {
     /// # Errors
     /// ArgumentError if the buffer is too short, and the errors of [`io_buffer`].
     pub fn of(ruby: &Ruby, direction: Direction, buffer: Value, range: SliceRange) -> Result<Self, Error> {
-        let Contents { memory, looks_pinned } = match direction {
-            Direction::Read => io_buffer::for_writing(buffer)?,
-            Direction::Write => io_buffer::for_reading(buffer)?,
-        };
+        BufferSlice::within(ruby, io_buffer::contents(buffer, direction.needs_writable())?, buffer, range)
+    }
+
+    /// The part of `buffer`, which has this memory, that `range` names.
+    ///
+    /// # Errors
+    /// ArgumentError if the buffer is too short.
+    pub fn within(ruby: &Ruby, contents: Contents, buffer: Value, range: SliceRange) -> Result<Self, Error> {
+        let Contents { memory, looks_pinned } = contents;
         let SliceRange { offset, min_length, max_length } = range;
         match memory.size.checked_sub(offset) {
             Some(available) if available >= min_length => {

@@ -34,8 +34,9 @@ use magnus::gc::Marker;
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, Module, Object, RClass, RModule, Ruby, TypedData, Value, function, prelude::*};
 
+use crate::ruby::io_buffer::Contents;
 use crate::ruby::nogvl::without_gvl;
-use crate::ruby::value::{PinnedValue, same};
+use crate::ruby::value::{PinnedValue, find_class, same};
 use crate::ruby::{error, fiber, fork, interrupts, io, postponed_job, ractor, thread};
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::state::{Signal, State};
@@ -135,6 +136,21 @@ pub fn descriptor(ruby: &Ruby, io: Value, interest: Interest) -> Result<RawFd, E
 pub fn descriptor_and_timeout(ruby: &Ruby, io: Value, interest: Interest) -> Result<(RawFd, Value), Error> {
     let (fd, timeout) = io::descriptor_and_timeout(io)?;
     expect_open(ruby, fd, interest).map(|()| (fd, timeout))
+}
+
+/// What [`descriptor_and_timeout`] returns, and the memory of `buffer`; see [`io::transfer_arguments`].
+///
+/// # Errors
+/// As there.
+#[inline]
+pub fn transfer_arguments(
+    ruby: &Ruby,
+    io: Value,
+    interest: Interest,
+    (buffer, writable): (Value, bool),
+) -> Result<(RawFd, Value, Contents), Error> {
+    let arguments = io::transfer_arguments(io, buffer, writable)?;
+    expect_open(ruby, arguments.0, interest).map(|()| arguments)
 }
 
 #[inline]
@@ -371,6 +387,7 @@ impl Scheduler {
 pub fn define(ruby: &Ruby, heddle: RModule, class: RClass) -> Result<(), Error> {
     let holder = heddle.define_class("ClosingDescriptors", ruby.class_object())?;
     holder.undef_default_alloc_func();
+    find_class::<ClosingDescriptors>(ruby);
     ruby.gc_register_mark_object(ruby.obj_wrap(ClosingDescriptors));
     class.define_singleton_method("closing", function!(closing, 2))
 }

@@ -63,22 +63,20 @@ impl<'a> Transfer<'a> {
 
     /// On a backend that submits in batches: has it send or receive. `None` if that is not possible.
     fn run_in_backend(&self, buffer: Value, range: SliceRange) -> Result<Option<isize>, Error> {
-        let (fd, timeout) = self.descriptor_and_timeout()?;
+        let (fd, timeout, slice) = self.arguments(buffer, range)?;
         // The kernel would wait for data before it tried, and a listening socket never becomes ready for that.
         let refuses = self.direction == Direction::Read && io::may_listen(self.io) && is_listening(fd);
         if refuses || !self.may_send_recv(range, timeout) {
             return Ok(None);
         }
-        send_recv(self, fd, BufferSlice::of(self.ruby, self.direction, buffer, range)?)
+        send_recv(self, fd, slice)
     }
 
     /// Tries system calls that do not block, and waits in between.
     fn run_at_once(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
-        let mut slice = BufferSlice::of(self.ruby, self.direction, buffer, range)?;
+        let (mut fd, mut timeout, mut slice) = self.arguments(buffer, range)?;
         let mut done = 0;
         loop {
-            // Looked up in each round, as other fibers may have run and closed the IO.
-            let (fd, timeout) = self.descriptor_and_timeout()?;
             let from = self.from.map(|from| from + done as u64);
             // SAFETY: no other fiber has run since the slice was made.
             let mut result = unsafe { try_now(self.direction, fd, slice.memory(), from, self.kind) };
@@ -122,8 +120,18 @@ impl<'a> Transfer<'a> {
                     }
                 }
             }
+            // Looked up again, as other fibers may have run, and freed the buffer or closed the IO.
             slice = slice.renewed(self)?;
+            (fd, timeout) = self.descriptor_and_timeout()?;
         }
+    }
+
+    /// The descriptor, its timeout, and the memory.
+    fn arguments(&self, buffer: Value, range: SliceRange) -> Result<(RawFd, Value, BufferSlice), Error> {
+        let memory = (buffer, self.direction.needs_writable());
+        let (fd, timeout, contents) =
+            descriptors::transfer_arguments(self.ruby, self.io, self.direction.interest(), memory)?;
+        Ok((fd, timeout, BufferSlice::within(self.ruby, contents, buffer, range)?))
     }
 
     /// Whether an operation of the backend may send or receive: it waits, and knows no timeout.

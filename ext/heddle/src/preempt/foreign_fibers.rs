@@ -7,7 +7,7 @@ use magnus::typed_data::Obj;
 use magnus::{Error, Module, Object, RModule, Ruby, Value, function, method, prelude::*};
 
 use super::safe_points;
-use crate::ruby::value::PinnedValue;
+use crate::ruby::value::{PinnedValue, find_class};
 use crate::ruby::{async_raise, error, fiber, insides, interrupts, pending_interrupts, ractor};
 use crate::scheduler::Scheduler;
 use crate::ticker::foreign_fibers::{self, YieldState, yield_state_of};
@@ -117,6 +117,7 @@ fn without_preemption(ruby: &Ruby) -> Result<Value, Error> {
 pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     let class = heddle.define_class("YieldState", ruby.class_object())?;
     class.undef_default_alloc_func();
+    find_class::<YieldState>(ruby);
     ractor::safe(|| class.define_singleton_method("begin", function!(begin, 0)))?;
     class.define_singleton_method("stop", function!(foreign_fibers::stop, 0))?;
     class.define_method("finish", method!(finish, 0))?;

@@ -58,5 +58,5 @@ pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
 
 /// Whether Heddle assumes that the buffer, which Ruby has passed to a hook, stays in place until the hook ends.
 pub fn is_pinned(buffer: Value) -> Result<bool, Error> {
-    super::io_buffer::for_reading(buffer).map(|contents| contents.looks_pinned)
+    super::io_buffer::contents(buffer, false).map(|contents| contents.looks_pinned)
 }

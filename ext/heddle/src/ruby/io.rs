@@ -8,6 +8,8 @@ use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, Value};
 use rb_sys::VALUE;
 
+use super::io_buffer::{self, Contents};
+
 const SOCKET_CLASS_NAME: &str = "BasicSocket";
 
 /// The descriptor of an IO, or of the IO that the object's `to_io` returns.
@@ -37,6 +39,25 @@ pub fn descriptor_and_timeout(io: Value) -> Result<(RawFd, Value), Error> {
     })?;
     // SAFETY: a number or nil.
     Ok((fd, unsafe { Value::from_raw(timeout) }))
+}
+
+/// What [`descriptor_and_timeout`] and [`io_buffer::contents`] return, under one `protect`.
+///
+/// # Errors
+/// As there.
+pub fn transfer_arguments(io: Value, buffer: Value, writable: bool) -> Result<(RawFd, Value, Contents), Error> {
+    let (mut fd, mut contents) = (-1, Contents::EMPTY);
+    let timeout = protect(|| {
+        // SAFETY: as in `descriptor`, and under `protect`.
+        unsafe {
+            let io = rb_sys::rb_io_get_io(io.as_raw());
+            fd = rb_sys::rb_io_descriptor(io);
+            contents = io_buffer::contents_or_raise(buffer, writable);
+            rb_sys::rb_io_timeout(io)
+        }
+    })?;
+    // SAFETY: a number or nil.
+    Ok((fd, unsafe { Value::from_raw(timeout) }, contents))
 }
 
 /// `IO#timeout`: seconds, or nil.

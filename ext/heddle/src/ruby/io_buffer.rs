@@ -45,6 +45,12 @@ pub struct Contents {
     pub looks_pinned: bool,
 }
 
+impl Contents {
+    /// No memory.
+    pub const EMPTY: Contents =
+        Contents { memory: Memory { base: std::ptr::null_mut(), size: 0 }, looks_pinned: false };
+}
+
 /// The flags of a buffer that Ruby makes for a hook: locked, perhaps read-only, and not the owner of its memory.
 const FLAGS_OF_PINNED: [u32; 2] = [
     rb_sys::rb_io_buffer_flags::RB_IO_BUFFER_LOCKED as u32,
@@ -57,38 +63,39 @@ unsafe extern "C" {
     fn flags_and_bytes(buffer: VALUE, base: *mut *mut std::ffi::c_void, size: *mut rb_sys::size_t) -> u32;
 }
 
-/// The buffer's memory, to read into.
+/// The buffer's memory, to read into if `writable`, and otherwise to write from.
 ///
 /// # Errors
-/// Ruby's `IO::Buffer::AccessError` for a read-only buffer, `InvalidatedError` for a slice of a freed buffer. A freed
-/// buffer itself is empty.
-pub fn for_writing(buffer: Value) -> Result<Contents, Error> {
-    contents(buffer, |buffer, base, size| {
-        // SAFETY: called with the GVL and under `protect`; both pointers are valid for the call.
-        unsafe { rb_sys::rb_io_buffer_get_bytes_for_writing(buffer, base, size) }
-    })
-}
-
-/// The buffer's memory, to write from.
-///
-/// # Errors
-/// Ruby's `IO::Buffer::InvalidatedError` for a slice of a freed buffer. A freed buffer itself is empty.
-pub fn for_reading(buffer: Value) -> Result<Contents, Error> {
-    contents(buffer, |buffer, base, size| {
-        // SAFETY: called with the GVL and under `protect`; both pointers are valid for the call, and the pointees'
-        // types differ in `const` only.
-        unsafe { rb_sys::rb_io_buffer_get_bytes_for_reading(buffer, base.cast(), size) }
-    })
-}
-
-fn contents(buffer: Value, get: fn(VALUE, *mut *mut std::ffi::c_void, *mut rb_sys::size_t)) -> Result<Contents, Error> {
-    let (mut base, mut size, mut flags) = (std::ptr::null_mut(), 0, 0);
+/// Ruby's `IO::Buffer::AccessError` for a read-only buffer that is to be writable, `InvalidatedError` for a slice of a
+/// freed buffer. A freed buffer itself is empty.
+pub fn contents(buffer: Value, writable: bool) -> Result<Contents, Error> {
+    let mut contents = Contents::EMPTY;
     protect(|| {
-        // SAFETY: called with the GVL; both pointers are valid for the call; an exception stops at `protect`.
-        flags = unsafe { flags_and_bytes(buffer.as_raw(), &raw mut base, &raw mut size) };
-        get(buffer.as_raw(), &raw mut base, &raw mut size);
+        // SAFETY: called with the GVL, under `protect`.
+        contents = unsafe { contents_or_raise(buffer, writable) };
         rb_sys::Qnil as VALUE
     })?;
+    Ok(contents)
+}
+
+/// Like [`contents`].
+///
+/// # Safety
+/// Called under `protect`: it raises by `longjmp`.
+pub unsafe fn contents_or_raise(buffer: Value, writable: bool) -> Contents {
+    let (mut base, mut size) = (std::ptr::null_mut(), 0);
+    // SAFETY: by this function's contract. All pointers are valid for the calls, and the pointees' types differ in `const`
+    // only.
+    let flags = unsafe {
+        let flags = flags_and_bytes(buffer.as_raw(), &raw mut base, &raw mut size);
+        if writable {
+            rb_sys::rb_io_buffer_get_bytes_for_writing(buffer.as_raw(), &raw mut base, &raw mut size);
+        } else {
+            let base: *mut *mut std::ffi::c_void = &raw mut base;
+            rb_sys::rb_io_buffer_get_bytes_for_reading(buffer.as_raw(), base.cast(), &raw mut size);
+        }
+        flags
+    };
     let memory = Memory { base: base.cast(), size: size as usize };
-    Ok(Contents { memory, looks_pinned: FLAGS_OF_PINNED.contains(&flags) })
+    Contents { memory, looks_pinned: FLAGS_OF_PINNED.contains(&flags) }
 }

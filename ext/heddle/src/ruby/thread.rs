@@ -48,12 +48,18 @@ pub fn is_main() -> bool {
     unsafe { rb_sys::rb_thread_main() == rb_sys::rb_thread_current() }
 }
 
+static MUTEX: Lazy<RClass> = Lazy::new(|ruby| {
+    let class = ruby.class_thread().const_get("Mutex").unwrap_or_else(|_| ruby.class_basic_object());
+    ruby.gc_register_mark_object(class);
+    class
+});
+
+/// As [`find_class`](super::value::find_class), for Mutex.
+pub fn find_mutex_class(ruby: &Ruby) {
+    ruby.get_inner(&MUTEX);
+}
+
 /// Whether `value` is a Mutex.
 pub fn is_mutex(ruby: &Ruby, value: Value) -> Result<bool, Error> {
-    static MUTEX: Lazy<RClass> = Lazy::new(|ruby| {
-        let class = ruby.class_thread().const_get("Mutex").unwrap_or_else(|_| ruby.class_basic_object());
-        ruby.gc_register_mark_object(class);
-        class
-    });
     Ok(!is_hidden(value) && value.is_kind_of(ruby.get_inner(&MUTEX)))
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use magnus::gc::Marker;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error, Value};
+use magnus::{Error, RClass, Ruby, TypedData, Value};
 use rb_sys::VALUE;
 
 use super::gc;
@@ -86,4 +86,11 @@ pub fn any_to_s(value: Value) -> Result<Value, Error> {
 pub(super) fn interned(number: &OnceLock<rb_sys::ID>, name: &str) -> rb_sys::ID {
     // SAFETY: called with the GVL; the pointer and the length are those of a string, which Ruby copies.
     *number.get_or_init(|| unsafe { rb_sys::rb_intern2(name.as_ptr().cast(), name.len() as std::os::raw::c_long) })
+}
+
+/// Has magnus look up the class of a type now, while Ruby loads the extension. Looked up later, by several threads at a
+/// time, it could stop them all: magnus keeps a lock that waits without releasing the GVL, and the thread that has the
+/// lock may lose the GVL while it looks up the constant.
+pub fn find_class<T: TypedData>(ruby: &Ruby) {
+    let _: RClass = T::class(ruby);
 }
