@@ -61,7 +61,10 @@ module Differential
   end
 
   # Returns the subject of a program, which is its first comment.
-  def subject(path) = File.readlines(path, chomp: true).grep(/\A# (?!frozen)/).first.delete_prefix("# ")
+  def subject(path)
+    lines = File.readlines(path, chomp: true, encoding: "UTF-8")
+    lines.grep(/\A# (?!frozen)/).first.delete_prefix("# ")
+  end
 end
 
 RSpec.describe Differential do
