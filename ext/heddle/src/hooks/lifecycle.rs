@@ -76,7 +76,7 @@ pub fn close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
         // Another fiber waits for the ends of all others, including this one, and then releases the resources.
         return result;
     }
-    scheduler.release(ruby);
+    scheduler.release();
     if !scheduler.closing.get() && same(fiber::scheduler(), scheduler.as_value()) {
         fiber::unset_scheduler(ruby)?;
     }

@@ -264,7 +264,7 @@ pub fn wait_for_ends(
     ruby: &Ruby,
     scheduler: &Scheduler,
     key: FiberKey,
-    have_ended: impl Fn(&State) -> bool,
+    mut have_ended: impl FnMut(&mut State) -> bool,
 ) -> Result<(), Error> {
     scheduler.state.borrow_mut().add_close_waiter(key);
     let waited = scheduler.wait(ruby, key, Wait::Yielded, None, |state| have_ended(state).then_some(()));

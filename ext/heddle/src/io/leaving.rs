@@ -8,8 +8,8 @@ use std::os::fd::RawFd;
 
 use magnus::{Error, Ruby};
 
+use super::descriptors::wait_for_ends;
 use crate::scheduler::Scheduler;
-use crate::scheduler::wait::Wait;
 
 /// How many times a fiber that is being killed tries to let the others run. Each time, some of them do.
 const MAX_KILLED_TRIES: u32 = 1000;
@@ -26,11 +26,7 @@ impl Scheduler {
             if self.state.borrow_mut().have_left(fd, hook.key) {
                 break;
             }
-            self.state.borrow_mut().add_close_waiter(hook.key);
-            let waited = self
-                .wait(ruby, hook.key, Wait::Yielded, None, |state| state.have_left(fd, hook.key).then_some(()))
-                .map(|_| ());
-            self.state.borrow_mut().remove_close_waiter(hook.key);
+            let waited = wait_for_ends(ruby, self, hook.key, |state| state.have_left(fd, hook.key));
             if waited.is_err() {
                 result = waited;
             }

@@ -60,13 +60,13 @@ impl Scheduler {
         self.state.borrow_mut().end_stopping();
         if result.is_err() {
             // A second interrupt came while an `ensure` clause did not end: the remaining fibers are abandoned.
-            self.release(ruby);
+            self.release();
         }
         result
     }
 
     /// Releases the backend and the workers. A later hook creates new ones.
-    pub fn release(&self, _: &Ruby) {
+    pub fn release(&self) {
         registry::remove(self);
         self.release_ticker(false);
         self.unguard_signals();
