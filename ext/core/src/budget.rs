@@ -28,12 +28,27 @@ pub struct Budget {
     last_poll: Instant,
     /// An operation waits for its submission to the kernel.
     has_submissions: bool,
+    /// How many slices had started at the last poll.
+    slices_until_poll: u64,
+    /// How many operations have been tried at once.
+    tried: u64,
+    /// How many times a fiber had used up its budget.
+    exhausted: u64,
 }
 
 impl Default for Budget {
     fn default() -> Self {
         let (operations_left, last_poll) = (OPERATIONS_PER_SLICE, Instant::now());
-        Budget { operations_left, is_boosted: false, switches_since_poll: 0, last_poll, has_submissions: false }
+        Budget {
+            operations_left,
+            is_boosted: false,
+            switches_since_poll: 0,
+            last_poll,
+            has_submissions: false,
+            slices_until_poll: 0,
+            tried: 0,
+            exhausted: 0,
+        }
     }
 }
 
@@ -42,6 +57,8 @@ impl Budget {
     /// yield first.
     pub fn consume(&mut self) -> bool {
         let allowed = self.operations_left > 0;
+        self.tried += 1;
+        self.exhausted += u64::from(!allowed);
         self.operations_left = self.operations_left.saturating_sub(1);
         allowed
     }
@@ -59,9 +76,9 @@ impl Budget {
     }
 
     /// Starts a fiber's time slice. True if timers and I/O must be polled first, although the run queue, which has
-    /// `queued` entries, is not empty.
+    /// `queued()` entries, is not empty.
     #[inline]
-    pub fn start_slice(&mut self, queued: usize) -> bool {
+    pub fn start_slice(&mut self, queued: impl FnOnce() -> usize) -> bool {
         self.operations_left = OPERATIONS_PER_SLICE;
         self.is_boosted = false;
         self.switches_since_poll += 1;
@@ -69,7 +86,7 @@ impl Budget {
             return false;
         }
         let min_switches = if self.has_submissions { SWITCHES_PER_SUBMISSION } else { SWITCHES_PER_POLL };
-        let whole_round = u32::try_from(queued).unwrap_or(u32::MAX).max(min_switches);
+        let whole_round = u32::try_from(queued()).unwrap_or(u32::MAX).max(min_switches);
         self.switches_since_poll >= whole_round || self.last_poll.elapsed() >= MAX_POLL_INTERVAL
     }
 
@@ -81,14 +98,52 @@ impl Budget {
     /// Notes that timers and I/O have just been polled.
     pub fn polled(&mut self, now: Instant) {
         self.has_submissions = false;
+        self.slices_until_poll += u64::from(self.switches_since_poll);
         self.switches_since_poll = 0;
         self.last_poll = now;
+    }
+
+    /// How many time slices have started.
+    pub fn slices(&self) -> u64 {
+        self.slices_until_poll + u64::from(self.switches_since_poll)
+    }
+
+    /// How many operations have been tried at once.
+    pub fn tried(&self) -> u64 {
+        self.tried
+    }
+
+    /// How many times a fiber had used up its budget, and yielded.
+    pub fn exhausted(&self) -> u64 {
+        self.exhausted
+    }
+
+    /// All counts start at zero again.
+    pub fn reset_counts(&mut self) {
+        (self.slices_until_poll, self.switches_since_poll, self.tried, self.exhausted) = (0, 0, 0, 0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slices_and_operations_are_counted_across_polls() {
+        let mut budget = Budget::default();
+        for _ in 0..3 {
+            budget.start_slice(|| 0);
+            budget.consume();
+            budget.polled(Instant::now());
+        }
+        budget.start_slice(|| 0);
+        assert_eq!((budget.slices(), budget.tried(), budget.exhausted()), (4, 3, 0));
+        budget.boost();
+        budget.consume();
+        assert_eq!(budget.exhausted(), 1);
+        budget.reset_counts();
+        assert_eq!((budget.slices(), budget.tried(), budget.exhausted()), (0, 0, 0));
+    }
 
     #[test]
     fn a_slice_allows_a_bounded_number_of_operations() {
@@ -101,24 +156,24 @@ mod tests {
     fn a_new_slice_renews_the_budget() {
         let mut budget = Budget::default();
         while budget.consume() {}
-        budget.start_slice(1);
+        budget.start_slice(|| 1);
         assert!(budget.consume());
     }
 
     #[test]
     fn a_boosted_fiber_starts_no_further_operation() {
         let mut budget = Budget::default();
-        budget.start_slice(1);
+        budget.start_slice(|| 1);
         budget.boost();
         assert!(!budget.consume());
-        budget.start_slice(1);
+        budget.start_slice(|| 1);
         assert!(budget.consume() && !budget.is_boosted());
     }
 
     #[test]
     fn a_run_queue_that_is_never_empty_does_not_starve_io() {
         let mut budget = Budget::default();
-        let switches = (1..).find(|_| budget.start_slice(2)).unwrap();
+        let switches = (1..).find(|_| budget.start_slice(|| 2)).unwrap();
         assert!(switches <= SWITCHES_PER_POLL);
     }
 
@@ -126,18 +181,18 @@ mod tests {
     fn a_submission_makes_the_next_poll_earlier() {
         let mut budget = Budget::default();
         budget.submitted();
-        let switches = (1..).find(|_| budget.start_slice(2)).unwrap();
+        let switches = (1..).find(|_| budget.start_slice(|| 2)).unwrap();
         assert_eq!(switches, SWITCHES_PER_SUBMISSION);
         budget.polled(Instant::now() + Duration::from_secs(1));
-        let switches = (1..).find(|_| budget.start_slice(2)).unwrap();
+        let switches = (1..).find(|_| budget.start_slice(|| 2)).unwrap();
         assert_eq!(switches, SWITCHES_PER_POLL);
     }
 
     #[test]
     fn a_poll_resets_the_count() {
         let mut budget = Budget::default();
-        while !budget.start_slice(2) {}
+        while !budget.start_slice(|| 2) {}
         budget.polled(Instant::now() + Duration::from_secs(1));
-        assert!(!budget.start_slice(2));
+        assert!(!budget.start_slice(|| 2));
     }
 }

@@ -13,6 +13,8 @@
 //! * [`descriptor_index`]: which operations name which descriptor number.
 //! * [`timers`]: deadlines that are cheap to cancel.
 //! * [`run_queue`]: which fibers are runnable, and in which order they run.
+//! * [`timing`]: how long fibers wait in the run queue and run, counted in a [`histogram`].
+//! * [`stall_watch`]: detects time slices that are too long.
 //! * [`slow_file_backoff`]: which files the scheduler's thread writes to itself.
 //! * [`files`]: what the kernel tells of a file without asking its file system.
 //! * [`prefetch`]: fetching memory into the cache before it is needed.
@@ -23,6 +25,7 @@ pub mod budget;
 pub mod descriptor_index;
 pub mod error;
 pub mod files;
+pub mod histogram;
 pub mod mailbox;
 pub mod names;
 pub mod prefetch;
@@ -30,8 +33,10 @@ pub mod raw_slice;
 pub mod run_queue;
 pub mod signals;
 pub mod slow_file_backoff;
+pub mod stall_watch;
 mod sync;
 pub mod timers;
+pub mod timing;
 pub mod try_io;
 pub mod waker;
 pub mod workers;

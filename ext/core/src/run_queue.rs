@@ -12,10 +12,14 @@
 //! schedulers have had since CTSS.
 //!
 //! No class starves: once woken fibers have run ahead of preempted fibers for a quantum, a preempted fiber runs; and
-//! once fresh fibers have run ahead of spent fibers for a quantum, that is a spent fiber.
+//! once fresh fibers have run ahead of spent fibers for a quantum, that is a spent fiber. If the first fresh fiber has
+//! waited for a quantum, it runs as soon as woken fibers have run for a tick. So where there is always a woken fiber, as
+//! on a busy server, what needs little more than a tick does not wait for many quanta.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+use crate::timing::Timing;
 
 /// How CPU-bound fibers share the CPU.
 #[derive(Debug, Clone, Copy)]
@@ -44,8 +48,8 @@ enum Class {
 struct Slice {
     since: Instant,
     used: Duration,
-    /// The class from which the fiber was dequeued, if it had been preempted.
-    class: Option<Class>,
+    /// The class from which the fiber was dequeued, if it had been preempted, and since when it was in that class.
+    class: Option<(Class, Instant)>,
     /// The fiber was dequeued although woken fibers were in the queue. They do not preempt it before this time.
     protected_until: Option<Instant>,
 }
@@ -64,6 +68,8 @@ impl Slice {
 struct Preempted<T> {
     entry: T,
     used: Duration,
+    /// Since when it is in its class.
+    since: Instant,
 }
 
 /// A run queue. An entry may become void while it is queued; [`RunQueue::pop`] drops void entries.
@@ -78,13 +84,55 @@ pub struct RunQueue<T> {
     /// Since when fresh fibers have run ahead of spent fibers.
     spent_waiting_since: Option<Instant>,
     policy: Policy,
+    /// Whether all entries are of woken fibers and nothing is timed, so that `pop` reads no clock.
+    is_plain: bool,
+    /// See [`RunQueue::set_timed`].
+    timing: Option<Box<Timing>>,
 }
 
 impl<T> RunQueue<T> {
     /// An empty queue.
     pub fn new(policy: Policy) -> Self {
         let (woken, fresh, spent) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
-        RunQueue { woken, fresh, spent, slice: None, preempted_waiting_since: None, spent_waiting_since: None, policy }
+        RunQueue {
+            woken,
+            fresh,
+            spent,
+            slice: None,
+            preempted_waiting_since: None,
+            spent_waiting_since: None,
+            policy,
+            is_plain: true,
+            timing: None,
+        }
+    }
+
+    /// Times all waits in the queue and all slices from now on, or none. This costs a read of the clock for each
+    /// wake-up and each switch.
+    pub fn set_timed(&mut self, timed: bool) {
+        self.timing = timed.then(|| Box::new(Timing::new(self.woken.len())));
+        self.note_kinds();
+    }
+
+    /// What is timed, if anything is.
+    pub fn timing(&self) -> Option<&Timing> {
+        self.timing.as_deref()
+    }
+
+    /// What is timed, if anything is.
+    pub fn timing_mut(&mut self) -> Option<&mut Timing> {
+        self.timing.as_deref_mut()
+    }
+
+    /// No fiber runs until the next one is dequeued.
+    pub fn end_slice(&mut self) {
+        if let Some(timing) = &mut self.timing {
+            timing.end_slice(Instant::now());
+        }
+    }
+
+    fn note_kinds(&mut self) {
+        self.is_plain = self.timing.is_none() && !self.has_preempted();
     }
 
     /// Changes the policy from now on.
@@ -125,37 +173,53 @@ impl<T> RunQueue<T> {
     /// Enqueues a fiber behind all woken fibers.
     pub fn push_woken(&mut self, entry: T) {
         self.woken.push_back(entry);
+        if let Some(timing) = &mut self.timing {
+            timing.pushed_last();
+        }
     }
 
     /// Enqueues a fiber ahead of all woken fibers.
     pub fn push_next(&mut self, entry: T) {
         self.woken.push_front(entry);
+        if let Some(timing) = &mut self.timing {
+            timing.pushed_first();
+        }
     }
 
     /// Enqueues the current fiber, which is preempted. If it had been preempted before, it returns to the head of its
     /// class, unless its quantum is used up.
     pub fn push_preempted(&mut self, entry: T, now: Instant) {
+        self.is_plain = false;
         let slice = self.slice.take();
         let used = slice.map_or(Duration::ZERO, |slice| slice.used_at(now));
         if used >= self.policy.quantum {
-            self.spent.push_back(Preempted { entry, used: Duration::ZERO });
+            self.spent.push_back(Preempted { entry, used: Duration::ZERO, since: now });
             return;
         }
-        let preempted = Preempted { entry, used };
         match slice.and_then(|slice| slice.class) {
-            Some(class) => self.class_mut(class).push_front(preempted),
-            None => self.fresh.push_back(preempted),
+            Some((class, since)) => self.class_mut(class).push_front(Preempted { entry, used, since }),
+            None => self.fresh.push_back(Preempted { entry, used, since: now }),
         }
     }
 
     /// Resets the slice, for a fiber that was started directly and not dequeued.
     pub fn reset_slice(&mut self) {
         self.slice = None;
+        if let Some(timing) = &mut self.timing {
+            let now = Instant::now();
+            timing.end_slice(now);
+            timing.begin_slice(now);
+        }
     }
 
-    /// Whether the current fiber, which computes, should be preempted in favour of a fiber in the queue.
+    /// Whether the current fiber, which computes, should be preempted in favour of a fiber in the queue. Not at the
+    /// first tick since it was woken: it may have run for a moment only, and preempted it would wait for all that are
+    /// woken meanwhile.
     pub fn should_preempt(&mut self, now: Instant) -> bool {
-        let slice = self.slice.get_or_insert_with(|| Slice::start(now));
+        let Some(slice) = &self.slice else {
+            self.slice = Some(Slice::start(now));
+            return false;
+        };
         if !self.woken.is_empty() {
             return slice.protected_until.is_none_or(|end| now >= end);
         }
@@ -174,13 +238,27 @@ impl<T> RunQueue<T> {
     }
 
     /// Dequeues the next entry for which `claim` returns a value, and drops void entries, for which it returns none.
-    /// Reads the clock only if there are preempted fibers.
+    /// Reads the clock only if there are preempted fibers, or waits and slices are timed.
     #[inline(always)]
     pub fn pop<R>(&mut self, mut claim: impl FnMut(&T) -> Option<R>) -> Option<R> {
-        if self.has_preempted() { self.pop_by_class(Instant::now(), &mut claim) } else { self.pop_woken(&mut claim) }
+        if self.is_plain { self.pop_plain(&mut claim) } else { self.pop_with_clock(Instant::now(), &mut claim) }
     }
 
     #[inline(never)]
+    fn pop_with_clock<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
+        if let Some(timing) = &mut self.timing {
+            timing.end_slice(now);
+        }
+        let claimed = if self.has_preempted() { self.pop_by_class(now, claim) } else { self.pop_woken(now, claim) };
+        self.note_kinds();
+        if let Some(timing) = &mut self.timing
+            && claimed.is_some()
+        {
+            timing.begin_slice(now);
+        }
+        claimed
+    }
+
     fn pop_by_class<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         if (self.woken.is_empty() || self.is_preempted_overdue(now))
             && let Some(claimed) = self.pop_preempted(now, claim)
@@ -188,13 +266,16 @@ impl<T> RunQueue<T> {
             return Some(claimed);
         }
         // All of the chosen class's entries may have been void.
-        self.pop_woken(claim).or_else(|| self.pop_preempted(now, claim))
+        self.pop_woken(now, claim).or_else(|| self.pop_preempted(now, claim))
     }
 
-    /// Whether preempted fibers have waited for woken fibers for a quantum. Starts the count if it has not started.
+    /// Whether preempted fibers have waited for woken fibers for long enough. Starts the count if it has not started.
     fn is_preempted_overdue(&mut self, now: Instant) -> bool {
+        let has_waited = |since: Instant, time: Duration| now.saturating_duration_since(since) >= time;
         let since = *self.preempted_waiting_since.get_or_insert(now);
-        now.saturating_duration_since(since) >= self.policy.quantum
+        let Policy { quantum, tick } = self.policy;
+        let fresh_is_late = self.fresh.front().is_some_and(|first| has_waited(first.since, quantum));
+        has_waited(since, if fresh_is_late { tick } else { quantum })
     }
 
     fn pop_preempted<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
@@ -207,8 +288,23 @@ impl<T> RunQueue<T> {
         order.into_iter().find_map(|class| self.pop_of(class, now, claim))
     }
 
-    #[inline]
-    fn pop_woken<R>(&mut self, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
+    fn pop_woken<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
+        let Some(timing) = &mut self.timing else { return self.pop_plain(claim) };
+        while let Some(entry) = self.woken.pop_front() {
+            let enqueued = timing.popped();
+            let claimed = claim(&entry);
+            if claimed.is_some() {
+                self.slice = None;
+                let waited = enqueued.map_or(Duration::ZERO, |enqueued| now.saturating_duration_since(enqueued));
+                timing.scheduled.record(waited);
+                return claimed;
+            }
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn pop_plain<R>(&mut self, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         while let Some(entry) = self.woken.pop_front() {
             let claimed = claim(&entry);
             if claimed.is_some() {
@@ -224,13 +320,13 @@ impl<T> RunQueue<T> {
             self.spent_waiting_since = None;
         }
         let entries = self.class_mut(class);
-        let (claimed, used) = std::iter::from_fn(|| entries.pop_front())
-            .find_map(|Preempted { entry, used }| claim(&entry).map(|claimed| (claimed, used)))?;
+        let (claimed, used, since) = std::iter::from_fn(|| entries.pop_front())
+            .find_map(|Preempted { entry, used, since }| claim(&entry).map(|claimed| (claimed, used, since)))?;
         if class == Class::Fresh && !self.spent.is_empty() {
             self.spent_waiting_since.get_or_insert(now);
         }
         let protected_until = (!self.woken.is_empty()).then(|| now + self.policy.tick);
-        self.slice = Some(Slice { since: now, used, class: Some(class), protected_until });
+        self.slice = Some(Slice { since: now, used, class: Some((class, since)), protected_until });
         Some(claimed)
     }
 
@@ -243,183 +339,4 @@ impl<T> RunQueue<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const QUANTUM: Duration = Duration::from_millis(10);
-    const TICK: Duration = Duration::from_millis(1);
-
-    fn queue() -> RunQueue<&'static str> {
-        RunQueue::new(Policy { quantum: QUANTUM, tick: TICK })
-    }
-
-    fn pop(queue: &mut RunQueue<&'static str>) -> Option<&'static str> {
-        queue.pop(|entry| Some(*entry))
-    }
-
-    fn pop_at(queue: &mut RunQueue<&'static str>, now: Instant) -> Option<&'static str> {
-        queue.pop_by_class(now, &mut |entry| Some(*entry))
-    }
-
-    /// Preempts a fiber that has computed since `began`.
-    fn preempt(queue: &mut RunQueue<&'static str>, entry: &'static str, began: Instant, now: Instant) {
-        queue.slice = Some(Slice::start(began));
-        queue.push_preempted(entry, now);
-    }
-
-    /// Whether a fiber that has computed since `began` should be preempted.
-    fn should_preempt(queue: &mut RunQueue<&'static str>, began: Instant, now: Instant) -> bool {
-        queue.slice = Some(Slice::start(began));
-        queue.should_preempt(now)
-    }
-
-    #[test]
-    fn woken_fibers_run_in_the_order_of_waking() {
-        let mut queue = queue();
-        queue.push_woken("first");
-        queue.push_woken("second");
-        assert_eq!((pop(&mut queue), pop(&mut queue), pop(&mut queue)), (Some("first"), Some("second"), None));
-    }
-
-    #[test]
-    fn a_woken_fiber_runs_before_a_preempted_one() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "preempted", now, now);
-        queue.push_woken("woken");
-        assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("woken"), Some("preempted")));
-    }
-
-    #[test]
-    fn a_fiber_preempted_within_its_quantum_returns_to_the_head_of_its_class() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "first", now, now);
-        preempt(&mut queue, "second", now, now);
-        assert_eq!(pop(&mut queue), Some("first"));
-        queue.push_preempted("first", Instant::now());
-        assert_eq!(pop(&mut queue), Some("first"));
-    }
-
-    #[test]
-    fn a_fiber_preempted_for_the_first_time_goes_to_the_end_of_the_fresh_class() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "first", now, now);
-        preempt(&mut queue, "second", now, now);
-        assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("first"), Some("second")));
-    }
-
-    #[test]
-    fn a_fresh_fiber_runs_before_a_spent_one() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "spent", now, now + QUANTUM);
-        preempt(&mut queue, "fresh", now, now);
-        assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("fresh"), Some("spent")));
-    }
-
-    #[test]
-    fn fresh_fibers_do_not_starve_spent_ones() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "spent", now, now + QUANTUM);
-        preempt(&mut queue, "fresh", now, now);
-        preempt(&mut queue, "another", now, now);
-        assert_eq!(pop_at(&mut queue, now), Some("fresh"));
-        assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("spent"));
-        assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("another"));
-    }
-
-    #[test]
-    fn a_woken_fiber_runs_before_an_overdue_spent_one() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "spent", now, now + QUANTUM);
-        queue.spent_waiting_since = Some(now);
-        queue.push_woken("woken");
-        assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("woken"));
-    }
-
-    #[test]
-    fn an_overdue_spent_fiber_has_a_whole_quantum_if_no_fiber_is_woken() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "spent", now, now + QUANTUM);
-        preempt(&mut queue, "fresh", now, now);
-        queue.spent_waiting_since = Some(now);
-        assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("spent"));
-        assert!(!queue.should_preempt(now + QUANTUM + QUANTUM / 2));
-        assert!(queue.should_preempt(now + QUANTUM + QUANTUM));
-    }
-
-    #[test]
-    fn a_slice_ends_with_its_quantum_if_another_fiber_was_preempted() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "other", now, now + QUANTUM);
-        queue.slice = Some(Slice::start(now));
-        assert_eq!(queue.slice_ends_at(now + QUANTUM / 4), now + QUANTUM);
-    }
-
-    #[test]
-    fn the_quantum_of_the_only_cpu_bound_fiber_starts_over() {
-        let (mut queue, now) = (queue(), Instant::now());
-        queue.slice = Some(Slice::start(now));
-        assert_eq!(queue.slice_ends_at(now + QUANTUM / 4), now + QUANTUM / 4 + QUANTUM);
-    }
-
-    #[test]
-    fn a_fiber_that_has_used_its_quantum_goes_to_the_end() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "other", now, now + QUANTUM);
-        preempt(&mut queue, "done", now, now + QUANTUM);
-        assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("other"), Some("done")));
-    }
-
-    #[test]
-    fn the_slices_of_a_quantum_add_up() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "one", now, now + QUANTUM * 3 / 4);
-        preempt(&mut queue, "other", now, now + QUANTUM);
-        assert_eq!(pop(&mut queue), Some("one"));
-        assert!(queue.should_preempt(Instant::now() + QUANTUM / 2));
-    }
-
-    #[test]
-    fn a_woken_fiber_preempts_the_current_one_immediately() {
-        let (mut queue, now) = (queue(), Instant::now());
-        assert!(!should_preempt(&mut queue, now, now));
-        queue.push_woken("woken");
-        assert!(should_preempt(&mut queue, now, now));
-    }
-
-    #[test]
-    fn a_preempted_fiber_preempts_the_current_one_after_its_quantum() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "other", now, now);
-        assert!(!should_preempt(&mut queue, now, now + QUANTUM - TICK));
-        assert!(should_preempt(&mut queue, now, now + QUANTUM));
-    }
-
-    #[test]
-    fn the_only_cpu_bound_fiber_is_not_preempted() {
-        let now = Instant::now();
-        assert!(!should_preempt(&mut queue(), now, now + QUANTUM * 100));
-    }
-
-    #[test]
-    fn a_steady_stream_of_woken_fibers_does_not_starve_a_preempted_one() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "preempted", now, now);
-        queue.push_woken("woken");
-        queue.push_woken("woken");
-        let later = now + QUANTUM;
-        assert_eq!(pop_at(&mut queue, now), Some("woken"));
-        assert_eq!(pop_at(&mut queue, later), Some("preempted"));
-        assert!(!queue.should_preempt(later));
-        assert!(queue.should_preempt(later + TICK));
-    }
-
-    #[test]
-    fn void_entries_are_dropped() {
-        let (mut queue, now) = (queue(), Instant::now());
-        preempt(&mut queue, "void", now, now + QUANTUM);
-        preempt(&mut queue, "valid", now, now + QUANTUM);
-        queue.push_woken("void");
-        assert_eq!(queue.pop(|entry| (*entry == "valid").then_some(*entry)), Some("valid"));
-        assert!(queue.is_empty());
-    }
-}
+mod tests;

@@ -93,6 +93,11 @@ impl<T> Timers<T> {
         None
     }
 
+    /// The deadlines that are not after `now`, in no particular order.
+    pub fn due(&self, now: Instant) -> impl Iterator<Item = Instant> {
+        self.deadlines().map(|(deadline, _)| deadline).filter(move |deadline| *deadline <= now)
+    }
+
     /// How many timers there are.
     pub fn len(&self) -> usize {
         self.slots.len()
@@ -106,6 +111,14 @@ impl<T> Timers<T> {
     /// Every value, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().map(|(_, timer)| &timer.value)
+    }
+
+    /// Every timer's deadline and value, in no particular order.
+    pub fn deadlines(&self) -> impl Iterator<Item = (Instant, &T)> {
+        self.heap.iter().filter_map(|Reverse((deadline, sequence, slot))| {
+            let timer = self.slots.get(*slot).filter(|timer| timer.sequence == *sequence)?;
+            Some((*deadline, &timer.value))
+        })
     }
 
     /// Keeps only the timers whose values satisfy `keep`.
@@ -161,6 +174,7 @@ mod tests {
         assert_eq!(expired, [1, 2]);
         assert_eq!(timers.next_deadline(), Some(seconds(start, 3)));
         assert_eq!(timers.iter().collect::<Vec<_>>(), [&3]);
+        assert_eq!(timers.deadlines().collect::<Vec<_>>(), [(seconds(start, 3), &3)]);
     }
 
     #[test]

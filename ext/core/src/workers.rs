@@ -50,6 +50,19 @@ struct State {
     closing: bool,
 }
 
+/// What a pool does at one time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    /// The highest number of threads.
+    pub limit: usize,
+    /// The number of threads.
+    pub threads: usize,
+    /// The number of threads that have no job.
+    pub idle: usize,
+    /// The number of jobs that wait for a thread.
+    pub queued: usize,
+}
+
 impl WorkerPool {
     /// A pool of at most `limit` threads, but at least one. Starts no thread yet.
     pub fn new(limit: usize) -> Self {
@@ -78,6 +91,12 @@ impl WorkerPool {
         drop(state);
         self.shared.work.notify_one();
         Ok(())
+    }
+
+    /// What the pool does now.
+    pub fn load(&self) -> Load {
+        let state = self.shared.lock();
+        Load { limit: self.shared.limit, threads: state.threads, idle: state.idle, queued: state.jobs.len() }
     }
 
     /// Leaks the pool in a forked child, without taking its lock.
@@ -212,6 +231,16 @@ mod tests {
         }
         assert_eq!(max.load(Ordering::SeqCst), 3);
         assert_eq!(pool.shared.lock().threads, 3);
+    }
+
+    #[test]
+    fn the_load_tells_threads_and_queued_jobs() {
+        let pool = WorkerPool::new(1);
+        assert_eq!(pool.load(), Load { limit: 1, threads: 0, idle: 0, queued: 0 });
+        let release = occupy(&pool);
+        submit(&pool, || ());
+        assert_eq!(pool.load(), Load { limit: 1, threads: 1, idle: 0, queued: 1 });
+        drop(release);
     }
 
     #[test]
