@@ -85,11 +85,12 @@ module Closing
     world.ledger.check(:own_bytes, [received.bytesize, received.sum(32)], [size, text.sum(32)])
   end
 
+  # The end may come before `received` is assigned.
   def read_partly(world, socket)
     received = +""
     ended_by_close { loop { received << socket.readpartial(SHORT / 3) } }
   ensure
-    world.ledger.check(:abandoned_read, received.delete("r"), "")
+    world.ledger.check(:abandoned_read, received.to_s.delete("r"), "")
   end
 
   # Ends the operation by a fiber, a thread, a timeout or a kill.

@@ -22,7 +22,8 @@ module Heddle
   # `quantum`.
   #
   # A scheduler belongs to the thread that calls its first hook. Other threads may call only {#unblock},
-  # {#fiber_interrupt}, {#inspect}, {#backend}, {#ticker} and {#preemptions}. Hooks that wait raise FiberError there.
+  # {#fiber_interrupt}, {#inspect}, {#stats}, {#backend}, {#ticker} and {#preemptions}. Hooks that wait raise FiberError
+  # there.
   #
   # A scheduler cannot be copied by `dup`, and works in the main Ractor only.
   #
@@ -60,6 +61,10 @@ module Heddle
     #     thread is interrupted or killed. After that it is abandoned. A line on `$stderr` names the fiber and where it
     #     is. The fiber is killed: its `ensure` clauses run, but cannot wait. If it survives that, the scheduler never
     #     switches to it again. The time in {Heddle.shield} does not count.
+    #   @option options [:basic, :detailed] :stats (:basic) what {#stats} has. `:detailed` adds the histograms, which
+    #     cost a read of the clock for each wake-up and each switch.
+    #   @option options [Float, Integer, Rational, nil] :stall_after (nil) seconds (0.01 to 3,600): a fiber that keeps
+    #     the thread for longer is reported, see {Heddle.on_stall}. nil is off.
     #   @raise [BackendUnavailable] if `:io_uring` is requested and not available
     #   @raise [Ractor::UnsafeError] in a Ractor other than the main one
     #   @raise [ArgumentError] for an invalid option or `HEDDLE_BACKEND`, and for a `signal:` that does not exist, or
@@ -314,6 +319,8 @@ module Heddle
 
     # `IO#pwrite` on Ruby 3.3 and 3.4. (Without a statement in the class, YARD adds its methods to the module.)
     private :write_at
+    private_class_method :resolution_error
   end
   private_constant :Stop
+  private_constant :ClosingDescriptors
 end

@@ -115,4 +115,5 @@ module Heddle # :nodoc:
   at_exit { YieldState.stop }
 end
 
+# {Heddle::YieldingFiber}, unless the program has a class of this name before it loads Heddle.
 YieldingFiber = Heddle::YieldingFiber unless defined?(YieldingFiber)

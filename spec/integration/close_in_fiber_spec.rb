@@ -80,7 +80,7 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
   end
 
   it "raises FiberError in a spun fiber, since its parent waits for it" do
-    expect { Heddle.run { Heddle.await(Heddle.spin { Fiber.scheduler.close }) } }
+    expect { Heddle.run { Heddle.await_all(Heddle.spin { Fiber.scheduler.close }) } }
       .to raise_error(FiberError, /one of them waits for this one/)
   end
 
@@ -92,6 +92,6 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
       e.message
     end
 
-    expect(Heddle.run { Heddle.await(Fiber.schedule(&closing)).first }).to match(/one of them waits for this one/)
+    expect(Heddle.run { Heddle.await(Fiber.schedule(&closing)) }).to match(/one of them waits for this one/)
   end
 end

@@ -191,6 +191,17 @@ RSpec.describe "fork" do
       .to eq [{ "child" => 1, "parent" => 1, "after" => 1 }, "", true]
   end
 
+  it "leaves the root fiber in the parent, although the child's fiber waits" do
+    output, errors, = run_ruby(<<~RUBY)
+      require "heddle"
+      $stdout.sync = true
+      Fiber.set_scheduler(Heddle::Scheduler.new)
+      Fiber.schedule { Process.wait(fork { sleep(0.001) && puts("child") }) }
+      puts "root"
+    RUBY
+    expect([output.lines(chomp: true).tally, errors]).to eq [{ "root" => 1, "child" => 1 }, ""]
+  end
+
   it "keeps the exit status of the child" do
     status = Heddle.run do
       pid = fork { exit!(7) }
@@ -218,6 +229,17 @@ RSpec.describe "fork" do
     ensure
       [reader, writer].each(&:close)
     end
+  end
+
+  it "in another thread makes a child that ends without an error while this thread waits" do
+    output, errors, = run_ruby(<<~RUBY)
+      require "heddle"
+      thread = Thread.new { Heddle.run { sleep } }
+      Thread.pass until thread.status == "sleep"
+      10.times { Process.wait(fork {}) && puts($?.success?) }
+    RUBY
+
+    expect([output, errors]).to eq ["true\n" * 10, ""]
   end
 
   it "lets an untrapped signal end the child while its fiber waits" do

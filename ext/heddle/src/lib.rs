@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, reason = "a cdylib has no readers outside; its parts are documented all the same")]
 
+mod dump;
 mod hooks;
 mod io;
 mod preempt;

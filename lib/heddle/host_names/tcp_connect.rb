@@ -4,6 +4,8 @@ module Heddle
   # Connects a TCPSocket to a host in a fiber. From Ruby 3.4 on, `TCPSocket.new` tries a host's addresses side by side
   # (RFC 8305), and waits without asking the scheduler: all fibers of the thread would stand still.
   # `patches/tcp_socket.rb` calls this instead.
+  #
+  # @api private
   module TCPConnect
     # The options that Ruby defines. Their meaning is known; calls with other options go to Ruby's own method.
     OPTIONS = (%i[resolv_timeout connect_timeout fast_fallback] + (RUBY_VERSION < "4.0" ? [] : [:open_timeout])).freeze

@@ -11,7 +11,7 @@ module Heddle # :nodoc:
     # @return [Object] the fiber's value
     # @see Heddle.await
     def await
-      Heddle.await(self).first
+      Heddle.await(self)
     end
 
     # @see Heddle.terminate
@@ -27,9 +27,9 @@ module Heddle # :nodoc:
 
   # Methods of Fiber itself, with `require "heddle/core_ext"`.
   module FiberClassMethods
-    # @see Heddle.await
+    # @see Heddle.await_all
     def await(*fibers)
-      Heddle.await(*fibers)
+      Heddle.await_all(*fibers)
     end
 
     # @see Heddle.select
@@ -49,31 +49,37 @@ module Heddle # :nodoc:
 
     # @see Heddle.snooze
     def snooze
+      Context.scheduler_or_new("Heddle.snooze")
       Heddle.snooze
     end
 
     # @see Heddle.suspend
     def suspend
+      Context.scheduler_or_new("Heddle.suspend")
       Heddle.suspend
     end
 
     # @see Heddle.every
     def every(...)
+      Context.scheduler_or_new("Heddle.every")
       Heddle.every(...)
     end
 
     # @see Heddle.after
     def after(...)
+      Context.scheduler_or_new("Heddle.after")
       Heddle.after(...)
     end
 
     # @see Heddle.cancel_after
     def cancel_after(...)
+      Context.scheduler_or_new("Heddle.cancel_after")
       Heddle.cancel_after(...)
     end
 
     # @see Heddle.move_on_after
     def move_on_after(...)
+      Context.scheduler_or_new("Heddle.move_on_after")
       Heddle.move_on_after(...)
     end
   end

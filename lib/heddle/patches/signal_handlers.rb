@@ -7,6 +7,8 @@ module Heddle
   # its exceptions to the root.
   #
   # Programs do not notice this: {TrapPatch} makes `trap` return the handlers that the program has set itself.
+  #
+  # @api private
   module SignalHandlers
     # Signals that have no Ruby handler, or a handler that Ruby keeps to itself.
     NOT_REPLACED = Signal.list.values_at("EXIT", "KILL", "STOP", "SEGV", "BUS", "ILL", "FPE", "VTALRM").freeze
@@ -17,7 +19,6 @@ module Heddle
 
     # Ruby's own method, without the modules that are prepended to it.
     RUBY_TRAP = Signal.method(:trap)
-    private_constant :RUBY_TRAP
 
     # Prepended to the modules that have `trap`, when Heddle first needs to know the program's handlers.
     module TrapPatch

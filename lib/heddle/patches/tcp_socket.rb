@@ -3,6 +3,8 @@
 module Heddle # :nodoc:
   # Makes `TCPSocket.new` connect by {TCPConnect}, so that the thread's other fibers run in the meantime. The method is
   # replaced, for the reason that {HostNamesPatch} gives.
+  #
+  # @api private
   class ::TCPSocket
     original = instance_method(:initialize)
     original = original.super_method until original.owner == self

@@ -5,6 +5,8 @@ require "timeout"
 module Heddle # :nodoc:
   # Does what Timeout::Error.handle_timeout does, for versions of timeout without that method (before 0.4). Not in the
   # module that is prepended: its constants would be Timeout's, too.
+  #
+  # @api private
   module TimeoutTranslator
     # Raised inside the block.
     class ExitException < Exception # rubocop:disable Lint/InheritException

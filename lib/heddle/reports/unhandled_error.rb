@@ -26,11 +26,11 @@ module Heddle
     # @param fiber [Fiber]
     # @param block [Proc, nil]
     # @param state [String]
-    # @return [String] the fiber, as `inspect` shows a fiber that was made with this block
+    # @return [String] the fiber, as `inspect` shows a fiber that was made with this block, with its name
     def self.describe(fiber, block, state)
       file, line = block&.source_location
       address = fiber.inspect[/0x\h+/]
-      "#<Fiber:#{address} #{file || "(native)"}:#{line} (#{state})>"
+      "#<Fiber:#{address}#{Names.suffix(fiber)} #{file || "(native)"}:#{line} (#{state})>"
     end
     private_class_method :write
   end

@@ -16,7 +16,7 @@ RSpec.describe "A fiber that masks exceptions" do
       outcome = Heddle.run(preempt: :all, ticker:) do
         queue = Queue.new
         Heddle.spin { Thread.handle_interrupt(Exception => :never) { queue.pop } }
-        Heddle.await(Heddle.spin { limited }).first.tap { queue.push(true) }
+        Heddle.await(Heddle.spin { limited }).tap { queue.push(true) }
       end
       expect(outcome).to eq :interrupted
     end
@@ -26,7 +26,7 @@ RSpec.describe "A fiber that masks exceptions" do
     outcome = Heddle.run(preempt: :all, quantum: 0.002) do
       over = false
       Heddle.spin { Thread.handle_interrupt(Exception => :never) { Integer.sqrt(2) until over } }
-      Heddle.await(Heddle.spin { limited }).first.tap { over = true }
+      Heddle.await(Heddle.spin { limited }).tap { over = true }
     end
     expect(outcome).to eq :interrupted
   end
@@ -93,7 +93,7 @@ RSpec.describe "A fiber that masks exceptions" do
 
   it "has no mask after the block has ended" do
     outcome = Heddle.run(preempt: :all) do
-      Heddle.await(*Array.new(3) { Heddle.spin { Thread.handle_interrupt(Exception => :never) { sleep(0.001) } } })
+      Heddle.await_all(*Array.new(3) { Heddle.spin { Thread.handle_interrupt(Exception => :never) { sleep(0.001) } } })
       limited
     end
     expect(outcome).to eq :interrupted
@@ -138,7 +138,7 @@ RSpec.describe "A fiber that masks exceptions" do
           end
         end
       end
-      Heddle.await(*tasks)
+      Heddle.await_all(*tasks)
     end
     expect(sums).to eq [30] * 4
   end
@@ -156,7 +156,7 @@ RSpec.describe "A fiber that masks exceptions" do
           compute_for(0.03)
           raise KeyError, "failed"
         end
-        Heddle.await(*masking, failing)
+        Heddle.await_all(*masking, failing)
       end
     end
     expect(&run).to raise_error(KeyError, "failed")

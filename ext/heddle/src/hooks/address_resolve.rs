@@ -30,7 +30,8 @@ pub fn address_resolve(ruby: &Ruby, scheduler: &Scheduler, hostname: RString) ->
     let found = Arc::new(Mutex::new(None));
     let answer = Arc::clone(&found);
     // A look-up cannot be cancelled and may take long: an exception raised into the fiber abandons it.
-    scheduler.look_up_in_thread(ruby, hook.key, Wait::Address, move || {
+    let wait = Wait::Address(PinnedValue::assume_marked(hostname.as_value()));
+    scheduler.look_up_in_thread(ruby, hook.key, wait, move || {
         let result = names::look_up(&query);
         *answer.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(result);
     })?;

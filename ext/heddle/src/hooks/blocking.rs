@@ -21,8 +21,7 @@ use crate::scheduler::waiting::{Outcome, deadline_after};
 pub fn block(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
     ruby.check_arity(arguments.len(), 1..=2)?;
     let blocker = arguments[0];
-    let hook = scheduler.enter(ruby)?;
-    let mut seen = scheduler.state.borrow().fibers.get(hook.key).map_or(0, |record| record.unblocks_seen);
+    let (hook, mut seen) = scheduler.enter_and(ruby, |record| record.unblocks_seen)?;
     let deadline = match arguments.get(1) {
         Some(timeout) => deadline_after(time::lenient_interval(*timeout)?),
         None => None,
@@ -52,7 +51,7 @@ pub fn unblock(ruby: &Ruby, scheduler: Receiver<Scheduler>, blocker: Value, fibe
         None => error::expect_fiber(ruby, fiber)?,
     }
     #[cfg(not(ruby_gte_4_0))]
-    closing::withdraw_close_error(ruby, &scheduler, blocker)?;
+    closing::defer_close_error(ruby, &scheduler, blocker)?;
     closing::finish_leaving_fibers(ruby, &scheduler)
 }
 
@@ -67,16 +66,12 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Va
         scheduler.yield_now(ruby)?;
         return Ok(true);
     }
-    let hook = scheduler.enter(ruby)?;
+    let (hook, (unblocks, unblocks_seen)) =
+        scheduler.enter_and(ruby, |record| (record.unblocks, record.unblocks_seen))?;
     // `ConditionVariable#wait` must lose no wake-up, as in `block`. But an earlier wake-up must not end a plain
     // `sleep`.
     let plain = CallSites::traits(&scheduler.io.call_sites).is_plain_sleep;
-    let seen = scheduler
-        .state
-        .borrow()
-        .fibers
-        .get(hook.key)
-        .map_or(0, |record| if plain { record.unblocks } else { record.unblocks_seen });
+    let seen = if plain { unblocks } else { unblocks_seen };
     let woken = wait_for_unblock(ruby, &scheduler, hook.key, Wait::Sleep, seen, deadline_after(duration))?;
     if !plain && let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(hook.key) {
         record.sleep_was_ended = woken;

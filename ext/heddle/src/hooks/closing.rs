@@ -105,21 +105,19 @@ pub fn finish_leaving_fibers(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), E
     wait_until_left(ruby, scheduler, &leaving_fibers)
 }
 
-/// Withdraws the pending IOError of a close, on Ruby 3.3 and 3.4, as it would leave the closing fiber deadlocked.
+/// Defers what is pending for the current thread, on Ruby 3.3 and 3.4, as it would leave the closing fiber deadlocked.
 ///
-/// Another thread's fiber closes an IO that the current fiber uses in a native call (`recv`, `accept`). Ruby raises
-/// IOError at this thread. At the end of the native call it locks a lock and calls `unblock` to wake the closing fiber.
-/// Then it raises the IOError as soon as that hook returns, without unlocking the lock, which the closing fiber needs
-/// next.
-///
-/// The current fiber raises the IOError in its next hook instead, as the number is being closed.
+/// Another thread's fiber closes an IO that the current fiber or thread uses in a native call (`recv`, `accept`, a write).
+/// Ruby raises IOError at this thread. At the end of the native call it locks a lock and calls `unblock` to wake the
+/// closing fiber. Then it raises the IOError as soon as that hook returns, without unlocking the lock, which the closing
+/// fiber needs next. So it must be raised at the end of the native call.
 #[cfg(not(ruby_gte_4_0))]
-pub fn withdraw_close_error(ruby: &Ruby, scheduler: &Scheduler, blocker: Value) -> Result<(), Error> {
+pub fn defer_close_error(ruby: &Ruby, scheduler: &Scheduler, blocker: Value) -> Result<(), Error> {
     let closer = PinnedValue::assume_marked(blocker);
-    if closer == thread::current() || !scheduler.is_owned_by(closer) || fiber::current_scheduler().is_none() {
+    if !scheduler.is_owned_by(closer) || closer == thread::current() {
         return Ok(());
     }
-    pending_interrupts::remove_if(|entry| error::is_close(ruby, entry))
+    pending_interrupts::postpone(ruby)
 }
 
 /// Whether the current fiber is a blocking one of the owner's thread. While it waits natively, as in Ruby's close, no

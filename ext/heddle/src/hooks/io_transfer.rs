@@ -80,10 +80,8 @@ fn run(
     buffer: Value,
     range: SliceRange,
 ) -> Result<isize, Error> {
-    let hook = scheduler.enter(ruby)?;
-    if direction == Direction::Write {
-        scheduler.mark_yield_after_unlock(hook.key);
-    }
+    let writes = direction == Direction::Write;
+    let (hook, ()) = scheduler.enter_and(ruby, |record| record.yield_after_unlock |= writes)?;
     Transfer::new(ruby, scheduler, hook.key, (io, ruby_io::fd_kind(io)), (direction, from)).run(buffer, range)
 }
 

@@ -16,6 +16,7 @@ mod io_wait;
 mod lifecycle;
 mod process_wait;
 mod signal_handlers;
+mod stats;
 mod timeout_after;
 
 use magnus::typed_data::Obj;
@@ -27,7 +28,7 @@ use crate::ruby::{fork, insides, ractor, thread};
 use crate::scheduler::options::Options;
 use crate::scheduler::{self, Scheduler, registry};
 use crate::ticker::{TickerChoice, signal_disposition};
-use crate::{preempt, tasks};
+use crate::{dump, preempt, tasks};
 
 /// Defines `Heddle::Scheduler` and its methods.
 pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
@@ -43,6 +44,8 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_private_method("initialize_copy", method!(initialize_copy, 1))?;
     class.define_method("backend", method!(backend, 0))?;
     class.define_method("inspect", method!(inspect, 0))?;
+    class.define_private_method("raw_stats", method!(stats::raw_stats, 0))?;
+    class.define_private_method("count_failure", method!(stats::count_failure, 0))?;
 
     class.define_method("fiber", method!(lifecycle::fiber, -1))?;
     class.define_private_method("start_yielding", method!(lifecycle::start_yielding, 3))?;
@@ -78,6 +81,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     scheduler::define(ruby, class)?;
     preempt::define(ruby, heddle, class)?;
     tasks::define(class)?;
+    dump::define(class)?;
     ractor::safe(|| {
         class.define_singleton_method("raising", function!(fiber_raise::raising, 0))?;
         class.define_singleton_method("killing", function!(fiber_raise::killing, 1))?;
@@ -96,7 +100,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 }
 
 /// Private class methods: `lib/heddle` calls them, and a spec the last two.
-const INTERNALS: [&str; 14] = [
+const INTERNALS: [&str; 20] = [
     "handles_interrupts?",
     "send_to_root",
     "record_interrupt",
@@ -106,6 +110,12 @@ const INTERNALS: [&str; 14] = [
     "resuming",
     "transferring",
     "forked",
+    "open_schedulers",
+    "fiber_address",
+    "holder_address",
+    "signal_handler",
+    "watch_dump_signal",
+    "dump_begins",
     "generation",
     "state",
     "run_scheduled",

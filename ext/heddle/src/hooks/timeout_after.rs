@@ -36,5 +36,5 @@ pub fn timeout_after(
             message: Some(PinnedValue::assume_marked(message)),
         }
     };
-    scheduler.run_until(ruby, hook.key, Instant::now() + timeout, limit, duration)
+    scheduler.run_until(ruby, hook.key, Instant::now() + timeout, limit, Some(duration))
 }

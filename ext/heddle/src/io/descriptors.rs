@@ -239,7 +239,7 @@ fn end_operations(ruby: &Ruby, io: Value, fd: RawFd, interest: Interest) -> Resu
 /// Ends operations of this thread's scheduler.
 fn end_own_operations(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: Interest) -> Result<(), Error> {
     for _ in 0..POLLS {
-        scheduler.poll(ruby, false)?;
+        scheduler.poll(ruby)?;
         if !scheduler.has_operations_on(fd, interest) {
             return Ok(());
         }
@@ -251,7 +251,7 @@ fn end_own_operations(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd, interest: I
     while waited.is_err() && scheduler.has_operations_on(fd, interest) {
         // A fiber that is being killed cannot let other fibers run, as Ruby raises the kill again at each switch.
         without_gvl(|| std::thread::sleep(INTERRUPT_INTERVAL), &|| {});
-        scheduler.poll(ruby, false)?;
+        scheduler.poll(ruby)?;
     }
     waited
 }
@@ -346,7 +346,7 @@ pub fn detach_operations(ruby: &Ruby, fd: RawFd) {
     });
     if is_named && let Ok(scheduler) = Obj::<Scheduler>::try_convert(fiber::scheduler()) {
         // Submits the cancels, so that the peer sees the end now. The next fiber that waits gets the same error.
-        let _ = scheduler.poll(ruby, false);
+        let _ = scheduler.poll(ruby);
     }
 }
 
@@ -376,7 +376,7 @@ impl Scheduler {
     pub fn attend_to_closing(&self, ruby: &Ruby) {
         for _ in 0..POLLS {
             // The next fiber that waits gets the same error.
-            if !self.state.borrow().has_waiting_threads() || self.poll(ruby, false).is_err() {
+            if !self.state.borrow().has_waiting_threads() || self.poll(ruby).is_err() {
                 return;
             }
         }

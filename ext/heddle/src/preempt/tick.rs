@@ -46,7 +46,7 @@ impl Scheduler {
         self.preemption.missed_tick.set(false);
         let hook = self.enter(ruby)?.keep_wake_ups();
         if !self.state.borrow().queue.has_woken() {
-            self.poll(ruby, false)?;
+            self.poll(ruby)?;
         }
         self.raise_due(running)?;
         if !self.state.borrow_mut().should_preempt(Instant::now()) {
@@ -79,7 +79,7 @@ impl Scheduler {
         if self.state.borrow().queue.has_woken() {
             // Another fiber is runnable, so no poll is needed. But a deadline of this fiber may have passed.
             self.state.borrow_mut().expire(Instant::now());
-        } else if self.poll(ruby, false).is_err() {
+        } else if self.poll(ruby).is_err() {
             // The next fiber that waits polls again, and gets the error.
             return;
         }
@@ -91,6 +91,7 @@ impl Scheduler {
         let now = Instant::now();
         self.preemption.last_tick.set(Some(now));
         if !self.state.borrow_mut().should_preempt(now) {
+            self.state.borrow_mut().could_preempt(now);
             if interrupted.is_some() { self.try_again_soon() } else { self.suppress_ticks(now) }
         } else if safe_points::may_switch_here() && !interrupts::is_trap_due() {
             self.preempt_current(ruby, current);

@@ -5,6 +5,7 @@ use magnus::{RString, Value};
 use rb_sys::VALUE;
 
 use super::insides;
+use super::value::PinnedValue;
 
 /// A frame of Ruby's stack. Valid until the next call into Ruby.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +26,14 @@ pub fn innermost() -> Option<Frame> {
     let (mut frame, mut line) = (0 as VALUE, 0);
     // SAFETY: as in `caller`; one element is written to each.
     let count = unsafe { rb_sys::rb_profile_frames(0, 1, &raw mut frame, &raw mut line) };
+    (count == 1).then_some(Frame(frame))
+}
+
+/// The innermost frame of another thread, which waits for the GVL or has released it.
+pub fn innermost_of(thread: PinnedValue) -> Option<Frame> {
+    let (mut frame, mut line) = (0 as VALUE, 0);
+    // SAFETY: called with the GVL on a thread object, whose stack therefore stays as it is; as in `innermost`.
+    let count = unsafe { rb_sys::rb_profile_thread_frames(thread.raw(), 0, 1, &raw mut frame, &raw mut line) };
     (count == 1).then_some(Frame(frame))
 }
 

@@ -47,11 +47,22 @@ static LIST: HiddenVariable = HiddenVariable::new("heddle_pending");
 /// The message of the exception that identifies the list.
 const SENT: &str = "sent by a thread to itself, to find what waits for it";
 
-/// Decides which fiber is interrupted.
+/// When Ruby may raise an entry of the list in the current fiber.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timing {
+    /// As earlier masks say.
+    Unchanged,
+    /// Where the thread may wait: before and after a native call, but not at the end of a method.
+    OnBlocking,
+    /// Not here. The entry stays on the list.
+    Never,
+}
+
+/// Decides which fiber is interrupted, and when.
 pub trait Gate {
-    /// Whether Ruby must not raise `entry`, an exception of this class or the number of a kill, in the current fiber.
-    /// `entry` then stays on the list. Ruby is reading the list, so this must neither raise nor handle an interrupt.
-    fn holds_back(ruby: &Ruby, class: Value, entry: Value) -> bool;
+    /// When Ruby may raise `entry`, an exception of this class or the number of a kill, in the current fiber. Ruby is
+    /// reading the list, so this must neither raise nor handle an interrupt.
+    fn timing(ruby: &Ruby, class: Value, entry: Value) -> Timing;
 }
 
 /// The mask that asks the [`Gate`].
@@ -76,8 +87,11 @@ fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Val
         Some(Progress::Announced) => Err(Error::new(error::stop_class(ruby)?, "sent to the fiber that is running")),
         // Ruby checks interrupts at the end of this call, too, and asks once more, so the record must stay.
         Some(Progress::Sent) => Ok(ruby.to_symbol("immediate").as_value()),
-        None if G::holds_back(ruby, *class, entry) => Ok(ruby.to_symbol("never").as_value()),
-        None => Ok(ruby.qnil().as_value()),
+        None => Ok(match G::timing(ruby, *class, entry) {
+            Timing::Unchanged => ruby.qnil().as_value(),
+            Timing::OnBlocking => ruby.to_symbol("on_blocking").as_value(),
+            Timing::Never => ruby.to_symbol("never").as_value(),
+        }),
     }
 }
 
@@ -181,16 +195,33 @@ pub fn is_sent() -> bool {
     is_there
 }
 
-/// Removes the entries of the current thread's list for which `predicate` is true.
+/// Keeps Ruby from raising at the end of the running hook what is pending for the current thread: takes it, and puts it
+/// back on the list. Ruby looks there again when the thread next waits, or at the end of a native call that may wait.
+/// Where Ruby handles no interrupts during the hook (3.4.9 and later), but at its end, the [`Gate`] must hold them back.
+///
+/// # Errors
+/// No memory, or the list cannot be found.
 #[cfg(not(ruby_gte_4_0))]
-pub fn remove_if(predicate: impl Fn(Value) -> bool) -> Result<(), Error> {
-    let Some(list) = list() else { return Ok(()) };
-    for index in (0..list.len() as isize).rev() {
-        if predicate(list.entry(index)?) {
-            list.delete_at::<Value>(index)?;
+pub fn postpone(ruby: &Ruby) -> Result<(), Error> {
+    let raised = ruby.ary_new();
+    while let Err(error) = find(ruby).and_then(|()| interrupts::check()) {
+        if let Some(exception) = error::exception_of(&error) {
+            raised.push(exception)?;
+        } else if is_killed(&error) {
+            error::end_jump(ruby);
+            // SAFETY: called with the GVL; the number is no object that must be marked.
+            raised.push(unsafe { Value::from_raw(killed()) })?;
+        } else {
+            return Err(error);
         }
     }
-    Ok(())
+    if raised.is_empty() {
+        return Ok(());
+    }
+    match list() {
+        Some(list) => list.concat(raised),
+        None => Err(Error::new(error::stop_class(ruby)?, "no list of interrupts")),
+    }
 }
 
 fn remove(list: RArray, entry: Value) -> Result<(), Error> {
@@ -208,7 +239,8 @@ fn remove(list: RArray, entry: Value) -> Result<(), Error> {
 /// # Errors
 /// What was raised at this thread during the call; no memory.
 pub fn find(ruby: &Ruby) -> Result<(), Error> {
-    if list().is_some() {
+    let masks_are_known = Masks::of_thread().is_some();
+    if masks_are_known && list().is_some() {
         return Ok(());
     }
     let class = error::stop_class(ruby)?;
@@ -264,12 +296,10 @@ pub fn is_any() -> bool {
 }
 
 /// Whether `error`, which was just caught, is the jump that ends a thread (`Thread#kill`), and not a fiber
-/// (`Fiber#kill`), and can be repeated.
-fn is_kill(error: &Error) -> bool {
+/// (`Fiber#kill`).
+fn is_killed(error: &Error) -> bool {
     // SAFETY: called with the GVL; only reads `$!`, which for a jump is a number.
-    let is_kill =
-        matches!(error.error_type(), ErrorType::Jump(Tag::Fatal)) && unsafe { rb_sys::rb_errinfo() } == killed();
-    is_kill && list().is_some()
+    matches!(error.error_type(), ErrorType::Jump(Tag::Fatal)) && unsafe { rb_sys::rb_errinfo() } == killed()
 }
 
 /// Makes Ruby kill the current thread again as soon as the running postponed job ends, if `error`, which was just
@@ -277,7 +307,7 @@ fn is_kill(error: &Error) -> bool {
 pub fn repeat_kill(error: &Error) -> bool {
     // SAFETY: called with the GVL; the number is no object that must be marked.
     let killed = unsafe { Value::from_raw(killed()) };
-    let repeated = is_kill(error) && list().is_some_and(|list| list.unshift(killed).is_ok());
+    let repeated = is_killed(error) && list().is_some_and(|list| list.unshift(killed).is_ok());
     if repeated {
         // Ruby has just removed the kill from the list, and so searches the list again in its next check.
         Sent::record(killed, Progress::Sent);

@@ -1,9 +1,18 @@
 //! Threads.
 
+use magnus::rb_sys::AsRawValue;
 use magnus::value::Lazy;
 use magnus::{Error, RClass, Ruby, Value, prelude::*};
 
+use rb_sys::stable_api::StableApiDefinition;
+
 use super::value::{PinnedValue, is_hidden};
+
+/// `value`, if it is a thread.
+pub fn of(value: Value) -> Option<PinnedValue> {
+    let ruby = Ruby::get_with(value);
+    (!is_hidden(value) && value.is_kind_of(ruby.class_thread())).then(|| PinnedValue::assume_marked(value))
+}
 
 /// The current thread.
 pub fn current() -> PinnedValue {
@@ -57,6 +66,17 @@ static MUTEX: Lazy<RClass> = Lazy::new(|ruby| {
 /// As [`find_class`](super::value::find_class), for Mutex.
 pub fn find_mutex_class(ruby: &Ruby) {
     ruby.get_inner(&MUTEX);
+}
+
+/// The address of Ruby's record of the fiber that holds the Mutex, as
+/// [`fiber::addresses`](super::fiber::addresses) returns it. Ruby 3.3 and 3.4 store it there, and another Ruby may
+/// store something else: only an address that a known fiber has means anything. It is not to be read from.
+pub fn holder_address(mutex: Value) -> usize {
+    // SAFETY: a Mutex is an object with data of Ruby's, which has several words. The first is read and not followed.
+    unsafe {
+        let record = rb_sys::stable_api::get_default().rtypeddata_get_data(mutex.as_raw()).cast::<usize>();
+        if record.is_null() { 0 } else { record.read() }
+    }
 }
 
 /// Whether `value` is a Mutex.

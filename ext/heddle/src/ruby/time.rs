@@ -32,14 +32,11 @@ pub fn interval(seconds: Value) -> Result<Duration, Error> {
 fn immediate_interval(seconds: Value) -> Option<Duration> {
     /// Far below the limit of the kernel's clocks.
     const LIFETIME: f64 = 60.0 * 60.0 * 24.0 * 365.0 * 100.0;
-    match (Fixnum::from_value(seconds), Flonum::from_value(seconds)) {
-        (Some(whole), _) => u64::try_from(whole.to_i64()).ok().map(Duration::from_secs),
-        (_, Some(number)) => {
-            let number = number.to_f64();
-            (0.0..LIFETIME).contains(&number).then(|| Duration::from_secs_f64(number))
-        }
-        _ => None,
+    if let Some(whole) = Fixnum::from_value(seconds) {
+        return u64::try_from(whole.to_i64()).ok().map(Duration::from_secs);
     }
+    let number = Flonum::from_value(seconds)?.to_f64();
+    (0.0..LIFETIME).contains(&number).then(|| Duration::from_secs_f64(number))
 }
 
 /// How long Ruby's Queue, SizedQueue and Thread wait for `seconds`. Nil, infinity, NaN and numbers beyond the clock's

@@ -5,6 +5,7 @@ use magnus::{Error, Ruby};
 use super::Scheduler;
 use super::fibers::FiberKey;
 use super::options::Preempt;
+use super::record::Record;
 use super::state::State;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{fiber, pending_interrupts, thread};
@@ -53,30 +54,44 @@ impl Scheduler {
     /// FiberError on another thread, as Ruby raises it for a fiber of another thread.
     #[inline(always)]
     pub fn enter(&self, ruby: &Ruby) -> Result<HookGuard<'_>, Error> {
-        self.enter_with(ruby, |state, current| state.enter_hook(current).map(|key| (key, ()))).map(|(hook, ())| hook)
+        self.enter_and(ruby, |_| ()).map(|(hook, ())| hook)
     }
 
-    /// Like [`Scheduler::enter`], for a hook that needs the state at once. `begin` gets the state and the current
-    /// fiber. If that is not the fiber that the scheduler switched to, `begin` does nothing, returns `None`, and is
-    /// called again.
+    /// Like [`Scheduler::enter`], for a hook that reads or changes the fiber's record first.
+    #[inline(always)]
+    pub fn enter_and<T>(
+        &self,
+        ruby: &Ruby,
+        mut first: impl FnMut(&mut Record) -> T,
+    ) -> Result<(HookGuard<'_>, T), Error> {
+        let (key, entered) = self.enter_with(
+            ruby,
+            #[inline(always)]
+            |state, current| state.enter_hook(current).map(|record| (record.key, first(record))),
+        )?;
+        Ok((HookGuard::new(self, key), entered))
+    }
+
+    /// Like [`Scheduler::enter`], for a hook that needs the state at once, and that ends the hook itself. `begin` gets
+    /// the state and the current fiber. If that is not the fiber that the scheduler switched to, `begin` does nothing,
+    /// returns `None`, and is called again.
     #[inline(always)]
     pub fn enter_with<T>(
         &self,
         ruby: &Ruby,
-        mut begin: impl FnMut(&mut State, PinnedValue) -> Option<(FiberKey, T)>,
-    ) -> Result<(HookGuard<'_>, T), Error> {
+        mut begin: impl FnMut(&mut State, PinnedValue) -> Option<T>,
+    ) -> Result<T, Error> {
         if self.is_inherited() {
             self.after_fork();
         }
         self.allow_ticks();
         let current = fiber::current();
-        let (key, entered) = loop {
+        loop {
             if let Some(entered) = begin(&mut self.state.borrow_mut(), current) {
-                break entered;
+                return Ok(entered);
             }
             self.enter_unexpected(ruby, current)?;
-        };
-        Ok((HookGuard::new(self, key), entered))
+        }
     }
 
     /// The current fiber is not the one that the scheduler switched to: it is the root, or a fiber that another fiber
@@ -97,6 +112,7 @@ impl Scheduler {
         if self.io.reactor.borrow().is_none() {
             self.open(ruby)?;
         }
+        self.watch_stalls(ruby)?;
         self.guard_signals(ruby)?;
         self.make_current(current)
     }
@@ -125,13 +141,11 @@ impl Scheduler {
         let record = resumer.and_then(|key| state.fibers.get(key));
         let shielded = record.is_some_and(|record| record.is_shielded());
         let inherited = record.map(|record| record.preemptible);
-        let key = state.fibers.insert(current, false, blocking, None);
-        if let Some(record) = state.fibers.get_mut(key) {
-            record.resumed_by = resumer;
-            let wanted = yielding || inherited.unwrap_or(self.options.borrow().preempt == Preempt::All);
-            record.preemptible = wanted && !shielded;
-        }
-        key
+        let record = state.fibers.insert(current, false, blocking, None);
+        record.resumed_by = resumer;
+        let wanted = yielding || inherited.unwrap_or(self.options.borrow().preempt == Preempt::All);
+        record.preemptible = wanted && !shielded;
+        record.key
     }
 
     /// Changes the number of blocks of the program's that run within the fiber's hooks.

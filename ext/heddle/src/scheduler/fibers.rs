@@ -1,5 +1,8 @@
 //! The fibers that the scheduler knows.
 
+use std::collections::hash_map::Entry;
+use std::time::Instant;
+
 use heddle_core::prefetch::{LINE, prefetch};
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -64,15 +67,17 @@ impl Fibers {
         managed: bool,
         blocking: bool,
         block: Option<PinnedValue>,
-    ) -> FiberKey {
+    ) -> &mut Record {
         self.next_serial = self.next_serial.wrapping_add(1);
         let place = self.records.vacant_entry();
         let index = u32::try_from(place.key()).expect("more than u32::MAX fibers");
         let key = FiberKey::new(index, self.next_serial);
+        self.by_fiber.insert(fiber, key);
         place.insert(Record {
             key,
             fiber,
             state: FiberState::Running,
+            since: self.parked.polled_at,
             wait: Wait::Nothing,
             managed,
             preemptible: false,
@@ -95,21 +100,21 @@ impl Fibers {
             epoch: 0,
             hook_depth: 0,
             user_block_depth: 0,
-        });
-        self.by_fiber.insert(fiber, key);
-        key
+        })
     }
 
-    /// Removes a fiber's record.
-    pub fn remove(&mut self, key: FiberKey) {
-        if self.get(key).is_none() {
-            return;
+    /// Removes a fiber's record. Returns the fiber.
+    pub fn remove(&mut self, key: FiberKey) -> Option<PinnedValue> {
+        let (record, parked) = self.get_with_parked(key)?;
+        record.move_to(FiberState::Running, parked);
+        let fiber = record.fiber;
+        drop(self.records.remove(key.index()));
+        if let Entry::Occupied(entry) = self.by_fiber.entry(fiber)
+            && *entry.get() == key
+        {
+            entry.remove();
         }
-        self.set_state(key, FiberState::Running);
-        let record = self.records.remove(key.index());
-        if self.by_fiber.get(&record.fiber) == Some(&key) {
-            self.by_fiber.remove(&record.fiber);
-        }
+        Some(fiber)
     }
 
     /// The record with this key, if it still exists.
@@ -122,9 +127,24 @@ impl Fibers {
         record_mut(&mut self.records, key)
     }
 
+    /// Like [`Fibers::get_mut`], with the counts that a change of the fiber's state needs.
+    #[inline(always)]
+    pub fn get_with_parked(&mut self, key: FiberKey) -> Option<(&mut Record, &mut Parked)> {
+        record_mut(&mut self.records, key).map(|record| (record, &mut self.parked))
+    }
+
     /// The key of a fiber, if it has a record.
     pub fn find(&self, fiber: PinnedValue) -> Option<FiberKey> {
         self.by_fiber.get(&fiber).copied()
+    }
+
+    /// Timers and I/O are being polled, by the fiber `parking` if that has just parked. If it has not parked before the
+    /// last poll, its state begins now, and not at the time of that poll: it may have computed for long.
+    pub fn polled(&mut self, now: Instant, parking: Option<FiberKey>) {
+        let last = std::mem::replace(&mut self.parked.polled_at, now);
+        if let Some(record) = parking.and_then(|key| self.get_mut(key)).filter(|record| record.since == last) {
+            record.since = now;
+        }
     }
 
     /// How many records there are.
@@ -151,11 +171,6 @@ impl Fibers {
         record.map_or(0, |record| record.move_to(state, &mut self.parked))
     }
 
-    /// The fiber yields. Returns what it waited for until then, and the epoch for its entry in the run queue.
-    pub fn requeue(&mut self, key: FiberKey, wait: Wait) -> Option<(Wait, u32)> {
-        record_mut(&mut self.records, key).map(|record| record.requeue(wait, &mut self.parked))
-    }
-
     /// The scheduler switches to the fiber, unless it is lost. Returns the fiber if it has a record.
     pub fn set_running(&mut self, key: FiberKey) -> Option<PinnedValue> {
         let record = record_mut(&mut self.records, key)?;
@@ -164,12 +179,13 @@ impl Fibers {
     }
 
     /// Makes the fiber `Running`, if its entry with this epoch is still valid.
+    #[inline(always)]
     pub fn claim(&mut self, key: FiberKey, epoch: u32) -> Option<Claimed> {
         let record = record_mut(&mut self.records, key)?;
         if record.epoch != epoch || record.state != FiberState::Runnable {
             return None;
         }
-        let is_started = record.managed && record.wait != Wait::NotStarted;
+        let is_started = record.managed && !matches!(record.wait, Wait::NotStarted);
         record.set_running(&mut self.parked);
         Some(Claimed { fiber: record.fiber, key, is_started })
     }

@@ -1,8 +1,7 @@
 //! The first hook in a forked child.
 
-use heddle_core::workers::WorkerPool;
-
 use super::Scheduler;
+use super::state::lost::LossCause;
 use crate::ruby::{fiber, fork, thread};
 
 impl Scheduler {
@@ -13,17 +12,14 @@ impl Scheduler {
         {
             let mut state = self.state.borrow_mut();
             let survivor = state.fibers.find(fiber::current());
-            state.forget_other_fibers(survivor);
+            state.forget_other_fibers(survivor, LossCause::Fork);
             state.set_forking_fiber(survivor);
+            state.reset_counts();
             // The hook then takes the slow path, which sets up a backend.
             state.clear_current();
         }
-        self.release_ticker(true);
-        if let Some(reactor) = self.io.reactor.borrow_mut().take() {
-            reactor.release(true);
-        }
-        *self.io.waker.borrow_mut() = None;
-        self.io.take_pools().for_each(WorkerPool::abandon);
+        self.preemption.preemptions.set(0);
+        self.release_resources(true);
         self.io.opened_by.set(None);
         self.owner.fall_back.set(None);
         // The thread that forked is the only one in this process, even if another thread was the owner before.

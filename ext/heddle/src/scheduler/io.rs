@@ -9,6 +9,7 @@ use heddle_core::workers::WorkerPool;
 use magnus::{Error, Ruby};
 
 use super::fibers::FiberKey;
+use super::options::StatsLevel;
 use super::reactor::Reactor;
 use super::{Scheduler, registry};
 use crate::ruby::call_sites::CallSites;
@@ -49,6 +50,12 @@ impl Io {
     pub fn take_pools(&self) -> impl Iterator<Item = Arc<WorkerPool>> {
         [self.workers.take(), self.names.take()].into_iter().flatten()
     }
+
+    /// Ends the borrows that a forked child has inherited: those of a thread that waited in the kernel, and does not
+    /// exist in the child.
+    pub fn end_borrows(&mut self) {
+        self.reactor = RefCell::new(self.reactor.get_mut().take());
+    }
 }
 
 impl Scheduler {
@@ -68,6 +75,9 @@ impl Scheduler {
             let mut state = self.state.borrow_mut();
             state.queue.set_policy(options.policy);
             state.grace = options.grace;
+            if options.stats == StatsLevel::Detailed {
+                state.time_slices(None);
+            }
         }
         let workers =
             Arc::clone(self.io.workers.borrow_mut().get_or_insert_with(|| Arc::new(WorkerPool::new(options.workers))));
@@ -77,6 +87,7 @@ impl Scheduler {
         *self.io.waker.borrow_mut() = Some(reactor.waker());
         *self.io.reactor.borrow_mut() = Some(reactor);
         self.io.opened_by.set(Some(thread::current()));
+        self.state.borrow_mut().counters.open();
         registry::add(self);
         Ok(())
     }

@@ -64,7 +64,7 @@ impl Scheduler {
             return Ok(());
         }
         if self.state.borrow().queued() == 0 {
-            self.poll(ruby, false)?;
+            self.poll(ruby)?;
         }
         self.mark_yield_after_unlock(key);
         if self.yield_in_operation(ruby, key)? { self.raise_due(key) } else { Ok(()) }
@@ -86,8 +86,8 @@ impl Scheduler {
         may_be_due
     }
 
-    /// Called with each write: the fiber yields when it releases a lock.
-    pub fn mark_yield_after_unlock(&self, key: FiberKey) {
+    /// The fiber yields when it releases a lock, as after a write.
+    fn mark_yield_after_unlock(&self, key: FiberKey) {
         if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
             record.yield_after_unlock = true;
         }
@@ -111,9 +111,13 @@ impl Scheduler {
     /// `woken`, which waited for `blocker`, has been unblocked. If `blocker` is a lock that the current fiber has
     /// released, and that fiber is to yield after an unlock, it yields to `woken`.
     pub fn hand_off_lock(&self, ruby: &Ruby, blocker: Value, woken: PinnedValue) -> Result<(), Error> {
-        let Some((fiber, key)) = self.state.borrow().current() else { return Ok(()) };
-        let yields = self.state.borrow().fibers.get(key).is_some_and(|record| record.yield_after_unlock);
-        if !yields || fiber != fiber::current() || !thread::is_mutex(ruby, blocker)? {
+        let yielding = {
+            let state = self.state.borrow();
+            let yields = |key| state.fibers.get(key).is_some_and(|record| record.yield_after_unlock);
+            state.current().filter(|(_, key)| yields(*key))
+        };
+        let Some((fiber, key)) = yielding else { return Ok(()) };
+        if fiber != fiber::current() || !thread::is_mutex(ruby, blocker)? {
             return Ok(());
         }
         {

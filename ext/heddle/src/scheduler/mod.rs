@@ -13,6 +13,7 @@
 //! * [`ticking`]: when the ticker ticks. [`masks`]: masks of `Thread.handle_interrupt`, one stack for each fiber.
 //! * [`root_interrupts`]: signals and `Thread#raise` reach the root fiber.
 //! * [`pending_raises`], [`swallowed`], [`abandonment`]: exceptions for other fibers, and fibers that do not end.
+//! * [`stalls`]: fibers that keep the thread for too long.
 //! * [`lock_handoff`]: fairness among fibers that never have to wait.
 
 mod abandonment;
@@ -37,6 +38,7 @@ pub mod registry;
 pub mod root_interrupts;
 pub mod shield;
 pub mod shutdown;
+pub mod stalls;
 pub mod start;
 pub mod state;
 mod swallowed;
@@ -48,15 +50,15 @@ pub mod waiting;
 
 use std::cell::{Cell, RefCell};
 
-use heddle_core::workers::WorkerPool;
 use magnus::gc::Marker;
-use magnus::{DataTypeFunctions, Error, RClass, Ruby, TypedData};
+use magnus::{DataTypeFunctions, Error, Module, RClass, Ruby, TypedData};
 
 use self::ended_stacks::EndedStacks;
 use self::io::Io;
 use self::options::Options;
 use self::owner::Owner;
 use self::root_interrupts::{RootGate, RootInterrupts};
+use self::stalls::Stalls;
 use self::state::State;
 use self::ticking::Preemption;
 use crate::ruby::masks::Masks;
@@ -83,6 +85,7 @@ pub struct Scheduler {
     pub preemption: Preemption,
     pub root: RootInterrupts,
     pub ended_stacks: EndedStacks,
+    pub stalls: Stalls,
 }
 
 // SAFETY: magnus asks for this because the garbage collector may free the object on any thread. All access, including
@@ -104,14 +107,8 @@ impl DataTypeFunctions for Scheduler {
 impl Drop for Scheduler {
     fn drop(&mut self) {
         registry::remove(self);
-        let inherited = self.is_inherited();
-        self.release_ticker(inherited);
-        if let Some(reactor) = self.io.reactor.get_mut().take() {
-            reactor.release(inherited);
-        }
-        if inherited {
-            self.io.take_pools().for_each(WorkerPool::abandon);
-        }
+        self.io.end_borrows();
+        self.release_resources(self.is_inherited());
     }
 }
 
@@ -119,5 +116,6 @@ impl Drop for Scheduler {
 /// `lib/heddle/reports/abandonment.rb` calls.
 pub fn define(ruby: &Ruby, class: RClass) -> Result<(), Error> {
     pending_interrupts::register::<RootGate>(ruby)?;
-    abandonment::define(class)
+    abandonment::define(class)?;
+    stalls::define(ruby, ruby.class_object().const_get("Heddle")?)
 }

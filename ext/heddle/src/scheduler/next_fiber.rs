@@ -47,9 +47,9 @@ impl Scheduler {
         if state.is_lost(key) || self.root.phase.get() != Interrupts::None {
             return NextFiber::Unclear;
         }
-        let queued = state.queued();
+        let queue = &state.queue;
         // The preempted fibers in the queue compute, and will not poll for a while.
-        if state.budget.start_slice(queued) || state.queue.has_only_preempted() {
+        if state.budget.start_slice(|| queue.len()) || state.queue.has_only_preempted() {
             return NextFiber::PollDue;
         }
         if state.has_deferred_raises() {
@@ -70,7 +70,8 @@ impl Scheduler {
             NextFiber::Other(fiber) => Ok(NextStep::Switch(fiber)),
             NextFiber::OtherIfAlive(next) => self.find_next(ruby, key, Some(next)),
             NextFiber::PollDue => {
-                self.poll(ruby, false)?;
+                self.state.borrow_mut().end_slice();
+                self.poll_parked(ruby, key, false)?;
                 self.find_next(ruby, key, None)
             }
             NextFiber::Unclear if self.state.borrow().is_lost(key) => Err(lost(ruby)),
@@ -99,16 +100,17 @@ impl Scheduler {
                 Some(next) if next.is_started || fiber::is_alive(next.fiber) => {
                     return Ok(NextStep::Switch(next.fiber));
                 }
-                Some(next) => self.state.borrow_mut().fibers.remove(next.key),
+                Some(next) => {
+                    self.state.borrow_mut().fibers.remove(next.key);
+                }
                 None if self.wake_drainers() => {}
                 None => {
-                    let fall_back = self.prepare_fall_back(key)?;
-                    if self.state.borrow().is_current(key) {
-                        // A trap handler ran meanwhile, and waited. Its wait has consumed the wake-up of this fiber.
+                    if self.prepare_fall_back(key)? {
                         return Ok(NextStep::Continue);
                     }
-                    if self.poll(ruby, true)? == Polled::Interrupted {
-                        return Ok(self.fall_back_to(fall_back));
+                    self.state.borrow_mut().end_slice();
+                    if self.poll_parked(ruby, key, true)? == Polled::Interrupted {
+                        return Ok(self.fall_back(key));
                     }
                 }
             }
@@ -118,31 +120,42 @@ impl Scheduler {
     /// The root has to check the thread's interrupts before any other fiber runs.
     #[cold]
     fn switch_to_root(&self, key: FiberKey) -> Result<NextStep, Error> {
-        let fall_back = self.prepare_fall_back(key)?;
-        // A trap handler ran meanwhile, as in `find_next`.
-        if self.state.borrow().is_current(key) { Ok(NextStep::Continue) } else { Ok(self.fall_back_to(fall_back)) }
+        if self.prepare_fall_back(key)? { Ok(NextStep::Continue) } else { Ok(self.fall_back(key)) }
     }
 
-    /// Switches to the fiber that handles the thread's interrupts, or to one that leads to it.
-    fn fall_back_to(&self, fall_back: Option<PinnedValue>) -> NextStep {
-        let Some(fiber) = fall_back else { return NextStep::CheckInterrupts };
-        self.owner.fall_back.set(None);
+    /// Makes the fiber that [`Scheduler::fall_back`] may need, unless there is one. Returns whether the fiber `key` is
+    /// the current one now: a trap handler ran meanwhile, and waited, and its wait has consumed the wake-up of `key`.
+    #[inline]
+    fn prepare_fall_back(&self, key: FiberKey) -> Result<bool, Error> {
+        if self.owner.fall_back.get().is_some() { Ok(false) } else { self.make_fall_back(key) }
+    }
+
+    fn make_fall_back(&self, key: FiberKey) -> Result<bool, Error> {
+        {
+            let state = self.state.borrow();
+            if state.handles_interrupts(Some(key)) || state.forking_fiber().is_some() {
+                return Ok(false);
+            }
+        }
+        self.owner.fall_back.set(Some(fiber::fall_back_fiber()?));
+        Ok(self.state.borrow().is_current(key))
+    }
+
+    /// Switches to the fiber that handles the thread's interrupts, or to one that leads to it, unless that is `key`
+    /// itself.
+    fn fall_back(&self, key: FiberKey) -> NextStep {
+        let forking_fiber = {
+            let state = self.state.borrow();
+            if state.handles_interrupts(Some(key)) {
+                return NextStep::CheckInterrupts;
+            }
+            state.forking_fiber().map(|(fiber, _)| fiber)
+        };
+        let Some(fiber) = forking_fiber.or_else(|| self.owner.fall_back.take()) else {
+            return NextStep::CheckInterrupts;
+        };
         self.root.phase.set(Interrupts::Here);
         NextStep::Switch(fiber)
-    }
-
-    /// The fiber that leads to the fiber that handles the thread's interrupts; `None` if that is `key` itself.
-    fn prepare_fall_back(&self, key: FiberKey) -> Result<Option<PinnedValue>, Error> {
-        if self.state.borrow().handles_interrupts(Some(key)) {
-            return Ok(None);
-        }
-        if let Some((forking_fiber, _)) = self.state.borrow().forking_fiber() {
-            return Ok(Some(forking_fiber));
-        }
-        if self.owner.fall_back.get().is_none() {
-            self.owner.fall_back.set(Some(fiber::fall_back_fiber()?));
-        }
-        Ok(self.owner.fall_back.get())
     }
 
     /// No fiber is runnable. If no fiber is awaited either, wakes the fibers that wait for the end of all others.

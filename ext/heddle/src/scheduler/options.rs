@@ -1,5 +1,6 @@
 //! The options of `Heddle::Scheduler.new`.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use heddle_core::run_queue::Policy;
@@ -40,6 +41,11 @@ const MAX_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Less than the ten seconds that container runtimes leave between SIGTERM and SIGKILL.
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 
+/// A preemptible fiber may compute for a default quantum before it is known that it keeps no other fiber waiting.
+const MIN_STALL: Duration = Duration::from_millis(10);
+/// A longer time is meant to be none, and nil says so.
+const MAX_STALL: Duration = Duration::from_secs(60 * 60);
+
 /// Which fibers are preempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preempt {
@@ -56,6 +62,15 @@ impl Preempt {
     pub fn preempts_yielding(self) -> bool {
         self != Preempt::None
     }
+}
+
+/// What a scheduler counts for `stats`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatsLevel {
+    /// What costs next to nothing.
+    Basic,
+    /// Also what needs a read of the clock for each wake-up and each switch.
+    Detailed,
 }
 
 /// The options of a scheduler.
@@ -75,6 +90,10 @@ pub struct Options {
     pub signal: c_int,
     /// The grace period: how long a fiber that was asked to end may take for that. `None` is for ever.
     pub grace: Option<Duration>,
+    /// What is counted.
+    pub stats: StatsLevel,
+    /// How long a fiber may keep the thread before that is reported.
+    pub stall_after: Option<Duration>,
 }
 
 impl Default for Options {
@@ -87,6 +106,8 @@ impl Default for Options {
             ticker: TickerChoice::Timerfd,
             signal: libc::SIGUSR2,
             grace: Some(DEFAULT_GRACE),
+            stats: StatsLevel::Basic,
+            stall_after: None,
         }
     }
 }
@@ -100,12 +121,15 @@ impl Options {
         let arguments = scan_args::<(), (), (), (), RHash, ()>(arguments)?;
         // nil stands for the default.
         type Given = Option<Option<Value>>;
-        let keywords = get_kwargs::<_, (), (Given, Given, Given, Given, Given, Given, Given, Given), ()>(
+        let keywords = get_kwargs::<_, (), (Given, Given, Given, Given, Given, Given, Given, Given), RHash>(
             arguments.keywords,
             &[],
             &["backend", "workers", "preempt", "quantum", "tick", "ticker", "signal", "grace"],
         )?;
         let (backend, workers, preempt, quantum, tick, ticker, signal, grace) = keywords.optional;
+        // Separate, as magnus reads nine options at most.
+        let (stats, stall_after) =
+            get_kwargs::<_, (), (Given, Given), ()>(keywords.splat, &[], &["stats", "stall_after"])?.optional;
         let mut options = Options::default();
         if let Some(backend) = backend.flatten() {
             options.backend = parse_backend(ruby, backend)?;
@@ -131,6 +155,12 @@ impl Options {
         }
         if let Some(grace) = grace.flatten() {
             options.grace = parse_grace(ruby, grace)?;
+        }
+        if let Some(stats) = stats.flatten() {
+            options.stats = parse_stats(ruby, stats)?;
+        }
+        if let Some(stall_after) = stall_after.flatten() {
+            options.stall_after = Some(parse_stall_after(ruby, stall_after)?);
         }
         match std::env::var(BACKEND_VARIABLE) {
             Ok(name) if !name.is_empty() => {
@@ -192,6 +222,18 @@ fn parse_ticker(ruby: &Ruby, value: Value) -> Result<TickerChoice, Error> {
     }
 }
 
+fn parse_stall_after(ruby: &Ruby, value: Value) -> Result<Duration, Error> {
+    parse_time(ruby, "stall_after", value, MIN_STALL..=MAX_STALL)
+}
+
+fn parse_stats(ruby: &Ruby, value: Value) -> Result<StatsLevel, Error> {
+    match symbol(value).as_deref() {
+        Some("basic") => Ok(StatsLevel::Basic),
+        Some("detailed") => Ok(StatsLevel::Detailed),
+        _ => Err(argument_error(ruby, format!("stats: must be :basic or :detailed, not {}", value.inspect()))),
+    }
+}
+
 fn symbol(value: Value) -> Option<String> {
     Symbol::from_value(value).and_then(|symbol| symbol.name().ok()).map(|name| name.into_owned())
 }
@@ -219,14 +261,18 @@ fn seconds(ruby: &Ruby, value: Value) -> Option<f64> {
 }
 
 fn parse_period(ruby: &Ruby, name: &str, value: Value, longest: Duration) -> Result<Duration, Error> {
+    parse_time(ruby, name, value, MIN_TICK..=longest)
+}
+
+fn parse_time(ruby: &Ruby, name: &str, value: Value, range: RangeInclusive<Duration>) -> Result<Duration, Error> {
     seconds(ruby, value)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .filter(|period| (MIN_TICK..=longest).contains(period))
+        .filter(|period| range.contains(period))
         .ok_or_else(|| {
             let message = format!(
                 "{name}: must be seconds from {} to {}, not {}",
-                MIN_TICK.as_secs_f64(),
-                longest.as_secs_f64(),
+                range.start().as_secs_f64(),
+                range.end().as_secs_f64(),
                 value.inspect()
             );
             argument_error(ruby, message)

@@ -45,21 +45,17 @@ impl Scheduler {
     /// the state is borrowed only once before the switch and once after it.
     #[inline(always)]
     pub fn yield_now(&self, ruby: &Ruby) -> Result<(), Error> {
-        let (hook, (outer, next)) = self.enter_with(
+        let (key, outer, next) = self.enter_with(
             ruby,
             #[inline(always)]
             |state, current| {
-                let key = state.enter_hook(current)?;
-                let outer = state.requeue(key, Requeue::Last)?;
-                Some((key, (outer, self.pick_next(state, key))))
+                let (key, outer) = state.enter_and_requeue(current)?;
+                Some((key, outer, self.pick_next(state, key)))
             },
         )?;
-        let key = hook.key;
         let phase = match next {
             NextFiber::Other(fiber) => match self.switch(ruby, key, || fiber::transfer(fiber)) {
                 Ok(()) if self.state.borrow_mut().finish_yield(key, outer) => {
-                    // `finish_yield` has ended the hook.
-                    std::mem::forget(hook);
                     self.tick_for(key);
                     return Ok(());
                 }
@@ -67,11 +63,12 @@ impl Scheduler {
             },
             next => ParkPhase::Picking(next),
         };
-        self.yield_slowly(ruby, hook, outer, phase)
+        self.yield_slowly(ruby, key, outer, phase)
     }
 
     #[cold]
-    fn yield_slowly(&self, ruby: &Ruby, hook: HookGuard<'_>, outer: Wait, phase: ParkPhase) -> Result<(), Error> {
+    fn yield_slowly(&self, ruby: &Ruby, key: FiberKey, outer: Wait, phase: ParkPhase) -> Result<(), Error> {
+        let hook = HookGuard::new(self, key);
         let result = self.park_slowly(ruby, hook.key, phase);
         self.state.borrow_mut().restore_wait(hook.key, Some(outer));
         result.and_then(|()| self.raise_due(hook.key))
@@ -100,11 +97,19 @@ impl Scheduler {
     }
 
     /// Like [`Scheduler::park`], for a caller that has picked the next fiber.
-    #[inline]
+    #[inline(always)]
     pub fn park_with(&self, ruby: &Ruby, key: FiberKey, next: NextFiber) -> Result<(), Error> {
-        let NextFiber::Other(fiber) = next else { return self.park_slowly(ruby, key, ParkPhase::Picking(next)) };
+        match next {
+            NextFiber::Other(fiber) => self.park_for(ruby, key, fiber),
+            next => self.park_slowly(ruby, key, ParkPhase::Picking(next)),
+        }
+    }
+
+    /// Like [`Scheduler::park`], switching first to a fiber that has been picked.
+    #[inline(never)]
+    fn park_for(&self, ruby: &Ruby, key: FiberKey, fiber: PinnedValue) -> Result<(), Error> {
         let returned = self.switch(ruby, key, || fiber::transfer(fiber));
-        if returned.is_err() || !self.state.borrow().is_current(key) {
+        if returned.is_err() || !self.state.borrow().is_picked(key) {
             return self.park_slowly(ruby, key, ParkPhase::Returned(returned));
         }
         self.tick_for(key);

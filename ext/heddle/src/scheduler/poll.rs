@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use magnus::{Error, Ruby};
 
 use super::Scheduler;
+use super::fibers::FiberKey;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::{error, interrupts};
 
@@ -18,13 +19,25 @@ pub enum Polled {
 }
 
 impl Scheduler {
-    /// Handles timers and completions. With `may_block`, it waits for the first of them if no fiber is runnable.
-    pub fn poll(&self, ruby: &Ruby, may_block: bool) -> Result<Polled, Error> {
-        let now = Instant::now();
+    /// Handles timers and completions, without waiting for them.
+    pub fn poll(&self, ruby: &Ruby) -> Result<Polled, Error> {
+        self.poll_for(ruby, None, false)
+    }
+
+    /// Like [`Scheduler::poll`], in the fiber `parking`, which has just parked. With `may_block`, it waits for the first
+    /// timer or completion if no fiber is runnable.
+    pub fn poll_parked(&self, ruby: &Ruby, parking: FiberKey, may_block: bool) -> Result<Polled, Error> {
+        self.poll_for(ruby, Some(parking), may_block)
+    }
+
+    fn poll_for(&self, ruby: &Ruby, parking: Option<FiberKey>, may_block: bool) -> Result<Polled, Error> {
+        let mut now = Instant::now();
         let timeout = {
             let mut state = self.state.borrow_mut();
+            state.fibers.polled(now, parking);
             state.expire(now);
             state.budget.polled(now);
+            state.counters.polls += 1;
             if !may_block || state.queued() > 0 || state.has_deferred_raises() {
                 Some(Duration::ZERO)
             } else {
@@ -41,19 +54,25 @@ impl Scheduler {
             let waker = reactor.waker();
             reactor.arm();
             let ticker_state = self.preemption.ticker_state.get();
+            self.state.borrow_mut().counters.park(now);
             ticker_state.inspect(|state| state.pause());
             let waited = without_gvl(|| reactor.wait(timeout), &|| waker.wake());
             ticker_state.inspect(|state| state.resume());
             reactor.disarm();
+            now = Instant::now();
+            self.state.borrow_mut().counters.unpark(now);
             match waited {
                 Some(result) => result.map_err(|error| error::from_core(ruby, error))?,
                 None => interrupted = true,
             }
         }
         let mut state = self.state.borrow_mut();
-        state.complete(reactor.completions());
-        if timeout != Some(Duration::ZERO) {
-            state.expire(Instant::now());
+        if timeout == Some(Duration::ZERO) {
+            state.complete(reactor.completions());
+        } else {
+            state.fibers.polled(now, None);
+            state.complete(reactor.completions());
+            state.expire(now);
             interrupted |= self.owner.thread.get().is_some_and(interrupts::pending);
         }
         Ok(if interrupted { Polled::Interrupted } else { Polled::Done })

@@ -13,7 +13,7 @@ use crate::ruby::fiber;
 use crate::ruby::value::PinnedValue;
 
 /// The memory of this many fibers fits into a core's own cache, and needs no prefetching.
-const FEW: usize = 256;
+pub const FEW: usize = 256;
 
 /// The cache lines of Ruby's record of a fiber that a switch reads, as offset and number: the execution context, and
 /// the state.

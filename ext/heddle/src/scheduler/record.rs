@@ -1,6 +1,7 @@
 //! What the scheduler knows about a fiber, and the state that the fiber is in.
 
 use std::os::fd::RawFd;
+use std::time::Instant;
 
 use magnus::gc::Marker;
 
@@ -52,6 +53,8 @@ pub struct Record {
     /// See [`FiberState`]. Only [`Fibers::set_state`] and its like change it, since they keep the counts of parked
     /// fibers.
     pub(super) state: FiberState,
+    /// Since when it is in that state; see [`Parked::polled_at`].
+    pub(super) since: Instant,
     /// What it waits for, if it waits.
     pub wait: Wait,
     /// The scheduler has made this fiber, so its record lasts until the fiber ends. Other fibers have one only while
@@ -107,8 +110,8 @@ impl Record {
         if let Some(block) = self.block {
             block.mark(marker);
         }
-        if let Wait::Block(blocker) = self.wait {
-            blocker.mark(marker);
+        if let Wait::Block(object) | Wait::Address(object) = self.wait {
+            object.mark(marker);
         }
         self.pending_raises.iter().for_each(|pending_raise| pending_raise.mark(marker));
         self.task.mark(marker);
@@ -117,6 +120,11 @@ impl Record {
     /// See [`FiberState`].
     pub fn state(&self) -> FiberState {
         self.state
+    }
+
+    /// Since when it is in that state, to the resolution of [`Parked::polled_at`].
+    pub fn since(&self) -> Instant {
+        self.since
     }
 
     /// Whether it must not be preempted now: it is in a hook, in a critical section, or has not started.
@@ -155,6 +163,7 @@ impl Record {
     pub(super) fn move_to(&mut self, state: FiberState, parked: &mut Parked) -> u32 {
         let was_parked = self.is_parked();
         self.state = state;
+        self.since = parked.polled_at;
         self.epoch = self.epoch.wrapping_add(1);
         if was_parked != self.is_parked() {
             // `wait` changes only while the fiber is not parked, so the same count is decremented that was
@@ -207,7 +216,7 @@ impl Record {
         if self.state != FiberState::Lost {
             self.move_to(FiberState::Running, parked);
         }
-        if self.wait == Wait::Raiser {
+        if matches!(self.wait, Wait::Raiser) {
             self.wait = Wait::Nothing;
         }
     }
@@ -218,8 +227,7 @@ impl Record {
     }
 }
 
-/// How many fibers are parked.
-#[derive(Default)]
+/// How many fibers are parked, and the time that a change of a fiber's state is given.
 pub struct Parked {
     /// Fibers that must end before the scheduler may close.
     pub awaited: usize,
@@ -227,6 +235,15 @@ pub struct Parked {
     pub draining: usize,
     /// Blocking fibers.
     pub blocking: usize,
+    /// When timers and I/O were last polled. A fiber's state begins at this time, as a read of the clock for each
+    /// switch would cost more than the switch's bookkeeping.
+    pub polled_at: Instant,
+}
+
+impl Default for Parked {
+    fn default() -> Self {
+        Parked { awaited: 0, draining: 0, blocking: 0, polled_at: Instant::now() }
+    }
 }
 
 impl Parked {

@@ -70,6 +70,24 @@ pub fn any(mut predicate: impl FnMut(&Scheduler) -> bool) -> bool {
     any
 }
 
+/// The objects of all open schedulers.
+pub fn objects(ruby: &Ruby) -> Result<RArray, Error> {
+    let found = ruby.ary_new();
+    let Some(alive) = ALIVE.get() else { return Ok(found) };
+    let alive: RArray = alive.get().funcall("keys", ())?;
+    for scheduler in alive {
+        let object = Obj::<Scheduler>::try_convert(scheduler)?;
+        if is_open(&object) {
+            found.push(scheduler)?;
+        }
+    }
+    Ok(found)
+}
+
+fn is_open(scheduler: &Scheduler) -> bool {
+    open().iter().any(|entry| std::ptr::eq(entry.0, scheduler))
+}
+
 /// Calls `hook` with each open scheduler. It may call Ruby, switch fibers, and release the GVL.
 pub fn each(mut hook: impl FnMut(&Scheduler) -> Result<(), Error>) -> Result<(), Error> {
     let Some(alive) = ALIVE.get() else { return Ok(()) };
@@ -77,7 +95,7 @@ pub fn each(mut hook: impl FnMut(&Scheduler) -> Result<(), Error>) -> Result<(),
     let alive: RArray = alive.get().funcall("keys", ())?;
     let result = alive.into_iter().try_for_each(|scheduler| {
         let scheduler = Obj::<Scheduler>::try_convert(scheduler)?;
-        if open().iter().any(|entry| std::ptr::eq(entry.0, &raw const *scheduler)) { hook(&scheduler) } else { Ok(()) }
+        if is_open(&scheduler) { hook(&scheduler) } else { Ok(()) }
     });
     std::hint::black_box(alive);
     result

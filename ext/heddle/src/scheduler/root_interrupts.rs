@@ -16,8 +16,9 @@ use magnus::{Error, RModule, Ruby, TryConvert, Value, prelude::*};
 
 use super::Scheduler;
 use super::fibers::FiberKey;
+use crate::ruby::pending_interrupts::{self, Timing};
 use crate::ruby::value::PinnedValue;
-use crate::ruby::{error, fiber, interrupts, pending_interrupts, postponed_job, thread};
+use crate::ruby::{error, fiber, interrupts, postponed_job, thread};
 
 /// Which fiber checks the thread's interrupts next.
 ///
@@ -64,10 +65,18 @@ impl RootInterrupts {
 pub struct RootGate;
 
 impl pending_interrupts::Gate for RootGate {
-    fn holds_back(ruby: &Ruby, class: Value, entry: Value) -> bool {
+    fn timing(ruby: &Ruby, class: Value, entry: Value) -> Timing {
+        // A close is meant for the C function that the current fiber has called, and for no other fiber. On Ruby 3.3
+        // and 3.4 that function calls `unblock` with a lock that it would not unlock if the IOError were raised there.
+        if error::is_close(ruby, entry) {
+            return Timing::OnBlocking;
+        }
         let scheduler = fiber::scheduler();
         let scheduler = if scheduler.is_nil() { None } else { Obj::<Scheduler>::try_convert(scheduler).ok() };
-        scheduler.is_some_and(|scheduler| scheduler.holds_back(ruby, class, entry))
+        match scheduler {
+            Some(scheduler) if scheduler.holds_back(ruby, class, entry) => Timing::Never,
+            _ => Timing::Unchanged,
+        }
     }
 }
 
@@ -76,10 +85,6 @@ impl Scheduler {
         // `Timeout` is meant for the current block. In a blocking fiber it asks no scheduler, and raises through the
         // thread.
         let is_for_current_fiber = || fiber::current_scheduler().is_none() && error::is_of_timeout(ruby, class);
-        // A close is meant for the C function that the current fiber has called, and for no other fiber.
-        if error::is_close(ruby, entry) {
-            return false;
-        }
         let holds_back =
             fiber::ensure_current().is_ok_and(|current| !self.handles_interrupts(current)) && !is_for_current_fiber();
         if holds_back {

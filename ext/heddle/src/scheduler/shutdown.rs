@@ -1,8 +1,10 @@
 //! From `close` to the last fiber's end.
 
+use heddle_core::workers::WorkerPool;
 use magnus::{Error, Ruby, prelude::*};
 
 use super::fibers::FiberKey;
+use super::state::lost::LossCause;
 use super::wait::Wait;
 use super::waiting::Outcome;
 use super::{Scheduler, registry};
@@ -68,20 +70,31 @@ impl Scheduler {
     /// Releases the backend and the workers. A later hook creates new ones.
     pub fn release(&self) {
         registry::remove(self);
-        self.release_ticker(false);
         self.unguard_signals();
         // Operations that are still under way in the kernel end with the backend, before their fibers are forgotten.
-        let reactor = self.io.reactor.borrow_mut().take();
-        if let Some(reactor) = reactor {
-            reactor.release(false);
-        }
-        *self.io.waker.borrow_mut() = None;
-        drop(self.io.take_pools());
+        self.release_resources(false);
         let mut state = self.state.borrow_mut();
+        state.counters.close();
         let survivor = state.fibers.find(fiber::current());
-        state.forget_other_fibers(survivor);
+        state.forget_other_fibers(survivor, LossCause::Close);
         // A later hook then takes the slow path, which sets up a backend. Any thread may call it.
         state.clear_current();
         self.owner.thread.set(None);
+    }
+
+    /// Releases the ticker, the backend and the workers, and ends the watch for stalls. `inherited` says that they belong to the parent of this
+    /// process.
+    pub fn release_resources(&self, inherited: bool) {
+        self.release_ticker(inherited);
+        self.unwatch_stalls(inherited);
+        let reactor = self.io.reactor.borrow_mut().take();
+        if let Some(reactor) = reactor {
+            reactor.release(inherited);
+        }
+        *self.io.waker.borrow_mut() = None;
+        let pools = self.io.take_pools();
+        if inherited {
+            pools.for_each(WorkerPool::abandon);
+        }
     }
 }

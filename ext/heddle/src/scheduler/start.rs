@@ -48,6 +48,7 @@ pub fn start(
 ) -> Result<Value, Error> {
     let child = new_fiber.fiber;
     let child_key = scheduler.register_unstarted(ruby, &new_fiber)?;
+    scheduler.state.borrow_mut().inherit_scope(caller, child_key, true);
     let start = [scheduler.as_value(), arguments.map_or(ruby.qnil().as_value(), |arguments| arguments.as_value())];
     let start = if arguments.is_some() { &start[..] } else { &start[..1] };
     let start_child = || {
@@ -84,13 +85,12 @@ impl Scheduler {
             self.expect_ticks(ruby)?;
         }
         let mut state = self.state.borrow_mut();
+        state.counters.spawned += 1;
         let block = PinnedValue::assume_marked(new_fiber.block.as_value());
-        let key = state.fibers.insert(new_fiber.fiber, true, false, Some(block));
-        if let Some(record) = state.fibers.get_mut(key) {
-            record.wait = Wait::NotStarted;
-            record.preemptible = new_fiber.preemptible;
-        }
-        Ok(key)
+        let record = state.fibers.insert(new_fiber.fiber, true, false, Some(block));
+        record.wait = Wait::NotStarted;
+        record.preemptible = new_fiber.preemptible;
+        Ok(record.key)
     }
 
     /// The key and the block of the current fiber, which has just been started.
@@ -128,43 +128,46 @@ impl Scheduler {
             Some(arguments) => block.call::<_, Value>(arguments),
             None => block::call(block),
         };
-        {
-            let mut state = self.state.borrow_mut();
-            // Counts as a hook: an exception raised while the exit observer is notified would leave other fibers
-            // waiting for ever.
-            if let Some(record) = state.fibers.get_mut(key) {
-                record.hook_depth += 1;
-            }
-            state.end_block(key);
-        }
-        let result = self.notify_exit_observer(ruby, key, result);
+        let exit_observer = self.state.borrow_mut().end_block(key);
+        let result = match exit_observer {
+            Some(exit_observer) => notify_exit_observer(ruby, exit_observer, result),
+            None => result.inspect_err(|error| self.count_failure(ruby, error)),
+        };
         let result = result.or_else(|error| unhandled::settle(ruby, block, error));
         self.ended_stacks.add(ruby);
         // Ruby decides which fiber continues; see `FiberState`.
         self.state.borrow_mut().end_fiber(key);
         result
     }
+}
 
-    /// Notifies the exit observer of a fiber how the fiber ended. An error that the observer raises replaces the
-    /// fiber's result.
-    fn notify_exit_observer(&self, ruby: &Ruby, key: FiberKey, result: Result<Value, Error>) -> Result<Value, Error> {
-        let exit_observer = self.state.borrow().fibers.get(key).and_then(|record| record.task.exit_observer);
-        let Some(exit_observer) = exit_observer else { return result };
-        let nil = ruby.qnil().as_value();
-        let notified: Result<Value, Error> = match &result {
-            Ok(value) => exit_observer.get().funcall("returned", (*value,)),
-            Err(error) if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) => {
-                exit_observer.get().funcall("returned", (nil,))
-            }
-            Err(error) => match error.error_type() {
-                ErrorType::Exception(exception) if !unhandled::propagates_to_thread(ruby, error) => {
-                    exit_observer.get().funcall("failed", (*exception,))
-                }
-                // The error propagates to the root. Or the fiber is being killed: if anything were raised meanwhile,
-                // Ruby would forget the kill.
-                _ => exit_observer.get().funcall("killed", ()),
-            },
-        };
-        notified.and(result)
+impl Scheduler {
+    /// Counts an error that has ended a fiber. The exit observers of other fibers count theirs.
+    fn count_failure(&self, ruby: &Ruby, error: &Error) {
+        let is_end = error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop));
+        if !is_end && error::exception_of(error).is_some() && !unhandled::propagates_to_thread(ruby, error) {
+            self.state.borrow_mut().counters.failed += 1;
+        }
     }
+}
+
+/// Notifies the exit observer of a fiber how the fiber ended. An error that the observer raises replaces the fiber's
+/// result.
+fn notify_exit_observer(ruby: &Ruby, exit_observer: PinnedValue, result: Result<Value, Error>) -> Result<Value, Error> {
+    let nil = ruby.qnil().as_value();
+    let notified: Result<Value, Error> = match &result {
+        Ok(value) => exit_observer.get().funcall("returned", (*value,)),
+        Err(error) if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) => {
+            exit_observer.get().funcall("returned", (nil,))
+        }
+        Err(error) => match error.error_type() {
+            ErrorType::Exception(exception) if !unhandled::propagates_to_thread(ruby, error) => {
+                exit_observer.get().funcall("failed", (*exception,))
+            }
+            // The error propagates to the root. Or the fiber is being killed: if anything were raised meanwhile, Ruby
+            // would forget the kill.
+            _ => exit_observer.get().funcall("killed", ()),
+        },
+    };
+    notified.and(result)
 }

@@ -1,32 +1,39 @@
 //! The scheduler's state: which fiber runs, which fibers are runnable, and all events that make a fiber runnable.
 
 mod close_waiters;
+mod counters;
 pub mod ending;
-mod lost;
+pub mod lost;
 pub mod operations;
 mod owned_descriptors;
 mod raising;
+mod scopes;
 mod waits;
 
 use std::os::fd::{OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heddle_core::budget::Budget;
 use heddle_core::run_queue::{Policy, RunQueue};
-use heddle_core::timers::Timers;
+use heddle_core::stall_watch::StallWatch;
+use heddle_core::timers::{TimerKey, Timers};
 use heddle_core::{Interest, Token};
 use magnus::gc::Marker;
+use rustc_hash::FxHashMap;
 use slab::Slab;
 
 use self::close_waiters::CloseWaiters;
 pub use self::close_waiters::Signal;
+use self::counters::Counters;
 pub use self::operations::{Ended, Operations};
 pub use self::owned_descriptors::OwnedDescriptor;
+use self::scopes::Scopes;
 use super::fibers::{Claimed, FiberKey, Fibers};
 use super::lock_handoff::LockHandoff;
 use super::prefetch_hints;
 use super::raise::PendingRaise;
-use super::record::{FiberState, Record};
+use super::record::{FiberState, Parked, Record};
 use super::wait::Wait;
 use crate::ruby::value::PinnedValue;
 
@@ -86,6 +93,7 @@ pub struct State {
     /// running.
     current: Option<(PinnedValue, FiberKey)>,
     pub lock_handoff: LockHandoff,
+    pub counters: Counters,
     next_deadline: u64,
     /// Fibers have been forgotten or marked as lost, and may still get control; see [`State::is_lost`].
     has_lost_fibers: bool,
@@ -104,6 +112,11 @@ pub struct State {
     close_waiters: CloseWaiters,
     /// See [`State::set_forking_fiber`].
     forking_fiber: Option<FiberKey>,
+    scopes: Scopes,
+    /// The timers of the limits that can be moved, by the numbers of their scopes. See [`State::move_limit`].
+    limits: FxHashMap<u64, (FiberKey, TimerKey)>,
+    /// With more fibers than this, there is more to be done at a switch; see [`State::attend`].
+    few_fibers: usize,
     /// What fibers in `IO.select` wait on.
     pub selections: Slab<Selection>,
     /// Memory that operations use instead of a program's `IO::Buffer`. A waiting fiber has only a key to it: its stack
@@ -123,6 +136,7 @@ impl Default for State {
             operations: Operations::default(),
             current: None,
             lock_handoff: LockHandoff::default(),
+            counters: Counters::default(),
             next_deadline: 0,
             has_lost_fibers: false,
             due: Vec::new(),
@@ -133,11 +147,21 @@ impl Default for State {
             ending: None,
             close_waiters: CloseWaiters::default(),
             forking_fiber: None,
+            scopes: Scopes::default(),
+            limits: FxHashMap::default(),
+            few_fibers: prefetch_hints::FEW,
             selections: Slab::new(),
             bounce_buffers: Slab::new(),
             descriptors: Slab::new(),
         }
     }
+}
+
+/// The fiber becomes runnable, at the end of the run queue.
+#[inline]
+fn make_runnable(record: &mut Record, parked: &mut Parked, queue: &mut RunQueue<(FiberKey, u32)>) {
+    let epoch = record.move_to(FiberState::Runnable, parked);
+    queue.push_woken((record.key, epoch));
 }
 
 impl State {
@@ -152,6 +176,15 @@ impl State {
             && self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Running)
     }
 
+    /// Whether this fiber, which gets control back from another one that was picked, has been picked since.
+    ///
+    /// A fiber that is picked is made `Running`, and stays that until it runs, unless it is lost. So its state needs
+    /// no look-up.
+    #[inline]
+    pub fn is_picked(&self, key: FiberKey) -> bool {
+        self.current.is_some_and(|(_, running)| running == key) && !self.is_lost(key)
+    }
+
     /// Makes the fiber the current one, whether or not it was picked.
     pub fn set_current(&mut self, key: FiberKey) {
         self.current = self.fibers.set_running(key).map(|fiber| (fiber, key));
@@ -161,16 +194,31 @@ impl State {
     pub fn start_first_slice(&mut self, key: FiberKey) {
         self.set_current(key);
         self.queue.reset_slice();
+        self.note_stall();
     }
 
     /// `current` enters a hook. `None` if it is not the fiber that the scheduler switched to.
-    #[inline]
-    pub fn enter_hook(&mut self, current: PinnedValue) -> Option<FiberKey> {
+    #[inline(always)]
+    pub fn enter_hook(&mut self, current: PinnedValue) -> Option<&mut Record> {
+        self.enter_hook_with_parked(current).map(|(record, _)| record)
+    }
+
+    /// `current` enters a hook that only yields. Returns its key, and what it waited for until then. `None` as for
+    /// [`State::enter_hook`].
+    #[inline(always)]
+    pub fn enter_and_requeue(&mut self, current: PinnedValue) -> Option<(FiberKey, Wait)> {
+        let (record, parked) = self.enter_hook_with_parked(current)?;
+        let (key, (outer, epoch)) = (record.key, record.requeue(Wait::Yielded, parked));
+        self.queue.push_woken((key, epoch));
+        Some((key, outer))
+    }
+
+    #[inline(always)]
+    fn enter_hook_with_parked(&mut self, current: PinnedValue) -> Option<(&mut Record, &mut Parked)> {
         let (_, key) = self.current.filter(|(fiber, _)| *fiber == current)?;
-        if let Some(record) = self.fibers.get_mut(key) {
-            record.hook_depth += 1;
-        }
-        Some(key)
+        let (record, parked) = self.fibers.get_with_parked(key)?;
+        record.hook_depth += 1;
+        Some((record, parked))
     }
 
     /// Called when an unmanaged fiber leaves its outermost hook. Its record is removed, unless the record must outlive
@@ -195,8 +243,9 @@ impl State {
 
     /// Makes a fiber runnable, at the end of the run queue.
     pub fn enqueue(&mut self, key: FiberKey) {
-        let epoch = self.fibers.set_state(key, FiberState::Runnable);
-        self.queue.push_woken((key, epoch));
+        if let Some((record, parked)) = self.fibers.get_with_parked(key) {
+            make_runnable(record, parked, &mut self.queue);
+        }
     }
 
     /// Moves a fiber to the front of the run queue, unless it was preempted. False if it is not in the queue.
@@ -214,7 +263,8 @@ impl State {
     #[inline(always)]
     pub fn requeue(&mut self, key: FiberKey, position: Requeue) -> Option<Wait> {
         let wait = if position == Requeue::Last { Wait::Yielded } else { Wait::Preempted };
-        let (outer, epoch) = self.fibers.requeue(key, wait)?;
+        let (record, parked) = self.fibers.get_with_parked(key)?;
+        let (outer, epoch) = record.requeue(wait, parked);
         match position {
             Requeue::Last => self.queue.push_woken((key, epoch)),
             Requeue::First => self.queue.push_next((key, epoch)),
@@ -270,16 +320,65 @@ impl State {
     #[inline(always)]
     pub fn dequeue(&mut self) -> Option<Claimed> {
         let fibers = &mut self.fibers;
-        let next = self.queue.pop(|(key, epoch)| fibers.claim(*key, *epoch))?;
-        if prefetch_hints::are_many(self.fibers.len()) {
-            self.look_ahead(next.key);
+        let next = self.queue.pop(
+            #[inline(always)]
+            |(key, epoch)| fibers.claim(*key, *epoch),
+        )?;
+        // A timed queue sets the number to zero, so that this costs no second comparison.
+        if self.fibers.len() > self.few_fibers {
+            self.attend(next.key);
         }
         self.current = Some((next.fiber, next.key));
         Some(next)
     }
 
-    /// Prefetches the memory of the fibers that run after `next`.
+    /// What is to be done at a switch if there are many fibers, or if slices are timed.
     #[inline(never)]
+    fn attend(&mut self, next: FiberKey) {
+        self.note_stall();
+        if prefetch_hints::are_many(self.fibers.len()) {
+            self.look_ahead(next);
+        }
+    }
+
+    /// Times waits and slices from now on, and reports long slices to `watch`.
+    pub fn time_slices(&mut self, watch: Option<Arc<StallWatch>>) {
+        if self.queue.timing().is_none() {
+            self.queue.set_timed(true);
+        }
+        self.few_fibers = 0;
+        if let Some(timing) = self.queue.timing_mut() {
+            timing.watch(watch);
+        }
+    }
+
+    /// The current fiber stops running, and no fiber was picked: the thread polls.
+    pub fn end_slice(&mut self) {
+        if self.few_fibers == 0 {
+            self.queue.end_slice();
+            self.note_stall();
+        }
+    }
+
+    /// The current fiber would have been preempted now if another one had been due.
+    pub fn could_preempt(&mut self, now: Instant) {
+        if let Some(timing) = self.queue.timing_mut() {
+            timing.could_preempt(now);
+            self.note_stall();
+        }
+    }
+
+    /// Reports a stall that has just ended, with the fibers that it has delayed: those in the queue, and those whose
+    /// timers have expired.
+    fn note_stall(&mut self) {
+        let Some(timing) = self.queue.timing_mut() else { return };
+        if let Some(mut long) = timing.take_long_slice() {
+            self.timers.due(long.at()).for_each(|deadline| long.delayed(deadline));
+            timing.post(long);
+        }
+    }
+
+    /// Prefetches the memory of the fibers that run after `next`.
     fn look_ahead(&mut self, next: FiberKey) {
         let leaving = self.current.map(|(_, leaving)| leaving);
         if let Some(record) = self.fibers.get(next).map(|record| record.prefetch_hints.record())
@@ -301,6 +400,15 @@ impl State {
         self.queue.len()
     }
 
+    /// All counts start at zero again: this process is a forked child.
+    pub fn reset_counts(&mut self) {
+        self.counters = Counters::default();
+        self.operations.reset_counts();
+        self.budget.reset_counts();
+        let timed = self.queue.timing().is_some();
+        self.queue.set_timed(timed);
+    }
+
     /// Marks all Ruby objects that the state refers to.
     pub fn mark(&self, marker: &Marker) {
         for (_, record) in self.fibers.iter() {
@@ -320,8 +428,13 @@ impl State {
         current.iter().chain(&self.ending).chain(&self.stop).for_each(|value| value.mark(marker));
     }
 
-    /// How many fibers wait for which kind of event, for `inspect`.
-    pub fn summary(&self) -> String {
+    /// How many fibers are in this state.
+    pub fn count_in(&self, state: FiberState) -> usize {
+        self.fibers.iter().filter(|(_, record)| record.state() == state).count()
+    }
+
+    /// How many fibers wait for which kind of event, by its name.
+    pub fn waiting_by_kind(&self) -> Vec<(String, usize)> {
         let mut kinds: Vec<(String, usize)> = Vec::new();
         for (_, record) in self.fibers.iter().filter(|(_, record)| record.state() == FiberState::Waiting) {
             let kind = record.wait.to_string();
@@ -331,7 +444,13 @@ impl State {
             }
         }
         kinds.sort();
-        let runnable = self.fibers.iter().filter(|(_, record)| record.state() == FiberState::Runnable).count();
+        kinds
+    }
+
+    /// How many fibers wait for which kind of event, for `inspect`.
+    pub fn summary(&self) -> String {
+        let kinds = self.waiting_by_kind();
+        let runnable = self.count_in(FiberState::Runnable);
         let waiting: usize = kinds.iter().map(|(_, count)| count).sum();
         let detail: Vec<String> = kinds.into_iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
         let detail = if detail.is_empty() { String::new() } else { format!(" ({})", detail.join(", ")) };

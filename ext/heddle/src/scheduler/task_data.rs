@@ -17,6 +17,8 @@ pub struct TaskData {
     pub exit_observer: Option<PinnedValue>,
     /// See [`Shield`].
     pub shield: Shield,
+    /// The number of the innermost scope that the fiber is in.
+    pub scope: Option<u64>,
 }
 
 impl TaskData {

@@ -88,13 +88,17 @@ impl Scheduler {
     }
 
     /// The fiber starts or continues. If it is preemptible, starts the ticker.
-    #[inline]
+    #[inline(always)]
     pub fn tick_for(&self, key: FiberKey) {
         self.allow_ticks();
-        if let Some(ticker_state) = self.preemption.ticker_state.get()
-            && !ticker_state.is_ticking()
-            && self.needs_ticks(key)
-        {
+        if self.preemption.ticker_state.get().is_some_and(|ticker_state| !ticker_state.is_ticking()) {
+            self.begin_ticking_for(key);
+        }
+    }
+
+    #[inline(never)]
+    fn begin_ticking_for(&self, key: FiberKey) {
+        if self.needs_ticks(key) {
             // Fails only for a timer that does not exist.
             let _ = self.begin_ticking();
         }

@@ -33,8 +33,8 @@ pub enum Wait {
     Transfer(RawFd, Interest),
     /// A child process.
     Process(i32),
-    /// A host name's addresses.
-    Address,
+    /// The addresses of this host name.
+    Address(PinnedValue),
     /// Until another fiber schedules it.
     Suspended,
     /// The end of all other fibers.
@@ -57,11 +57,8 @@ impl Wait {
     /// Whether a fiber that has waited like this yields after an unlock. `yields_already` says whether it would have
     /// without this wait. See [`super::lock_handoff`].
     pub fn keeps_yield_after_unlock(self, yields_already: bool) -> bool {
-        match self {
-            Wait::Preempted | Wait::Ready(..) | Wait::Transfer(..) => true,
-            Wait::Yielded => yields_already,
-            _ => false,
-        }
+        matches!(self, Wait::Preempted | Wait::Ready(..) | Wait::Transfer(..))
+            || yields_already && matches!(self, Wait::Yielded)
     }
 }
 
@@ -75,7 +72,7 @@ impl fmt::Display for Wait {
             Wait::Select => f.write_str("io_select"),
             Wait::Transfer(..) => f.write_str("io"),
             Wait::Process(_) => f.write_str("process"),
-            Wait::Address => f.write_str("address"),
+            Wait::Address(_) => f.write_str("address"),
             Wait::Suspended => f.write_str("suspend"),
             Wait::Drain => f.write_str("close"),
             Wait::Raiser => f.write_str("raise"),

@@ -41,12 +41,15 @@ impl Scheduler {
         deadline: Option<Instant>,
         mut done: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Outcome<T>, Error> {
-        let (outer, timer) = {
+        let (begun, timer) = {
             let mut state = self.state.borrow_mut();
-            let outer = state.begin_wait(key, wait);
-            (outer, deadline.map(|deadline| state.timers.insert(deadline, TimerAction::Wake(key))))
+            let begun = state.begin_wait(key, wait);
+            (begun, deadline.map(|deadline| state.timers.insert(deadline, TimerAction::Wake(key))))
         };
-        self.detect_swallowed(key);
+        let outer = begun.map(|(outer, _)| outer);
+        if begun.is_some_and(|(_, has_raises)| has_raises) {
+            self.detect_swallowed(key);
+        }
         let result = loop {
             let checked = {
                 let mut state = self.state.borrow_mut();
@@ -81,26 +84,37 @@ impl Scheduler {
     /// Raises the next exception that is due in the fiber, if there is one.
     #[inline]
     pub fn raise_due(&self, key: FiberKey) -> Result<(), Error> {
+        if self.state.borrow().may_be_due(key) { self.raise_if_due(key) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn raise_if_due(&self, key: FiberKey) -> Result<(), Error> {
         self.detect_swallowed(key);
         let pending_raise = self.state.borrow_mut().take_pending_raise(key);
         pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
     }
 
-    /// Runs a block of the program's, with `argument`. If the block has not ended at `at`, what `limit` says is raised
-    /// in the fiber, wherever the fiber is then. Nothing is raised after the block has ended.
+    /// Runs a block of the program's, with `argument`, or else with a number by which the limit can be moved. If the
+    /// block has not ended at `at`, what `limit` says is raised in the fiber, wherever the fiber is then. Nothing is
+    /// raised after the block has ended.
     pub fn run_until(
         &self,
         ruby: &Ruby,
         key: FiberKey,
         at: Instant,
         limit: Limit,
-        argument: Value,
+        argument: Option<Value>,
     ) -> Result<Value, Error> {
         let (timer, scope) = self.state.borrow_mut().set_deadline(at, key, limit);
-        let result = self.run_user_block(key, || ruby.yield_value(argument));
-        let mut state = self.state.borrow_mut();
-        state.timers.cancel(timer);
-        state.retract(key, scope);
+        let number = match argument {
+            Some(_) => None,
+            None => self.state.borrow_mut().keep_limit(key, timer, scope),
+        };
+        let result = self.run_user_block(key, || match argument {
+            Some(argument) => ruby.yield_value(argument),
+            None => ruby.yield_value(number),
+        });
+        self.state.borrow_mut().drop_limit(key, timer, scope);
         result
     }
 }

@@ -20,6 +20,7 @@ pub fn define(class: RClass) -> Result<(), Error> {
     class.define_private_method("retract", method!(retract, 2))?;
     class.define_private_method("stop", method!(stop, 1))?;
     class.define_private_method("limit", method!(limit, 2))?;
+    class.define_private_method("move_limit", method!(move_limit, 3))?;
     class.define_private_method("shield", method!(shield, 0))?;
     class.define_private_method("defer_raises", method!(defer_raises, 0))?;
     class.define_private_method("raise_deferred", method!(raise_deferred, 0))?;
@@ -69,13 +70,22 @@ fn stop(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<bool, Error
     Ok(true)
 }
 
-/// Runs the block. If it takes longer than `seconds`, raises `exception` in the fiber, wherever it waits, again and
-/// again until the block ends.
+/// Runs the block with a number for [`move_limit`]. If the block takes longer than `seconds`, raises `exception` in the
+/// fiber, wherever it waits, again and again until the block ends.
 fn limit(ruby: &Ruby, scheduler: &Scheduler, seconds: Value, exception: Value) -> Result<Value, Error> {
     let limit = time::interval(seconds)?;
     let hook = scheduler.enter(ruby)?;
     let at = Instant::now() + limit.min(FOR_EVER);
-    scheduler.run_until(ruby, hook.key, at, Limit::Repeated(PinnedValue::assume_marked(exception)), seconds)
+    scheduler.run_until(ruby, hook.key, at, Limit::Repeated(PinnedValue::assume_marked(exception)), None)
+}
+
+/// Moves the time limit with this number to `seconds` from now, after which `exception` is raised. False if its block
+/// has ended, or the exception has been raised in it. Any thread may call it.
+fn move_limit(_: &Ruby, scheduler: &Scheduler, number: u64, seconds: Value, exception: Value) -> Result<bool, Error> {
+    let at = Instant::now() + time::interval(seconds)?.min(FOR_EVER);
+    let moved = scheduler.state.borrow_mut().move_limit(number, at, PinnedValue::assume_marked(exception));
+    scheduler.wake_owner();
+    Ok(moved)
 }
 
 /// Runs a block of the program's. Exceptions that are sent to the fiber meanwhile are raised after it.

@@ -31,7 +31,7 @@ pub fn define(class: RClass) -> Result<(), Error> {
 
 /// Creates a fiber for the block, at the end of the run queue. Notifies `exit_observer` if the fiber cannot start.
 fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc, exit_observer: Value) -> Result<Value, Error> {
-    let _hook = scheduler.enter(ruby)?;
+    let hook = scheduler.enter(ruby)?;
     let storage = ruby.qtrue().as_value();
     let child = fiber::spawn::<TaskBody>(scheduler.as_value(), storage)?;
     let preemptible = scheduler.options.borrow().preempt == Preempt::All;
@@ -41,6 +41,7 @@ fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc, exit_observer: Val
         if let Some(record) = state.fibers.get_mut(key) {
             record.task.exit_observer = Some(PinnedValue::assume_marked(exit_observer));
         }
+        state.inherit_scope(hook.key, key, false);
         state.enqueue(key);
     }
     Ok(child.get())

@@ -74,19 +74,30 @@ pub fn expect_free(ruby: &Ruby, number: c_int) -> Result<(), Error> {
     if signal::is_taken(number) {
         return Ok(());
     }
+    let Some(handler) = handler_of(ruby, number)? else { return Ok(()) };
+    let name: String = ruby.class_object().const_get::<_, RModule>("Signal")?.funcall("signame", (number,))?;
+    let message = format!(
+        "signal: {name} has a handler already ({handler}); take another signal, or ticker: :timerfd, which needs none"
+    );
+    Err(Error::new(ruby.exception_arg_error(), message))
+}
+
+/// The handler of a signal that the program, a library or a ticker handles, for a message; `None` if the signal has the
+/// default disposition.
+pub fn handler_of(ruby: &Ruby, number: c_int) -> Result<Option<String>, Error> {
+    if signal::is_taken(number) {
+        return Ok(Some("that of a ticker".to_owned()));
+    }
     // While a scheduler is open on the main thread, Heddle's handler may replace the program's. Asking for the handler
     // installs Heddle's again, so it is released before and after.
     let handlers: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("SignalHandlers")?;
     handlers.funcall::<_, _, Value>("release", (number,))?;
     let disposition = disposition(ruby, number)?;
     handlers.funcall::<_, _, Value>("release", (number,))?;
-    let Some(disposition) = disposition else { return Ok(()) };
-    handlers.funcall::<_, _, Value>("reclaim", (number,))?;
-    let name: String = ruby.class_object().const_get::<_, RModule>("Signal")?.funcall("signame", (number,))?;
-    let message = format!(
-        "signal: {name} has a handler already ({disposition}); take another signal, or ticker: :timerfd, which needs none"
-    );
-    Err(Error::new(ruby.exception_arg_error(), message))
+    if disposition.is_some() {
+        handlers.funcall::<_, _, Value>("reclaim", (number,))?;
+    }
+    Ok(disposition)
 }
 
 /// The signal's handler, for a message; `None` if it has the default disposition.

@@ -99,6 +99,7 @@ module Heddle
         host &&= String.try_convert(host)
         @pending = families.dup
         @answers = scheduler.__send__(:look_up, host, service, families, numeric ? NUMERIC_SERVICE : 0)
+        OpenIOs.note(@answers, "worker: resolving #{host}")
       end
 
       def add(addresses) = addresses.each { |address| @candidates[address.afamily] << address }

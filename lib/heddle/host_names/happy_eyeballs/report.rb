@@ -46,7 +46,9 @@ module Heddle
 
       # @return [Exception] for the most recent failure
       def error
-        @code ? Scheduler.resolution_error(@call, @code, @errno) : system_call_error(@errno, @place)
+        return system_call_error(@errno, @place) unless @code
+
+        Scheduler.__send__(:resolution_error, @call, @code, @errno)
       end
 
       # @return [Exception] if no local address has the remote address's family

@@ -36,10 +36,14 @@ impl Signal {
 /// The fibers that wait for the end of operations or waits, and the threads that wait for the end of operations.
 #[derive(Default)]
 pub struct CloseWaiters {
-    fibers: Vec<FiberKey>,
-    threads: Vec<Arc<Signal>>,
+    waiters: Vec<CloseWaiter>,
     /// The fibers whose waits on a number end because it is being closed.
     leaving: Vec<Leaving>,
+}
+
+enum CloseWaiter {
+    Fiber(FiberKey),
+    Thread(Arc<Signal>),
 }
 
 /// A fiber that leaves its wait on a number.
@@ -54,13 +58,13 @@ struct Leaving {
 impl CloseWaiters {
     /// Removes all threads, and the fibers for which `stays` is false.
     pub fn retain(&mut self, stays: impl Fn(FiberKey) -> bool) {
+        self.waiters.retain(|waiter| matches!(waiter, CloseWaiter::Fiber(_)));
         self.forget_fibers(|key| !stays(key));
-        self.threads.clear();
     }
 
     /// Removes the fibers for which `is_lost` is true.
     pub fn forget_fibers(&mut self, is_lost: impl Fn(FiberKey) -> bool) {
-        self.fibers.retain(|key| !is_lost(*key));
+        self.waiters.retain(|waiter| !matches!(waiter, CloseWaiter::Fiber(key) if is_lost(*key)));
         self.leaving.retain(|leaving| !is_lost(leaving.fiber));
     }
 }
@@ -68,33 +72,35 @@ impl CloseWaiters {
 impl State {
     /// From now on the fiber is woken whenever operations or waits end.
     pub fn add_close_waiter(&mut self, key: FiberKey) {
-        self.close_waiters.fibers.push(key);
+        self.close_waiters.waiters.push(CloseWaiter::Fiber(key));
     }
 
     /// The inverse of [`State::add_close_waiter`].
     pub fn remove_close_waiter(&mut self, key: FiberKey) {
-        self.close_waiters.fibers.retain(|waiter| *waiter != key);
+        self.close_waiters.waiters.retain(|waiter| !matches!(waiter, CloseWaiter::Fiber(fiber) if *fiber == key));
     }
 
     /// From now on the signal is given whenever operations end.
     pub fn add_signal(&mut self, signal: Arc<Signal>) {
-        self.close_waiters.threads.push(signal);
+        self.close_waiters.waiters.push(CloseWaiter::Thread(signal));
     }
 
     /// The inverse of [`State::add_signal`].
     pub fn remove_signal(&mut self, signal: &Arc<Signal>) {
-        self.close_waiters.threads.retain(|waiter| !Arc::ptr_eq(waiter, signal));
+        let is_given =
+            |waiter: &CloseWaiter| matches!(waiter, CloseWaiter::Thread(other) if Arc::ptr_eq(other, signal));
+        self.close_waiters.waiters.retain(|waiter| !is_given(waiter));
     }
 
     /// Whether a fiber or a thread waits for the ends of operations or waits.
     #[inline]
     pub fn has_close_waiters(&self) -> bool {
-        !(self.close_waiters.fibers.is_empty() && self.close_waiters.threads.is_empty())
+        !self.close_waiters.waiters.is_empty()
     }
 
     /// Whether a thread waits for the ends of operations.
     pub fn has_waiting_threads(&self) -> bool {
-        !self.close_waiters.threads.is_empty()
+        self.close_waiters.waiters.iter().any(|waiter| matches!(waiter, CloseWaiter::Thread(_)))
     }
 
     /// The number is being closed: its operations end. Returns whether any is under way, or has a result that its fiber has
@@ -134,9 +140,11 @@ impl State {
     /// Wakes all close waiters: operations or waits have ended.
     #[cold]
     pub fn wake_close_waiters(&mut self) {
-        for index in 0..self.close_waiters.fibers.len() {
-            self.wake(self.close_waiters.fibers[index]);
+        for index in 0..self.close_waiters.waiters.len() {
+            match &self.close_waiters.waiters[index] {
+                CloseWaiter::Fiber(fiber) => self.wake(*fiber),
+                CloseWaiter::Thread(signal) => signal.give(),
+            }
         }
-        self.close_waiters.threads.iter().for_each(|signal| signal.give());
     }
 }

@@ -203,25 +203,33 @@ impl State {
         }
         // If the program switches to such a fiber all the same, its wait raises an error.
         self.has_lost_fibers = true;
-        lost.iter().for_each(|key| self.fibers.remove(*key));
+        for key in lost {
+            self.fibers.remove(key);
+        }
         abandoned
     }
 
-    /// The fiber has run its block, and ends. Requests to end it are dropped.
-    pub fn end_block(&mut self, key: FiberKey) {
-        if let Some(record) = self.fibers.get_mut(key) {
-            record.end_requested = true;
+    /// The fiber has run its block, and ends. Requests to end it are dropped. Returns its exit observer.
+    ///
+    /// The rest of the fiber's life counts as a hook: an exception raised while the exit observer is notified would
+    /// leave other fibers waiting for ever.
+    pub fn end_block(&mut self, key: FiberKey) -> Option<PinnedValue> {
+        let record = self.fibers.get_mut(key)?;
+        record.hook_depth += 1;
+        record.end_requested = true;
+        if !record.pending_raises.is_empty() {
             record.pending_raises.retract_repeated(&mut self.timers);
-            if let Some(request) = record.end_request.take() {
-                self.timers.cancel(request.timer);
-            }
         }
+        if let Some(request) = record.end_request.take() {
+            self.timers.cancel(request.timer);
+        }
+        record.task.exit_observer
     }
 
     /// The fiber returns to Ruby, and is dead then. It must not be preempted any more, since it has no record.
     pub fn end_fiber(&mut self, key: FiberKey) {
-        self.ending = self.fibers.get(key).map(|record| record.fiber);
-        self.fibers.remove(key);
+        self.counters.ended += 1;
+        self.ending = self.fibers.remove(key);
         self.clear_current();
     }
 

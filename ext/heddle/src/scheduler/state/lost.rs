@@ -4,6 +4,21 @@ use super::State;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::record::{FiberState, Record};
 
+/// Why fibers are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossCause {
+    /// The process forked. Ruby has made the fiber that forked the thread's root, and the process ends with it.
+    Fork,
+    /// The scheduler was closed. Blocking fibers stay, since the root gets control when the current fiber ends.
+    Close,
+}
+
+impl LossCause {
+    fn loses(self, record: &Record) -> bool {
+        self == LossCause::Fork || !record.blocking
+    }
+}
+
 impl State {
     /// Whether the fiber waits for an event that will never come: its process forked and the fiber stayed in the
     /// parent, or its scheduler was closed.
@@ -12,14 +27,13 @@ impl State {
     }
 
     /// Called in a forked child, and when the scheduler is closed. `survivor` is the current fiber. It stays as it is,
-    /// and so do the fibers that have resumed it, and blocking fibers, since the root gets control when the survivor
-    /// ends. All others are lost, with their timers and operations.
-    pub fn forget_other_fibers(&mut self, survivor: Option<FiberKey>) {
+    /// and so do the fibers that have resumed it. All others are lost, with their timers and operations.
+    pub fn forget_other_fibers(&mut self, survivor: Option<FiberKey>, cause: LossCause) {
         self.has_lost_fibers = true;
         let others: Vec<FiberKey> = self
             .fibers
             .iter()
-            .filter(|(key, record)| Some(*key) != survivor && !record.blocking && record.is_parked())
+            .filter(|(key, record)| Some(*key) != survivor && record.is_parked() && cause.loses(record))
             .map(|(key, _)| key)
             .collect();
         for key in others {

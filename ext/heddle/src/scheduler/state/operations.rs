@@ -60,10 +60,26 @@ impl Ended {
     }
 }
 
+/// The names of the kinds of operations, as users see them. The last is a job for a pool of threads.
+pub const KINDS: [&str; 6] = ["ready", "read", "write", "receive", "send", "job"];
+
+fn kind(operation: Option<&Operation>) -> usize {
+    match operation {
+        Some(Operation::Ready { .. }) => 0,
+        Some(Operation::Read { .. }) => 1,
+        Some(Operation::Write { .. }) => 2,
+        Some(Operation::Receive { .. }) => 3,
+        Some(Operation::Send { .. }) => 4,
+        None => 5,
+    }
+}
+
 /// The operations of a scheduler.
 #[derive(Default)]
 pub struct Operations {
     pending: Slab<Pending>,
+    /// How many have begun of each of the [`KINDS`].
+    begun: [u64; KINDS.len()],
     /// The operations by descriptor number.
     index: DescriptorIndex,
     /// The operations on closed numbers that have not been cancelled.
@@ -76,11 +92,23 @@ impl Operations {
         self.pending.len()
     }
 
+    /// How many have begun of each of the [`KINDS`].
+    pub fn begun(&self) -> [u64; KINDS.len()] {
+        self.begun
+    }
+
+    /// The counts start at zero again.
+    pub fn reset_counts(&mut self) {
+        self.begun = Default::default();
+    }
+
     /// Adds a fiber's operation, on a descriptor or on none. The caller submits it with the token.
+    #[inline]
     pub fn begin(&mut self, fiber: FiberKey, operation: Option<&Operation>) -> Token {
         let interest = operation.map_or(Interest::default(), Operation::interest);
         let pending = Pending { fiber, interest, result: None, abandoned: false, closed: false, memory: None };
         let token = self.pending.insert(pending);
+        self.begun[kind(operation)] += 1;
         if let Some(operation) = operation {
             self.index.insert(token, operation.fd());
         }
@@ -206,14 +234,15 @@ impl State {
 
     /// Stores results, and wakes the fibers that wait for them.
     pub fn complete(&mut self, completions: impl Iterator<Item = Completion>) {
-        let mut any = false;
+        let mut size = 0;
         for completion in completions {
-            any = true;
+            size += 1;
             if let Some(fiber) = self.operations.complete(completion) {
                 self.wake(fiber);
             }
         }
-        if any && self.has_close_waiters() {
+        self.counters.batch(size);
+        if size > 0 && self.has_close_waiters() {
             self.wake_close_waiters();
         }
     }

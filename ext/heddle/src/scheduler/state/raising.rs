@@ -39,14 +39,16 @@ impl State {
         }
     }
 
+    /// Whether an exception may be due in a fiber: exceptions have been sent to it, or all fibers are asked to end.
+    #[inline]
+    pub fn may_be_due(&self, key: FiberKey) -> bool {
+        self.fibers.get(key).is_some_and(|record| !record.pending_raises.is_empty() || self.stop.is_some())
+    }
+
     /// Takes the next exception that is due in a fiber.
     #[inline]
     pub fn take_pending_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
-        let record = self.fibers.get_mut(key)?;
-        if record.pending_raises.is_empty() && self.stop.is_none() {
-            return None;
-        }
-        self.take_due_raise(key)
+        if self.may_be_due(key) { self.take_due_raise(key) } else { None }
     }
 
     #[cold]
@@ -174,6 +176,38 @@ impl State {
             }
         };
         (self.timers.insert(at, TimerAction::Deadline { fiber, pending_raise }), scope)
+    }
+
+    /// Makes the limit of a block movable. Returns a number for [`State::move_limit`].
+    pub fn keep_limit(&mut self, fiber: FiberKey, timer: TimerKey, scope: RaiseScope) -> Option<u64> {
+        let number = scope.deadline()?;
+        self.limits.insert(number, (fiber, timer));
+        Some(number)
+    }
+
+    /// Moves the limit of a block to another time. False if the block has ended, or the exception has been raised in
+    /// it.
+    pub fn move_limit(&mut self, number: u64, at: Instant, exception: PinnedValue) -> bool {
+        let Some((fiber, timer)) = self.limits.get(&number).copied() else { return false };
+        let scope = RaiseScope::Limit(number);
+        let Some(record) = self.fibers.get(fiber) else { return false };
+        let sent = record.pending_raises.iter().any(|sent| sent.scope == scope);
+        if sent && !record.pending_raises.is_unraised(scope) {
+            return false;
+        }
+        self.timers.cancel(timer);
+        self.retract(fiber, scope);
+        let pending_raise = PendingRaise { exception, message: None, scope };
+        let moved = self.timers.insert(at, TimerAction::Deadline { fiber, pending_raise });
+        self.limits.insert(number, (fiber, moved));
+        true
+    }
+
+    /// The block of a limit has ended: the limit raises nothing any more.
+    pub fn drop_limit(&mut self, key: FiberKey, timer: TimerKey, scope: RaiseScope) {
+        let kept = scope.deadline().and_then(|number| self.limits.remove(&number));
+        self.timers.cancel(kept.map_or(timer, |(_, moved)| moved));
+        self.retract(key, scope);
     }
 
     /// A number for a [`RaiseScope`], higher than all earlier ones.

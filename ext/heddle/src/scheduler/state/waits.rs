@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{State, TimerAction};
+use super::{State, TimerAction, make_runnable};
 use crate::ruby::value::PinnedValue;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::record::FiberState;
@@ -11,38 +11,43 @@ use crate::scheduler::wait::Wait;
 impl State {
     /// Running → waiting. A fiber that is being killed only yields: when it is picked again, Ruby continues to kill
     /// it.
-    #[inline]
+    #[inline(always)]
     pub fn set_waiting(&mut self, key: FiberKey) {
-        if self.fibers.get(key).is_some_and(|record| record.is_being_killed()) {
-            self.enqueue(key);
-        } else if !self.is_lost(key) {
-            self.fibers.set_state(key, FiberState::Waiting);
+        let Some((record, parked)) = self.fibers.get_with_parked(key) else { return };
+        if record.is_being_killed() {
+            make_runnable(record, parked, &mut self.queue);
+        } else if record.state() != FiberState::Lost {
+            record.move_to(FiberState::Waiting, parked);
         }
     }
 
     /// What a fiber waits for may have come: the fiber checks that when it is picked. Does nothing if the fiber is not
     /// waiting.
     pub fn wake(&mut self, key: FiberKey) {
-        if self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Waiting) {
-            self.enqueue(key);
+        if let Some((record, parked)) = self.fibers.get_with_parked(key)
+            && record.state() == FiberState::Waiting
+        {
+            make_runnable(record, parked, &mut self.queue);
         }
     }
 
     /// Ruby's `unblock`. Returns whether the fiber was in a wait that `unblock` ends; `None` if the fiber is unknown.
     pub fn unblock(&mut self, fiber: PinnedValue) -> Option<bool> {
         let key = self.fibers.find(fiber)?;
-        let record = self.fibers.get_mut(key)?;
+        let (record, parked) = self.fibers.get_with_parked(key)?;
         record.unblocks = record.unblocks.wrapping_add(1);
         let unblockable = record.wait.is_unblockable();
-        if unblockable {
-            self.wake(key);
+        if unblockable && record.state() == FiberState::Waiting {
+            make_runnable(record, parked, &mut self.queue);
         }
         Some(unblockable)
     }
 
-    /// A fiber is about to wait. Returns what it waited for until then: a trap handler may wait within a wait.
-    pub fn begin_wait(&mut self, key: FiberKey, wait: Wait) -> Option<Wait> {
-        self.fibers.get_mut(key).map(|record| record.begin_wait(wait))
+    /// A fiber is about to wait. Returns what it waited for until then (a trap handler may wait within a wait), and
+    /// whether exceptions have been sent to it.
+    #[inline]
+    pub fn begin_wait(&mut self, key: FiberKey, wait: Wait) -> Option<(Wait, bool)> {
+        self.fibers.get_mut(key).map(|record| (record.begin_wait(wait), !record.pending_raises.is_empty()))
     }
 
     /// A fiber whose wait was ended early keeps waiting, for the end of the operation that it began. For a fiber that
@@ -54,10 +59,14 @@ impl State {
     /// A fiber's wait has ended. Exceptions that were meant for this wait alone are dropped.
     #[inline]
     pub fn end_wait(&mut self, key: FiberKey, outer: Option<Wait>) {
-        if self.restore_wait(key, outer)
-            && let Some(record) = self.fibers.get_mut(key)
-        {
-            record.pending_raises.drop_for_wait();
+        if let (Some(outer), Some(record)) = (outer, self.fibers.get_mut(key)) {
+            record.wait = outer;
+            if !record.pending_raises.is_empty() {
+                record.pending_raises.drop_for_wait();
+            }
+        }
+        if self.has_close_waiters() {
+            self.wake_close_waiters();
         }
     }
 
@@ -88,7 +97,15 @@ impl State {
     }
 
     /// Performs the actions of the timers that have expired.
+    #[inline]
     pub fn expire(&mut self, now: Instant) {
+        if self.timers.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.perform_expired(now);
+        }
+    }
+
+    #[inline(never)]
+    fn perform_expired(&mut self, now: Instant) {
         // First all are taken, then all are handled: meanwhile the fibers' records come into the cache, all at the
         // same time.
         let mut due = std::mem::take(&mut self.due);
@@ -98,6 +115,7 @@ impl State {
             }
             due.push(action);
         }
+        self.counters.expired += due.len() as u64;
         for action in due.drain(..) {
             match action {
                 TimerAction::Wake(key) => self.wake(key),

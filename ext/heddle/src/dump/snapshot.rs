@@ -1,0 +1,125 @@
+//! The state of all fibers of a scheduler at one time.
+
+use std::time::Instant;
+
+use magnus::typed_data::Obj;
+use magnus::{Error, IntoValue, RArray, Ruby, Value, prelude::*};
+use rustc_hash::FxHashMap;
+
+use crate::ruby::fiber;
+use crate::ruby::value::{PinnedValue, is_hidden};
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::record::{FiberState, Record};
+use crate::scheduler::state::{State, TimerAction};
+use crate::scheduler::wait::Wait;
+
+/// What is known about a fiber, without a reference to its record.
+struct Entry {
+    fiber: PinnedValue,
+    state: FiberState,
+    wait: Wait,
+    seconds: f64,
+    seconds_left: Option<f64>,
+    block: Option<PinnedValue>,
+    resumed_by: Option<PinnedValue>,
+}
+
+/// An Array for each fiber: the fiber, its state, what it waits for (a Symbol, and an object or a number), for which
+/// events, for how long it has been in that state, how long it waits at most, its block, and the fiber that has resumed
+/// it.
+pub fn snapshot(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<RArray, Error> {
+    // In a forked child that has not used the scheduler yet, only the current fiber exists.
+    let survivor = if scheduler.is_inherited() { Some(fiber::ensure_current()?) } else { None };
+    let mut entries = entries(&scheduler.state.borrow(), Instant::now());
+    entries.retain(|entry| survivor.is_none_or(|survivor| survivor == entry.fiber));
+    let array = ruby.ary_new_capa(entries.len());
+    for entry in entries {
+        // Making objects collects garbage, but lets no other fiber or thread run. So the records still exist, and the
+        // collector finds in them what the entries refer to.
+        array.push(entry.to_array(ruby)?)?;
+    }
+    Ok(array)
+}
+
+fn entries(state: &State, now: Instant) -> Vec<Entry> {
+    let deadlines = deadlines(state);
+    let known = state.fibers.iter().filter(|(_, record)| record.state() != FiberState::Lost);
+    known.map(|(key, record)| Entry::of(state, record, now, deadlines.get(&key).copied())).collect()
+}
+
+/// When the fibers whose waits have a time limit are woken.
+fn deadlines(state: &State) -> FxHashMap<FiberKey, Instant> {
+    let mut deadlines = FxHashMap::default();
+    for (deadline, action) in state.timers.deadlines() {
+        if let TimerAction::Wake(key) = action {
+            deadlines.entry(*key).and_modify(|first: &mut Instant| *first = deadline.min(*first)).or_insert(deadline);
+        }
+    }
+    deadlines
+}
+
+impl Entry {
+    fn of(state: &State, record: &Record, now: Instant, deadline: Option<Instant>) -> Self {
+        let resumer = record.resumed_by.and_then(|key| state.fibers.get(key));
+        Entry {
+            fiber: record.fiber,
+            state: record.state(),
+            wait: record.wait,
+            seconds: now.saturating_duration_since(record.since()).as_secs_f64(),
+            seconds_left: deadline.map(|deadline| deadline.saturating_duration_since(now).as_secs_f64()),
+            block: record.block,
+            resumed_by: resumer.map(|resumer| resumer.fiber),
+        }
+    }
+
+    fn to_array(&self, ruby: &Ruby) -> Result<RArray, Error> {
+        let array = ruby.ary_new_capa(9);
+        array.push(self.fiber.get())?;
+        array.push(ruby.to_symbol(match self.state {
+            FiberState::Runnable => "runnable",
+            FiberState::Running | FiberState::Lost => "running",
+            FiberState::Waiting => "waiting",
+        }))?;
+        array.push(ruby.to_symbol(kind(self.wait)))?;
+        let (subject, events) = subject(ruby, self.wait);
+        array.push(subject)?;
+        array.push(events)?;
+        array.push(self.seconds)?;
+        array.push(self.seconds_left)?;
+        array.push(self.block.map(PinnedValue::get))?;
+        array.push(self.resumed_by.map(PinnedValue::get))?;
+        Ok(array)
+    }
+}
+
+fn kind(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Nothing => "nothing",
+        Wait::NotStarted => "start",
+        Wait::Yielded => "yield",
+        Wait::Preempted => "preempted",
+        Wait::Sleep => "sleep",
+        Wait::Block(_) => "block",
+        Wait::Ready(..) => "ready",
+        Wait::Select => "select",
+        Wait::Transfer(..) => "transfer",
+        Wait::Process(_) => "process",
+        Wait::Address(_) => "address",
+        Wait::Suspended => "suspend",
+        Wait::Drain => "close",
+        Wait::Raiser => "raise",
+    }
+}
+
+/// What the wait is for, and the events of a descriptor as IO::READABLE and the like.
+fn subject(ruby: &Ruby, wait: Wait) -> (Value, Option<u8>) {
+    match wait {
+        // An object inside Ruby that programs must not see.
+        Wait::Block(blocker) if is_hidden(blocker.get()) => (ruby.qnil().as_value(), None),
+        Wait::Block(object) | Wait::Address(object) => (object.get(), None),
+        Wait::Ready(fd, interest) | Wait::Transfer(fd, interest) => (fd.into_value_with(ruby), Some(interest.0)),
+        Wait::Process(pid) => (pid.into_value_with(ruby), None),
+        _ => (ruby.qnil().as_value(), None),
+    }
+}

@@ -1,0 +1,46 @@
+//! The parts of `Heddle.run` on a thread whose scheduler runs already. Not hooks: `lib/heddle/structured` calls these
+//! methods.
+
+use magnus::{Error, Module, RArray, RClass, Ruby, method};
+
+use crate::scheduler::Scheduler;
+
+/// Defines the methods.
+pub fn define(class: RClass) -> Result<(), Error> {
+    class.define_private_method("open_scope", method!(open_scope, 0))?;
+    class.define_private_method("close_scope", method!(close_scope, 1))?;
+    class.define_private_method("scope_members", method!(scope_members, 1))?;
+    class.define_private_method("unwinding?", method!(is_unwinding, 0))?;
+    Ok(())
+}
+
+/// Begins a scope in the current fiber. Returns its number.
+fn open_scope(ruby: &Ruby, scheduler: &Scheduler) -> Result<u64, Error> {
+    let hook = scheduler.enter(ruby)?;
+    Ok(scheduler.state.borrow_mut().open_scope(hook.key))
+}
+
+/// Ends the scope of the current fiber with this number.
+fn close_scope(ruby: &Ruby, scheduler: &Scheduler, number: u64) -> Result<(), Error> {
+    let hook = scheduler.enter(ruby)?;
+    scheduler.state.borrow_mut().close_scope(hook.key, number);
+    Ok(())
+}
+
+/// The fibers of `Fiber.schedule` that were started in the scope and have not ended.
+fn scope_members(ruby: &Ruby, scheduler: &Scheduler, number: u64) -> Result<RArray, Error> {
+    // Their records mark them while the Array is made: making it runs no Ruby code.
+    let members = scheduler.state.borrow().scope_members(number);
+    let array = ruby.ary_new_capa(members.len());
+    for member in members {
+        array.push(member.get())?;
+    }
+    Ok(array)
+}
+
+/// Whether the current fiber unwinds because it was told to end, was killed, or because a time limit has elapsed.
+fn is_unwinding(ruby: &Ruby, scheduler: &Scheduler) -> Result<bool, Error> {
+    let hook = scheduler.enter(ruby)?;
+    let state = scheduler.state.borrow();
+    Ok(state.fibers.get(hook.key).is_some_and(|record| record.killed || record.pending_raises.has_raised()))
+}

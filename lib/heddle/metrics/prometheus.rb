@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+require "prometheus/client"
+require_relative "../../heddle"
+require_relative "catalogue"
+require_relative "source"
+
+module Heddle
+  module Metrics
+    # Hands {Scheduler#stats} to the gem prometheus-client (4), whose exporter and pusher then write it.
+    # `require "heddle/metrics/prometheus"` loads it.
+    #
+    # Counters are named as `heddle_fibers_spawned_total`, durations as `heddle_kernel_park_seconds_total`. The
+    # histograms `heddle_run_queue_scheduled_seconds` and `heddle_run_queue_slice_seconds` have values only with
+    # `stats: :detailed`.
+    module Prometheus
+      # The bounds of the buckets: from 1 µs to 17 s, each twice the one before.
+      BOUNDS = (10..34).map { |exponent| (1 << exponent) / 1e9 }.freeze
+      private_constant :BOUNDS
+
+      # Registers a scheduler. Its numbers are read when Prometheus asks for them.
+      #
+      # @param scheduler [Scheduler] its `stats` are also read when it is closed
+      # @param registry [#register, #get] a `Prometheus::Client::Registry`
+      # @param labels [Hash{Symbol => String}] labels for all of its metrics: several schedulers in one registry need
+      #   different ones
+      # @return [void]
+      # @raise [TypeError] if it is no {Scheduler}
+      # @raise [ArgumentError] if a scheduler with these labels is registered
+      # @raise [::Prometheus::Client::Registry::AlreadyRegisteredError] if other code has registered such a name
+      # @example In config/puma.rb, for the scheduler of each worker
+      #   plugin :heddle
+      #   before_thread_start { Heddle::Metrics::Prometheus.register(Fiber.scheduler) }
+      def self.register(scheduler, registry: ::Prometheus::Client.registry, labels: {})
+        source = Source.new(scheduler)
+        CATALOGUE.each do |metric|
+          name = name_of(metric)
+          sampled = registry.get(name)
+          sampled = registry.register(Sampled.new(metric, name)) unless sampled.is_a?(Sampled)
+          sampled.add(source, labels)
+        end
+      end
+
+      def self.name_of(metric)
+        name = "heddle_#{metric.path.join("_")}".delete_suffix("_count")
+        name = name.delete_suffix("_duration") if metric.seconds?
+        name = "#{name}_seconds" if metric.seconds? || metric.path == %i[elapsed]
+        (metric.kind == :counter ? "#{name}_total" : name).to_sym
+      end
+      private_class_method :name_of
+
+      # What a registry holds: it has the methods of a `Prometheus::Client::Metric` that the formats call.
+      #
+      # @api private
+      class Sampled
+        # @return [Symbol]
+        attr_reader :name
+
+        def initialize(metric, name)
+          @metric = metric
+          @name = name
+          @sources = {}
+        end
+
+        def add(source, labels)
+          if @sources.key?(labels)
+            raise ArgumentError, "a scheduler is registered with labels #{labels.inspect} already: give each its own"
+          end
+
+          @sources = @sources.merge(labels.dup.freeze => source)
+        end
+
+        # @return [:counter, :gauge, :histogram]
+        def type = @metric.kind
+
+        # @return [String]
+        def docstring = @metric.description
+
+        # @return [Hash{Hash => Integer, Float, Hash}] the values by labels
+        def values
+          values = @sources.transform_values { |source| @metric.of(source.stats) }.compact
+          type == :histogram ? values.transform_values { |histogram| cumulative(histogram) } : values
+        end
+
+        # @return [Integer, Float, Hash, nil]
+        def get(labels: {}) = values[labels]
+
+        private
+
+        def cumulative(histogram)
+          counts = BOUNDS.to_h { |bound| [bound.to_s, histogram.buckets.sum { |end_, n| end_ <= bound ? n : 0 }] }
+          counts.merge("+Inf" => histogram.count, "sum" => histogram.sum)
+        end
+      end
+      private_constant :Sampled
+    end
+  end
+end

@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+module Heddle # :nodoc:
+  # The names of fibers. A name is an instance variable of its fiber, so switching fibers costs nothing for it.
+  module Names
+    VARIABLE = :@heddle_name
+    # The number of characters of a name that reports show. A name may come from outside, as a request's path does.
+    SHOWN = 120
+    private_constant :VARIABLE, :SHOWN
+
+    class << self
+      # @return [String, nil]
+      def of(fiber)
+        fiber.instance_variable_get(VARIABLE)
+      end
+
+      # @param name [Object, nil] anything with `to_s`
+      # @return [String, nil] the name as it is stored
+      # @raise [TypeError] if `to_s` returns no String
+      def convert(name)
+        return if name.nil?
+
+        name = String(name)
+        name.frozen? ? name : name.dup.freeze
+      end
+
+      # @param name [Object, nil] anything with `to_s`; nil removes the name
+      # @return [String, nil] the name as it was stored
+      # @raise [TypeError] if `to_s` returns no String
+      def assign(fiber, name)
+        return fiber.instance_variable_set(VARIABLE, convert(name)) unless name.nil?
+
+        fiber.remove_instance_variable(VARIABLE) if fiber.instance_variable_defined?(VARIABLE)
+        nil
+      end
+
+      # @return [String] the name for a line of a report, quoted, after a space; empty for a fiber without a name
+      def suffix(fiber) = quoted(of(fiber))
+
+      # @param name [String, nil]
+      # @return [String]
+      def quoted(name)
+        return "" unless name
+
+        " #{(name.length > SHOWN ? "#{name[0, SHOWN]}…" : name).inspect}"
+      end
+
+      # @return [String] `fiber 16 "GET /users/7"`
+      def label(fiber)
+        "fiber #{fiber.object_id}#{suffix(fiber)}"
+      end
+    end
+  end
+  private_constant :Names
+
+  class << self
+    # Names the current fiber. {Heddle.fibers}, {Heddle.dump}, and Heddle's reports of unhandled errors and of fibers
+    # that do not end show the name. A name costs nothing when fibers switch. Any thread may call this, with any
+    # scheduler or none.
+    #
+    # With a block, the fiber has the name while the block runs, and then its previous one again.
+    #
+    # @param name [#to_s, nil] the name; nil removes it
+    # @yield what the fiber does under this name
+    # @return [String, nil] the name; with a block, the block's value
+    # @raise [TypeError] if the name cannot be converted to a String
+    # @example
+    #   Fiber.schedule do
+    #     Heddle.annotate("clock")
+    #     loop { sleep 1 }
+    #   end
+    # @example For a part of the fiber's work
+    #   Heddle.annotate("#{request.method} #{request.path}") { app.call(env) }
+    def annotate(name)
+      fiber = Fiber.current
+      return Names.assign(fiber, name) unless block_given?
+
+      previous = Names.of(fiber)
+      begin
+        Names.assign(fiber, name)
+        yield
+      ensure
+        Names.assign(fiber, previous)
+      end
+    end
+  end
+end

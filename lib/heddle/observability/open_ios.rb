@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+module Heddle
+  # Finds the IOs to which descriptor numbers belong. Looking through all objects of the process takes long, so it is
+  # done once, and only if a number is asked for.
+  class OpenIOs
+    # What a fiber that reads from the IO waits for, if the IO itself says nothing about that. Heddle sets it.
+    PURPOSE = :@heddle_purpose
+    INSPECT = IO.instance_method(:inspect)
+    CLASS = Kernel.instance_method(:class)
+    private_constant :PURPOSE, :INSPECT, :CLASS
+
+    # @param io [IO] an IO of Heddle's own
+    # @param purpose [String] what a fiber that reads from it waits for
+    def self.note(io, purpose)
+      io.instance_variable_set(PURPOSE, purpose)
+    end
+
+    # @return [String] `reading #<TCPSocket 127.0.0.1:5432>`
+    def wait_for(number, verb)
+      io = by_number[number]
+      return "#{verb} descriptor #{number}" unless io
+
+      io.instance_variable_get(PURPOSE) || "#{verb} #{describe(io)}"
+    rescue StandardError
+      # The IO has been closed since, or a subclass raises.
+      "#{verb} descriptor #{number}"
+    end
+
+    private
+
+    def by_number
+      @by_number ||= {}.tap do |found|
+        ObjectSpace.each_object(IO) do |io|
+          number = number_of(io)
+          found[number] = io if number && (!found[number] || io.is_a?(BasicSocket))
+        end
+      end
+    end
+
+    # @return [Integer, nil] nil for an IO that is closed, or was never opened
+    def number_of(io)
+      io.fileno unless io.closed?
+    rescue StandardError
+      nil
+    end
+
+    def describe(io)
+      address = socket_address(io) if io.is_a?(BasicSocket)
+      address ? "#<#{CLASS.bind_call(io)} #{address}>" : INSPECT.bind_call(io)
+    end
+
+    # @return [String, nil] the peer's address; of a socket without a peer, such as a server's, its own
+    def socket_address(socket)
+      address = begin
+        socket.remote_address
+      rescue SystemCallError
+        socket.local_address
+      end
+      address.inspect_sockaddr if address.ip? || (address.unix? && !address.unix_path.empty?)
+    end
+  end
+  private_constant :OpenIOs
+end

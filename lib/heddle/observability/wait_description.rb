@@ -1,0 +1,120 @@
+# frozen_string_literal: true
+
+module Heddle
+  # Says what fibers wait for.
+  class WaitDescription
+    # The number of fibers that one description names.
+    FIBERS = 3
+    CLASS = Kernel.instance_method(:class)
+    THREAD_PREFIX = "Thread::"
+    private_constant :FIBERS, :CLASS, :THREAD_PREFIX
+
+    # @param sections [Array<Snapshots::Section>]
+    def initialize(sections)
+      @holders = Snapshots.holders(sections)
+      entries = sections.flat_map(&:fibers)
+      @resumed = entries.filter_map { |entry| [entry.resumer, entry.fiber] if entry.resumer }.to_h.compare_by_identity
+      @ios = OpenIOs.new
+    end
+
+    # @param entry [Snapshots::Entry]
+    # @return [String, nil] nil for a fiber that waits for nothing, and for a fiber that has only yielded
+    def of(entry)
+      text = text(entry)
+      return text unless text && entry.seconds_left
+
+      "#{text}, #{format("%.1f", entry.seconds_left)} s left"
+    end
+
+    private
+
+    # The methods that describe each kind of wait, and the texts of those that need none.
+    KINDS = {
+      block: :blocked,
+      sleep: :asleep,
+      ready: :descriptor_awaited,
+      transfer: :descriptor_used,
+      nothing: :resumed,
+      address: ->(entry) { "worker: resolving #{entry.subject}" },
+      process: ->(entry) { "process #{entry.subject}" },
+      start: "its first time slice",
+      preempted: "preempted",
+      select: "IO.select",
+      suspend: "Heddle.schedule",
+      close: "the end of the other fibers",
+      raise: "its next time slice, after Fiber#raise"
+    }.freeze
+    private_constant :KINDS
+
+    def text(entry)
+      case (kind = KINDS[entry.kind])
+      when Symbol then __send__(kind, entry)
+      when Proc then kind.call(entry)
+      else kind
+      end
+    end
+
+    def descriptor_awaited(entry)
+      @ios.wait_for(entry.subject, "waiting to #{verb(entry.events, "read", "write")}")
+    end
+
+    def descriptor_used(entry)
+      @ios.wait_for(entry.subject, verb(entry.events, "reading", "writing"))
+    end
+
+    def verb(events, read, write)
+      reads = events.anybits?(IO::READABLE | IO::PRIORITY)
+      return read unless events.anybits?(IO::WRITABLE)
+
+      reads ? "#{read} or #{write}" : write
+    end
+
+    def resumed(entry)
+      fiber = @resumed[entry.fiber]
+      "#{Names.label(fiber)}, which it has resumed" if fiber
+    end
+
+    # `ConditionVariable#wait` sleeps, and so does `Heddle.every`.
+    def asleep(entry)
+      method = Backtraces.waiting_method(entry.fiber)
+      return method if method&.start_with?("Heddle")
+
+      method == "wait" ? "ConditionVariable#wait" : "sleep"
+    end
+
+    def blocked(entry)
+      case (blocker = entry.subject)
+      when nil then "a lock inside Ruby"
+      when Thread::Mutex then locked(blocker)
+      when Task then "the end of its children: #{list(blocker.child_fibers)}"
+      else called(blocker, Backtraces.waiting_method(entry.fiber))
+      end
+    end
+
+    def called(blocker, method)
+      case blocker
+      when TaskWait then "#{method || "Heddle.await"}: #{list(blocker.fibers)}"
+      when Thread then "Thread##{method || "join"} of #{blocker.inspect}"
+      else method&.start_with?("Heddle") ? method : call(blocker, method)
+      end
+    end
+
+    def locked(mutex)
+      holder = @holders.of(mutex)
+      holder ? "Mutex held by #{Names.label(holder)}" : "Mutex"
+    end
+
+    # @return [String] `Queue#pop`
+    def call(blocker, method)
+      type = CLASS.bind_call(blocker)
+      "#{(type.name || type.inspect).delete_prefix(THREAD_PREFIX)}#{"##{method}" if method}"
+    end
+
+    def list(fibers)
+      named = fibers.first(FIBERS).map { |fiber| Names.label(fiber) }
+      named << "#{fibers.size - FIBERS} more" if fibers.size > FIBERS
+      named.join(", ")
+    end
+  end
+  private_constant :WaitDescription
+end

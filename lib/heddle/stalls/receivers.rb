@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Stalls
+    # Calls the receivers of {Heddle.on_stall}, on a thread of its own, one after the other. A receiver that blocks
+    # delays later reports, and no fiber; when {LIMIT} reports wait, further ones are dropped. The thread ends when it
+    # has had nothing to do for a while.
+    #
+    # @api private
+    class Receivers
+      # How many reports may wait.
+      LIMIT = 100
+      # Seconds.
+      IDLE_TIME = 1
+      private_constant :LIMIT, :IDLE_TIME
+
+      def initialize
+        @receivers = []
+        @mutex = Mutex.new
+        @reports = Thread::Queue.new
+      end
+
+      # @param receiver [#call]
+      def add(receiver)
+        @mutex.synchronize { @receivers += [receiver] }
+      end
+
+      # @param stall [Stall]
+      def report(stall)
+        @mutex.synchronize do
+          @reports.push(stall) if @reports.size < LIMIT
+          # In a forked child the parent's thread is not alive.
+          @thread = Thread.new { run }.tap { |thread| thread.name = "heddle stalls" } unless @thread&.alive?
+        end
+      end
+
+      private
+
+      def run
+        loop do
+          stall = @reports.pop(timeout: IDLE_TIME) || @mutex.synchronize { finish_or_pop }
+          break unless stall
+
+          @receivers.empty? ? write(stall.to_s) : @receivers.each { |receiver| call(receiver, stall) }
+        end
+      end
+
+      # Within the mutex, so that a report that comes now starts another thread.
+      def finish_or_pop
+        return @reports.pop unless @reports.empty?
+
+        @thread = nil
+      end
+
+      def call(receiver, stall)
+        receiver.call(stall)
+      rescue Exception => e # rubocop:disable Lint/RescueException -- whatever it is, it must not end the thread
+        write("a receiver of Heddle.on_stall raised #{e.class}: #{e.message}")
+      end
+
+      def write(line)
+        $stderr.write("heddle: #{line}\n")
+      rescue StandardError
+        # If `$stderr` is closed, the report is lost.
+        nil
+      end
+    end
+    private_constant :Receivers
+  end
+end
