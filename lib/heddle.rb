@@ -4,8 +4,8 @@ require "rbconfig"
 require "socket"
 require_relative "heddle/version"
 
-# A source tree holds one build of the extension per Ruby side by side, as gems with prebuilt extensions do. An
-# installed gem holds only the build for its own Ruby.
+# A source tree and a platform gem hold one build of the extension per Ruby. A gem that was compiled at its installation
+# holds only the build for that Ruby.
 build = File.join(__dir__, "heddle", RUBY_VERSION[/\d+\.\d+/], "heddle.#{RbConfig::CONFIG["DLEXT"]}")
 require File.exist?(build) ? build : "heddle/heddle"
 
@@ -21,6 +21,19 @@ require_relative "heddle/hooks/blocking_work"
 require_relative "heddle/hooks/process_wait"
 require_relative "heddle/hooks/select_now"
 
+# observability/: what the fibers do.
+require_relative "heddle/observability/names"
+require_relative "heddle/observability/backtraces"
+require_relative "heddle/observability/rare_collections"
+require_relative "heddle/observability/open_ios"
+require_relative "heddle/observability/mutex_holders"
+require_relative "heddle/observability/wait_description"
+require_relative "heddle/observability/snapshots"
+require_relative "heddle/observability/fiber_info"
+require_relative "heddle/observability/deadlocks"
+require_relative "heddle/observability/dump"
+require_relative "heddle/observability/dump_signal"
+
 # reports/: what Heddle writes to $stderr. The extension calls them.
 require_relative "heddle/reports/unhandled_error"
 require_relative "heddle/reports/abandonment"
@@ -29,6 +42,9 @@ require_relative "heddle/reports/abandonment"
 require_relative "heddle/host_names/lookup"
 require_relative "heddle/host_names/happy_eyeballs"
 require_relative "heddle/host_names/tcp_connect"
+
+# metrics/: what a scheduler counts.
+require_relative "heddle/metrics/stats"
 
 # patches/: each file changes one of Ruby's own classes.
 require_relative "heddle/patches/fiber_raise"
@@ -42,10 +58,14 @@ require_relative "heddle/patches/signal_handlers"
 require_relative "heddle/patches/tcp_socket"
 require_relative "heddle/patches/timeout"
 
+# stalls/: reporting fibers that keep their thread.
+require_relative "heddle/stalls"
+
 # structured/: trees of fibers, cancellation and time.
 require_relative "heddle/structured/context"
 require_relative "heddle/structured/task"
 require_relative "heddle/structured/task_wait"
+require_relative "heddle/structured/scope"
 require_relative "heddle/structured/scheduler_close"
 require_relative "heddle/structured/spin"
 require_relative "heddle/structured/await"
@@ -65,6 +85,7 @@ require_relative "heddle/coordination/channel"
 require_relative "heddle/coordination/barrier"
 
 # pools/: work for several threads or Ractors.
+require_relative "heddle/pools/workers"
 require_relative "heddle/pools/thread_pool"
 require_relative "heddle/pools/pool"
 require_relative "heddle/pools/ractor_pool"

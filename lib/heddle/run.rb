@@ -2,53 +2,85 @@
 
 # A Fiber::Scheduler over io_uring (or epoll), written in Rust.
 module Heddle
-  # Runs a block, and all fibers that it schedules, under a new scheduler on this thread.
+  # Runs a block, and all fibers that are started in it, on this thread.
   #
   # The block runs in a non-blocking fiber, which is the root of the tree of fibers that {spin} makes. When the block
-  # ends, those fibers are told to end. When the fibers of `Fiber.schedule` have ended, too, the scheduler is closed.
+  # ends, those fibers are told to end, and the fibers of `Fiber.schedule` are awaited.
   #
-  # SIGINT and SIGTERM end every fiber, running its `ensure`. A second signal does not wait for that. The process then
-  # dies by the signal, so that a shell sees the status 130 or 143.
+  # On a thread without a scheduler this sets a new one, and closes it at the end. SIGINT and SIGTERM end every fiber,
+  # running its `ensure`. A second signal does not wait for that. The process then dies by the signal, so that a shell
+  # sees the status 130 or 143.
   #
-  # @param options [Hash] see {Scheduler#initialize}
+  # On a thread whose {Scheduler} runs already, the block runs in the calling fiber. It is a scope: only the fibers that
+  # are started in it, by whichever of its fibers, delay its end. So a library may call this whatever its caller does.
+  # If the calling fiber is told to end meanwhile, or a time limit elapses, all these fibers are told to end. In a
+  # thread's root fiber, and in a generator such as an Enumerator's, the block runs in a child of its own. So `break`
+  # does not leave it there.
+  #
+  # @param options [Hash] for the new scheduler; see {Scheduler#initialize}
   # @yield the program
   # @return [Object] the block's value
-  # @raise [ArgumentError] without a block, or for an invalid option
-  # @raise [RuntimeError] if this thread has a scheduler already
+  # @raise [ArgumentError] without a block, for an invalid option, or for options where a scheduler runs already
+  # @raise [RuntimeError] if this thread has another library's scheduler
   # @raise the block's error, when the other fibers have ended
   # @example Wait three times at once
   #   Heddle.run do
   #     3.times { Fiber.schedule { sleep 1 } }
   #   end # takes one second
-  def self.run(**, &block)
+  # @example In a library, with or without a scheduler around it
+  #   def pages(urls)
+  #     Heddle.run { Heddle.await_all(*urls.map { |url| Heddle.spin { fetch(url) } }) }
+  #   end
+  def self.run(**options, &block)
     ArgumentChecks.block(block, "Heddle.run")
-    expect_no_scheduler
-    Fiber.set_scheduler(Scheduler.new(**))
-    value = error = nil
-    begin
-      Fiber.schedule do
-        task = Task.new(Fiber.scheduler)
-        task.assign_to(Fiber.current)
-        task.block = block
-        Heddle.without_preemption do
-          task.carry { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
-        end
-        value = task.value
-        # Raised again below, `exit` included.
-        error = task.error
-      end
-    ensure
-      Fiber.set_scheduler(nil)
+    case (current = Fiber.scheduler)
+    when nil then run_with(Scheduler.new(**options), block) { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+    when Scheduler
+      expect_no_options(options)
+      run_within(current) { yield } # rubocop:disable Style/ExplicitBlockArgument -- the same
+    else raise Context.foreign_scheduler(current, "Heddle.run")
     end
-    raise error if error
-
-    value
   end
 
-  def self.expect_no_scheduler
-    return unless Fiber.scheduler
+  class << self
+    private
 
-    raise "Heddle.run: this thread has a scheduler already (#{Fiber.scheduler.class}): call Fiber.schedule instead"
+    # The outermost call.
+    def run_with(scheduler, block)
+      Fiber.set_scheduler(scheduler)
+      value = error = nil
+      begin
+        Fiber.schedule do
+          task = Task.new(scheduler)
+          task.assign_to(Fiber.current)
+          task.block = block
+          Heddle.without_preemption do
+            task.carry { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+          end
+          value = task.value
+          # Raised again below, `exit` included.
+          error = task.error
+        end
+      ensure
+        Fiber.set_scheduler(nil)
+      end
+      raise error if error
+
+      value
+    end
+
+    def run_within(scheduler)
+      return Scope.new(scheduler, Task.current(scheduler)).run { yield } if Context.own_task?(scheduler) # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+
+      Context.in_child { Scope.new(scheduler, Task.current(scheduler)).run { yield } } # rubocop:disable Style/ExplicitBlockArgument -- the same
+    end
+
+    def expect_no_options(options)
+      return if options.values.none?
+
+      raise ArgumentError, "Heddle.run: a scheduler runs on this thread already, and keeps its options, so " \
+                           "#{options.compact.keys.map { |key| "#{key}:" }.join(", ")} cannot be set: leave " \
+                           "the options out, or call Heddle.run in another thread"
+    end
   end
-  private_class_method :expect_no_scheduler
 end

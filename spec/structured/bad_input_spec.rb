@@ -8,7 +8,7 @@ RSpec.describe "Structured concurrency" do
       other = Heddle.spin { sleep(0.002) && :fine }
       yield
     ensure
-      fine = Heddle.await(other)
+      fine = Heddle.await_all(other)
     end
   ensure
     expect(fine).to eq([:fine])
@@ -58,7 +58,8 @@ RSpec.describe "Structured concurrency" do
       "Heddle.shield" => -> { Heddle.shield },
       "Heddle::Barrier#spin" => -> { Heddle::Barrier.new.spin },
       "Heddle::ThreadPool#process" => -> { threads.process },
-      "Heddle::ThreadPool#cast" => -> { threads.cast }
+      "Heddle::ThreadPool#go" => -> { threads.go },
+      "Heddle::WaitGroup#go" => -> { Heddle::WaitGroup.new.go }
     }.each do |name, call|
       it "raises from #{name}" do
         expect { within(&call) }.to raise_error(ArgumentError, "#{name} needs a block")
@@ -82,7 +83,7 @@ RSpec.describe "Structured concurrency" do
     it "that is the caller refuses to await, select or schedule it" do
       within do
         current = Fiber.current
-        %i[await select schedule].each do |method|
+        %i[await await_all select schedule].each do |method|
           expect { Heddle.public_send(method, current) }.to refuse(current, "Heddle.#{method}")
         end
       end
@@ -109,7 +110,7 @@ RSpec.describe "Structured concurrency" do
     it "that was never scheduled refuses to await, schedule or terminate it" do
       within do
         stranger = Fiber.new { nil }
-        %i[await select schedule terminate].each do |method|
+        %i[await await_all select schedule terminate].each do |method|
           expect { Heddle.public_send(method, stranger) }.to refuse(stranger, "Heddle.#{method}")
         end
       end
@@ -119,11 +120,11 @@ RSpec.describe "Structured concurrency" do
       fibers = Queue.new
       gate = Queue.new
       thread = Thread.new do
-        Heddle.run { Heddle.await(Heddle.spin { fibers.push(Fiber.current) && gate.pop }) }
+        Heddle.run { Heddle.await_all(Heddle.spin { fibers.push(Fiber.current) && gate.pop }) }
       end
       foreign = fibers.pop
       within do
-        %i[await select schedule terminate].each do |method|
+        %i[await await_all select schedule terminate].each do |method|
           expect { Heddle.public_send(method, foreign) }.to refuse(foreign, "Heddle.#{method}")
         end
       end
@@ -142,7 +143,7 @@ RSpec.describe "Structured concurrency" do
 
     it "that is another object raises TypeError" do
       within do
-        %i[await select schedule terminate state].each do |method|
+        %i[await await_all select schedule terminate state].each do |method|
           expect do
             Heddle.public_send(method, :fiber)
           end.to raise_error(TypeError, "Heddle.#{method}: :fiber is not a Fiber")
@@ -164,7 +165,7 @@ RSpec.describe "Structured concurrency" do
   it "refuses objects that are no sizes" do
     makers = [
       ->(size) { Heddle::Semaphore.new(size) }, ->(size) { Heddle::Channel.new(size) },
-      ->(size) { Heddle::ThreadPool.new(size) }, ->(size) { Heddle::Pool.new(threads: size) },
+      ->(size) { Heddle::ThreadPool.new(threads: size) }, ->(size) { Heddle::Pool.new(threads: size) },
       ->(size) { Heddle::WaitGroup.new.add(size) }
     ]
     makers.each do |make|

@@ -6,7 +6,7 @@ RSpec.describe Heddle::Barrier do
   it "returns the values of all its fibers, in the order in which they were added" do
     values = Heddle.run do
       [0.003, 0.001, 0.002].each { |time| barrier.spin { sleep(time) && time } }
-      [barrier.size, barrier.await, barrier.size]
+      [barrier.size, barrier.await_all, barrier.size]
     end
 
     expect(values).to eq([3, [0.003, 0.001, 0.002], 0])
@@ -42,7 +42,7 @@ RSpec.describe Heddle::Barrier do
       barrier.spin { sleep(0.001) && raise(KeyError, "first") }
       sleep(0.005)
       begin
-        barrier.await
+        barrier.await_all
       rescue KeyError => e
         events << e.message
       end
@@ -53,14 +53,14 @@ RSpec.describe Heddle::Barrier do
 
   it "can be used again" do
     values = Heddle.run do
-      Array.new(2) { |i| barrier.spin { i } && barrier.await }
+      Array.new(2) { |i| barrier.spin { i } && barrier.await_all }
     end
 
     expect(values).to eq([[0], [1]])
   end
 
   it "doesn't wait when it is empty" do
-    expect(Heddle.run { [barrier.await, barrier.stop.empty?] }).to eq([[], true])
+    expect(Heddle.run { [barrier.await_all, barrier.stop.empty?] }).to eq([[], true])
   end
 
   it "awaits and stops fibers of several threads" do
@@ -76,7 +76,7 @@ RSpec.describe Heddle::Barrier do
           end
           Heddle.snooze
           started.push(:ready)
-          Heddle.await(quick, slow)
+          Heddle.await_all(quick, slow)
         end
       end
     end
@@ -85,7 +85,7 @@ RSpec.describe Heddle::Barrier do
 
     expect(threads.map(&:value)).to eq([[0, nil], [1, nil]])
     expect(Array.new(2) { started.pop }).to eq(%i[ensured ensured])
-    expect(barrier.await).to contain_exactly(0, nil, 1, nil)
+    expect(barrier.await_all).to contain_exactly(0, nil, 1, nil)
   end
 
   it "can be stopped by one of its own fibers, which continues" do
@@ -93,7 +93,7 @@ RSpec.describe Heddle::Barrier do
     Heddle.run do
       barrier.spin { sleep }
       barrier.spin { barrier.stop && (events << :goes_on) }
-      barrier.await
+      barrier.await_all
     end
 
     expect(events).to eq([:goes_on])

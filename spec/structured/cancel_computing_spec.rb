@@ -5,13 +5,13 @@ RSpec.describe "Cancelling a CPU-bound fiber" do
     raised = Heddle.run do
       fiber = Heddle::YieldingFiber.schedule do
         Heddle.cancel_after(0.01) { loop { nil } }
-      rescue Heddle::Cancelled => e
+      rescue Heddle::TimeoutError => e
         raised = e
       end
       sleep(0) while fiber.alive?
       raised
     end
-    expect(raised).to be_a Heddle::Cancelled
+    expect(raised).to be_a Heddle::TimeoutError
   end
 
   it "continues after the block when the time limit of move_on_after expires" do
@@ -50,7 +50,7 @@ RSpec.describe "Cancelling a CPU-bound fiber" do
         end
       end
       Heddle.spin { gate.push(:open) }
-      Heddle.await(*waiting)
+      Heddle.await_all(*waiting)
     end
     expect(woken).to eq 1000
   end
@@ -61,8 +61,8 @@ RSpec.describe "Cancelling a CPU-bound fiber" do
     places = Array.new(30) do
       Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
         Heddle.cancel_after(0.0005) { loop { array.inspect } }
-      rescue Heddle::Cancelled => e
-        e.backtrace_locations.first(2).map(&:base_label)
+      rescue Heddle::TimeoutError => e
+        e.cause.backtrace_locations.first(2).map(&:base_label)
       end
     end
     expect(places).not_to include(%w[inspect inspect])

@@ -19,13 +19,14 @@ RSpec.describe Heddle::Channel do
     channel = described_class.new(3)
     taken = Queue.new
     consumers = Array.new(2) do
-      Thread.new { Heddle.run { Heddle.await(*Array.new(2) { Heddle.spin { channel.each { |n| taken.push(n) } } }) } }
+      take = -> { channel.each { |n| taken.push(n) } }
+      Thread.new { Heddle.run { Heddle.await_all(*Array.new(2) { Heddle.spin(&take) }) } }
     end
     consumers << Thread.new { channel.each { |n| taken.push(n) } }
     producers = Array.new(2) do |i|
       Thread.new do
         Heddle.run do
-          Heddle.await(*Array.new(3) do |j|
+          Heddle.await_all(*Array.new(3) do |j|
             Heddle.spin do
               50.times do |n|
                 channel << [i, j, n]
@@ -69,7 +70,7 @@ RSpec.describe Heddle::Channel do
         begin
           channel << 3
         rescue ClosedQueueError => e
-          [e, *Heddle.await(waiting)]
+          [e, *Heddle.await_all(waiting)]
         end
       end
 
@@ -116,11 +117,11 @@ RSpec.describe Heddle::Channel do
       Heddle.snooze
       channel << :value
       Heddle.terminate(doomed)
-      channel << :second if Heddle.await(doomed).first
+      channel << :second if Heddle.await(doomed)
       Heddle.await(patient)
     end
 
-    expect(value.first).to eq(:value).or eq(:second)
+    expect(value).to eq(:value).or eq(:second)
   end
 
   describe ".select" do
@@ -175,9 +176,9 @@ RSpec.describe Heddle::Channel do
           taken.push(found.last)
         end
       end
-      takers = [Thread.new(&take), Thread.new { Heddle.run { Heddle.await(*Array.new(3) { Heddle.spin(&take) }) } }]
+      takers = [Thread.new(&take), Thread.new { Heddle.run { Heddle.await_all(*Array.new(3) { Heddle.spin(&take) }) } }]
       Heddle.run do
-        Heddle.await(*channels.map { |channel| Heddle.spin { 100.times { |n| channel << n } && channel.close } })
+        Heddle.await_all(*channels.map { |channel| Heddle.spin { 100.times { |n| channel << n } && channel.close } })
       end
       takers.each(&:join)
 
@@ -187,6 +188,35 @@ RSpec.describe Heddle::Channel do
     it "refuses an object that is no channel, and an empty list" do
       expect { described_class.select(Queue.new) }.to raise_error(TypeError, /is not a Heddle::Channel/)
       expect { described_class.select }.to raise_error(ArgumentError, /at least/)
+    end
+  end
+
+  describe "as an Enumerable" do
+    def filled(*items)
+      described_class.new(items.size).tap { |channel| items.each { |item| channel << item } }
+    end
+
+    it "takes all items until it is closed" do
+      expect(Heddle.run { filled(3, 1, 2).close.sort }).to eq([1, 2, 3])
+    end
+
+    it "waits for items that come later" do
+      sum = Heddle.run do
+        channel = described_class.new
+        Heddle.spin { 10.times { |n| channel << n } && channel.close }
+        channel.map { |n| n * 2 }.sum
+      end
+
+      expect(sum).to eq(90)
+    end
+
+    it "leaves items that a method does not need" do
+      taken = Heddle.run do
+        channel = filled(1, 2, 3, 4)
+        [channel.first(2), channel.find(&:odd?), channel.pop]
+      end
+
+      expect(taken).to eq([[1, 2], 3, 4])
     end
   end
 end

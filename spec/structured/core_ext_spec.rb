@@ -120,7 +120,7 @@ RSpec.describe "heddle/core_ext" do
     output = core_ext("p Polyphony::Cancel")
     other, = run_ruby("module Polyphony; end; require 'heddle/core_ext'; p defined?(Polyphony::Cancel)")
 
-    expect([output, other]).to eq(["Heddle::Cancelled\n", "nil\n"])
+    expect([output, other]).to eq(["Heddle::TimeoutError\n", "nil\n"])
   end
 
   it "works inside of Heddle.run, too" do

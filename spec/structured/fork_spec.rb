@@ -16,7 +16,7 @@ RSpec.describe "fork from a fiber of a tree" do
           events.size - before
         end
       end
-      Heddle.await(forker).first
+      Heddle.await(forker)
     end
 
     expect(ran).to eq(0)
@@ -25,7 +25,7 @@ RSpec.describe "fork from a fiber of a tree" do
   it "starts a child process in which fibers can be spun" do
     value = Heddle.run do
       Heddle.spin { sleep }
-      in_child { Heddle.await(Heddle.spin { Heddle.move_on_after(0.001, value: :moved_on) { sleep } }) }
+      in_child { Heddle.await_all(Heddle.spin { Heddle.move_on_after(0.001, value: :moved_on) { sleep } }) }
     end
 
     expect(value).to eq([:moved_on])

@@ -12,8 +12,7 @@ RSpec.describe Heddle::Pool do
     context "with #{threads} thread(s)" do
       it "returns the values in the order of the jobs" do
         values = with_pool(threads) do |pool|
-          10.times { |i| pool.go(i) { |n| sleep(0.0001 * (10 - n)) && n } }
-          pool.await
+          pool.await_all(*Array.new(10) { |i| pool.go(i) { |n| sleep(0.0001 * (10 - n)) && n } })
         end
 
         expect(values).to eq((0...10).to_a)
@@ -25,12 +24,12 @@ RSpec.describe Heddle::Pool do
           load_part = ->(name) { sleep(0.0001) && loaded.push(name) }
           load_model = lambda do |name|
             %w[mesh material].each { |part| pool.go("#{name}/#{part}", &load_part) }
-            pool.await
+            pool.wait
             loaded.push(name)
           end
           load_level = lambda do
             %w[tree rock river].each { |name| pool.go(name, &load_model) }
-            pool.await
+            pool.wait
             loaded.push("level")
           end
           pool.await(pool.go(&load_level))
@@ -46,10 +45,10 @@ RSpec.describe Heddle::Pool do
 
       it "finishes jobs that wait for jobs, a hundred deep" do
         dive = lambda do |pool, depth|
-          depth.zero? ? :bottom : pool.await(pool.go { dive.call(pool, depth - 1) }).first
+          depth.zero? ? :bottom : pool.await(pool.go { dive.call(pool, depth - 1) })
         end
 
-        expect(with_pool(threads) { |pool| pool.await(pool.go { dive.call(pool, 100) }) }).to eq([:bottom])
+        expect(with_pool(threads) { |pool| pool.await(pool.go { dive.call(pool, 100) }) }).to eq(:bottom)
       end
 
       it "raises a job's error in the fiber that awaits it, after the other jobs have ended" do
@@ -65,7 +64,7 @@ RSpec.describe Heddle::Pool do
             end
             begun.pop
             failing = pool.go { raise KeyError, "in the pool" }
-            pool.await(slow, failing)
+            pool.await_all(slow, failing)
           end
         end
 
@@ -84,7 +83,7 @@ RSpec.describe Heddle::Pool do
           pool.await(job)
         end
 
-        expect(message).to eq(["child's"])
+        expect(message).to eq("child's")
       end
 
       it "stops the children of a job that ends" do
@@ -100,7 +99,7 @@ RSpec.describe Heddle::Pool do
             events.pop
             :ended
           end
-          events.push(pool.await(job).first)
+          events.push(pool.await(job))
         end
 
         expect(Array.new(events.size) { events.pop }).to eq(%i[ensured ended])
@@ -117,7 +116,7 @@ RSpec.describe Heddle::Pool do
             end
             Heddle.snooze
           end
-          pool.await
+          pool.wait
         end
 
         expect(events.pop(timeout: 0)).to eq(:ensured)
@@ -126,7 +125,7 @@ RSpec.describe Heddle::Pool do
       it "stops all jobs on Heddle::Pool#stop" do
         events = Queue.new
         with_pool(threads) do |pool|
-          5.times do
+          jobs = Array.new(5) do
             pool.go do
               events.push(:begun)
               sleep
@@ -136,7 +135,7 @@ RSpec.describe Heddle::Pool do
           end
           5.times { events.pop }
           pool.stop
-          expect(pool.await).to eq([nil] * 5)
+          expect(pool.await_all(*jobs)).to eq([nil] * 5)
         end
 
         expect(Array.new(events.size) { events.pop }).to eq([:ensured] * 5)
@@ -153,7 +152,7 @@ RSpec.describe Heddle::Pool do
           end
         end
 
-        expect(values).to eq([:moved_on, [:finished]])
+        expect(values).to eq(%i[moved_on finished])
       end
     end
   end
@@ -164,7 +163,7 @@ RSpec.describe Heddle::Pool do
       # The job computes until another job has run. Only another thread can run that one.
       busy = pool.go { Thread.pass until gate.size.positive? || gate.closed? }
       quick = pool.go { gate.push(true) && :quick }
-      pool.await(busy, quick).last
+      pool.await_all(busy, quick).last
     end
 
     expect(seen).to eq(:quick)
@@ -174,8 +173,8 @@ RSpec.describe Heddle::Pool do
     threads = with_pool(3) do |pool|
       gate = Queue.new
       # Each of the three keeps its thread from taking another one.
-      3.times { pool.go { (gate.push(true) && (Thread.pass until gate.size == 3)) || Thread.current } }
-      pool.await
+      jobs = Array.new(3) { pool.go { (gate.push(true) && (Thread.pass until gate.size == 3)) || Thread.current } }
+      pool.await_all(*jobs)
     end
 
     expect(threads.uniq.size).to eq(3)
@@ -184,7 +183,7 @@ RSpec.describe Heddle::Pool do
   it "waits for all jobs before it closes, and raises the error of a job that was never awaited" do
     pool = described_class.new(threads: 1)
     done = false
-    pool.go { pool.go { sleep(0.001) && (done = true) } && pool.await }
+    pool.go { pool.go { sleep(0.001) && (done = true) } && pool.wait }
     pool.close
     expect(done).to be(true)
 
@@ -213,7 +212,7 @@ RSpec.describe Heddle::Pool do
     value = with_pool_of_poll.await(with_pool_of_poll.go { Fiber.scheduler.backend })
     with_pool_of_poll.close
 
-    expect(value).to eq([ENV.fetch("HEDDLE_BACKEND", "poll").to_sym])
+    expect(value).to eq(ENV.fetch("HEDDLE_BACKEND", "poll").to_sym)
     expect { described_class.new(backend: :windows) }.to raise_error(ArgumentError, /backend/)
   end
 
@@ -223,7 +222,98 @@ RSpec.describe Heddle::Pool do
       value = in_child do
         pool.await(pool.go { :child }).tap { pool.close }
       end
-      expect(value).to eq([:child])
+      expect(value).to eq(:child)
     end
+  end
+
+  it "keeps no job that has ended, awaited or not" do
+    kept = with_pool(1) do |pool|
+      3.times { pool.go { :unheard } }
+      parent = pool.go do
+        10.times { pool.go { :unheard } }
+        pool.wait
+        pool.instance_variable_get(:@roots).size
+      end
+      [pool.await(parent), pool.wait && pool.instance_variable_get(:@roots).size]
+    end
+
+    expect(kept).to eq([1, 0])
+  end
+
+  it "raises the error of a job that was not awaited once, in wait" do
+    errors = with_pool(1) do |pool|
+      2.times { |i| pool.go { raise KeyError, "unheard #{i}" } }
+      Array.new(2) do
+        pool.wait && :nothing
+      rescue KeyError => e
+        e.message
+      end
+    end
+
+    expect(errors).to eq(["unheard 0", :nothing])
+  end
+
+  it "raises an error only in the await of its job" do
+    raised = with_pool(1) do |pool|
+      failed = pool.go { raise KeyError, "mine" }
+      begin
+        failed.await
+      rescue KeyError => e
+        [e.message, pool.wait.equal?(pool)]
+      end
+    end
+
+    expect(raised).to eq(["mine", true])
+  end
+
+  it "replaces a thread that is killed, whose jobs raise ThreadError where they are awaited" do
+    with_pool(1) do |pool|
+      threads = Queue.new
+      lost = pool.go { threads.push(Thread.current) && sleep }
+      waiting = pool.go { threads.push(:begun) && sleep }
+      worker = threads.pop
+      threads.pop
+      queued = pool.go { :ran } if worker.kill
+
+      expect { lost.await }.to raise_error(ThreadError, /its thread was killed/)
+      expect { waiting.await }.to raise_error(ThreadError, /its thread was killed/)
+      expect(queued.await).to eq(:ran)
+    end
+  end
+
+  it "ends with the program although threads are replaced" do
+    output, errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      pool = Heddle::Pool.new(threads: 2)
+      thread_pool = Heddle::ThreadPool.new(threads: 1)
+      begun = Queue.new
+      2.times { pool.go { begun.push(true) && sleep } }
+      thread_pool.go { begun.push(true) && sleep }
+      3.times { begun.pop }
+      puts "end"
+    RUBY
+
+    expect([output, errors, status.success?]).to eq(["end\n", "", true])
+  end
+
+  it "answers for a job as a thread pool does" do
+    thread_pool = Heddle::ThreadPool.new(threads: 1)
+    with_pool(1) do |pool|
+      answers = [pool, thread_pool].map do |each|
+        gate = Queue.new
+        running = each.go(1) { |n| gate.pop && n }
+        pending = each.go { gate.pop && :ran }
+        gate.push(:open)
+        value = running.await
+        gate.push(:open)
+        [value, running.ended?, pending.await, pending.terminate.equal?(pending), pending.await,
+         pending.inspect[%r{(?<=Job ).*/(.*)>}, 1]]
+      end
+
+      expect(answers.first).to eq(answers.last)
+      expect(answers.first.first(5)).to eq([1, true, :ran, true, :ran])
+    end
+  ensure
+    thread_pool.close
   end
 end

@@ -26,11 +26,11 @@ RSpec.describe "Heddle::RactorPool" do
       pool = Heddle::RactorPool.new(ractors: 2)
       Heddle.run do
         Heddle.spin { sleep 0.001; puts "fiber" }
-        4.times { |i| pool.go(i) { |n| (1..300_000).sum + n } }
+        jobs = Array.new(4) { |i| pool.go(i) { |n| (1..300_000).sum + n } }
         sleep 0.002
-        p pool.await.map { |sum| sum - (1..300_000).sum }
+        p pool.await_all(*jobs).map { |sum| sum - (1..300_000).sum }
       end
-      p pool.await
+      p pool.await_all
       pool.close
     RUBY
 
@@ -49,7 +49,7 @@ RSpec.describe "Heddle::RactorPool" do
       pool.close
     RUBY
 
-    expect(output).to eq("there\n[4]\n")
+    expect(output).to eq("there\n4\n")
   end
 
   it "refuses a block that reads outer variables, as Ruby does" do

@@ -5,7 +5,7 @@ RSpec.describe Heddle::Semaphore do
     inside = most = 0
     semaphore = described_class.new(3)
     Heddle.run do
-      Heddle.await(*Array.new(20) do
+      Heddle.await_all(*Array.new(20) do
         Heddle.spin do
           semaphore.acquire do
             most = [most, inside += 1].max
@@ -28,7 +28,7 @@ RSpec.describe Heddle::Semaphore do
       Heddle.snooze
       semaphore.release
       order << (semaphore.try_acquire ? :overtook : :waited)
-      Heddle.await(*fibers)
+      Heddle.await_all(*fibers)
     end
 
     expect(order).to eq([:waited, 0, 1, 2, 3, 4])
@@ -68,7 +68,7 @@ RSpec.describe Heddle::Semaphore do
       Heddle.terminate(doomed)
       semaphore.release
 
-      expect(Heddle.await(doomed, patient)).to(satisfy { |values| values.last == :inside })
+      expect(Heddle.await_all(doomed, patient)).to(satisfy { |values| values.last == :inside })
     end
     expect(semaphore.available).to eq(1)
   end
@@ -84,7 +84,7 @@ RSpec.describe Heddle::Semaphore do
       end
     end
     threads = Array.new(2) do
-      Thread.new { Heddle.run { Heddle.await(*Array.new(5) { Heddle.spin(&work) }) } }
+      Thread.new { Heddle.run { Heddle.await_all(*Array.new(5) { Heddle.spin(&work) }) } }
     end
     threads.concat(Array.new(5) { Thread.new(&work) }).each(&:join)
 

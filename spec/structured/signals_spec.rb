@@ -129,7 +129,7 @@ RSpec.describe "Signals and the tree of fibers" do
     it "lasts until the fiber that called it ends" do
       before = proc { :before }
       trap("USR1", before)
-      Heddle.run { Heddle.await(Heddle.spin { Heddle.trap("USR1") { :inside } }) }
+      Heddle.run { Heddle.await_all(Heddle.spin { Heddle.trap("USR1") { :inside } }) }
 
       expect(trap("USR1", "DEFAULT")).to eq(before)
     end

@@ -10,7 +10,7 @@ RSpec.describe "Manual scheduling" do
         Heddle.await(fiber)
       end
 
-      expect(value).to eq([:value])
+      expect(value).to eq(:value)
     end
 
     it "pass nil on if there is no resume value" do
@@ -20,14 +20,14 @@ RSpec.describe "Manual scheduling" do
         Heddle.await(fiber)
       end
 
-      expect(value).to eq([[nil]])
+      expect(value).to eq([nil])
     end
 
     it "keep values that come before the fiber suspends, in their order" do
       values = Heddle.run do
         fiber = Heddle.spin { Array.new(3) { Heddle.suspend } }
         3.times { |i| Heddle.schedule(fiber, i) }
-        Heddle.await(fiber).first
+        Heddle.await(fiber)
       end
 
       expect(values).to eq([0, 1, 2])
@@ -38,7 +38,7 @@ RSpec.describe "Manual scheduling" do
         fiber = Heddle.spin { [seconds { sleep(0.01) }, Heddle.suspend] }
         Heddle.snooze
         Heddle.schedule(fiber, :early)
-        Heddle.await(fiber).first
+        Heddle.await(fiber)
       end
 
       expect([slept >= 0.01, value]).to eq([true, :early])
@@ -53,7 +53,7 @@ RSpec.describe "Manual scheduling" do
         end
         Heddle.snooze
         Heddle.schedule(fiber, KeyError.new("sent"))
-        Heddle.await(fiber).first
+        Heddle.await(fiber)
       end
 
       expect(message).to eq("sent")
@@ -68,7 +68,7 @@ RSpec.describe "Manual scheduling" do
         end
         Heddle.snooze
         Heddle.schedule(fiber, KeyError.new("sent"))
-        Heddle.await(fiber).first
+        Heddle.await(fiber)
       end
 
       expect(message).to eq("sent")
@@ -244,7 +244,7 @@ RSpec.describe "Manual scheduling" do
         Heddle.await(Heddle.spin { Heddle.terminate(Fiber.current) && :goes_on })
       end
 
-      expect(value).to eq([nil])
+      expect(value).to be_nil
     end
 
     it "does nothing to a fiber that has ended" do
@@ -294,7 +294,7 @@ RSpec.describe "Manual scheduling" do
     it "returns :waiting for a fiber without a scheduler, and for a fiber in Heddle.await" do
       states = Heddle.run do
         parent = Fiber.current
-        [Heddle.state(Fiber.new { nil }), *Heddle.await(Heddle.spin { Heddle.state(parent) })]
+        [Heddle.state(Fiber.new { nil }), *Heddle.await_all(Heddle.spin { Heddle.state(parent) })]
       end
 
       expect(states).to eq(%i[waiting waiting])

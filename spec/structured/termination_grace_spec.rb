@@ -69,7 +69,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
         fiber = Heddle.spin { swallow { sleep } }
         Heddle.snooze
         Heddle.terminate(fiber)
-        [Heddle.await(fiber), Heddle.terminate(fiber).equal?(fiber)]
+        [Heddle.await_all(fiber), Heddle.terminate(fiber).equal?(fiber)]
       end
     end
 

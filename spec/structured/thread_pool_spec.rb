@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe Heddle::ThreadPool do
-  subject(:pool) { described_class.new(size) }
+  subject(:pool) { described_class.new(threads: size) }
 
   let(:size) { 2 }
 
@@ -34,7 +34,7 @@ RSpec.describe Heddle::ThreadPool do
 
   it "uses no more threads than its size, and keeps them" do
     threads = Heddle.run do
-      Heddle.await(*Array.new(20) { Heddle.spin { pool.process { Thread.pass || Thread.current } } })
+      Heddle.await_all(*Array.new(20) { Heddle.spin { pool.process { Thread.pass || Thread.current } } })
     end
 
     expect(threads.uniq.size).to be <= 2
@@ -56,7 +56,7 @@ RSpec.describe Heddle::ThreadPool do
     it "doesn't deadlock when jobs wait for jobs that they submitted before" do
       value = Heddle.run do
         pool.process do
-          jobs = Array.new(5) { |i| pool.cast { pool.cast { i }.await } }
+          jobs = Array.new(5) { |i| pool.go { pool.go { i }.await } }
           jobs.reverse.map(&:await)
         end
       end
@@ -67,7 +67,7 @@ RSpec.describe Heddle::ThreadPool do
     it "withdraws a job that hasn't begun when the fiber that waits for it is cancelled" do
       ran = false
       Heddle.run do
-        pool.cast { gate.pop }
+        pool.go { gate.pop }
         Heddle.move_on_after(0.001) { pool.process { ran = true } }
         gate.push(:open)
         pool.process { :next }
@@ -79,7 +79,7 @@ RSpec.describe Heddle::ThreadPool do
 
   it "tells whether it is busy" do
     states = Heddle.run do
-      job = pool.cast { gate.pop }
+      job = pool.go { gate.pop }
       busy = pool.busy?
       gate.push(:open)
       job.await
@@ -91,11 +91,11 @@ RSpec.describe Heddle::ThreadPool do
   end
 
   it "runs the jobs that were submitted before it closes, and accepts no more" do
-    job = pool.cast { :done }
+    job = pool.go { :done }
     pool.close
 
     expect(job.await).to eq(:done)
-    expect { pool.cast { :late } }.to raise_error(ClosedQueueError)
+    expect { pool.go { :late } }.to raise_error(ClosedQueueError)
   end
 
   it "works in a forked child, with threads of its own" do
@@ -111,5 +111,58 @@ RSpec.describe Heddle::ThreadPool do
     RUBY
 
     expect([output, errors]).to eq(["shared\n", ""])
+  end
+
+  it "passes arguments to the block" do
+    expect(pool.go(1, 2) { |a, b| a + b }.await).to eq(3)
+  end
+
+  it "takes Polyphony's name cast for go" do
+    expect(pool.cast { :done }.await).to eq(:done)
+  end
+
+  it "refuses a number of threads that is no keyword" do
+    expect { described_class.new(4) }.to raise_error(ArgumentError)
+  end
+
+  context "with one thread that is killed" do
+    let(:size) { 1 }
+
+    it "raises ThreadError where the job is awaited, and runs the jobs after it" do
+      running = Queue.new
+      lost = pool.go { running.push(Thread.current) && sleep }
+      queued = pool.go { :ran }
+      running.pop.kill
+
+      expect { lost.await }.to raise_error(ThreadError, /its thread was killed/)
+      expect(queued.await).to eq(:ran)
+    end
+
+    it "continues after a job that ends its thread" do
+      lost = pool.go { Thread.exit }
+
+      expect { lost.await }.to raise_error(ThreadError)
+      expect(pool.process { :next }).to eq(:next)
+    end
+
+    it "is not busy when the jobs have ended" do
+      expect { pool.go { Thread.exit }.await }.to raise_error(ThreadError)
+      pool.process { :next }
+      Thread.pass while pool.busy?
+
+      expect(pool.inspect).to match(/threads=1 queued=0/)
+    end
+
+    it "gives nil for a job that was told to end before it started, and never runs it" do
+      ran = false
+      blocking = pool.go { gate.pop }
+      pending = pool.go { ran = true }
+      value = pending.terminate.await
+      gate.push(:open)
+      blocking.await
+      pool.process { :next }
+
+      expect([value, ran]).to eq([nil, false])
+    end
   end
 end

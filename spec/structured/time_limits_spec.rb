@@ -96,7 +96,7 @@ RSpec.describe "The time limit" do
         end
       end
 
-      expect(&attempt).to raise_error(Heddle::Cancelled)
+      expect(&attempt).to raise_error(Heddle::TimeoutError)
       expect(swallowed).to eq(3)
     end
 
@@ -132,7 +132,7 @@ RSpec.describe "The time limit" do
         end
       end
 
-      expect(&attempt).to raise_error(Heddle::Cancelled)
+      expect(&attempt).to raise_error(Heddle::TimeoutError)
       expect(waited).to be(true)
     end
 

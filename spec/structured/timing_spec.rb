@@ -80,7 +80,7 @@ RSpec.describe Heddle do
         Heddle.await(fiber)
       end
 
-      expect([events, value]).to eq([%i[first later], [:value]])
+      expect([events, value]).to eq([%i[first later], :value])
     end
 
     it "doesn't run the block when its parent ends first" do

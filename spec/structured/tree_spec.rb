@@ -74,7 +74,7 @@ RSpec.describe "The tree of fibers" do
       queue: -> { Queue.new.pop },
       read: -> { IO.pipe { |reader, _writer| reader.read(1) } },
       suspend: -> { Heddle.suspend },
-      await: -> { Heddle.await(Heddle.spin { sleep }) }
+      await: -> { Heddle.await_all(Heddle.spin { sleep }) }
     }
     raised = waits.transform_values do |wait|
       Heddle.run do
@@ -165,7 +165,7 @@ RSpec.describe "The tree of fibers" do
       Heddle.await(Heddle.spin { :goes_on })
     end
 
-    expect(value).to eq([:goes_on])
+    expect(value).to eq(:goes_on)
   end
 
   it "propagates exit to the root, which stops the other fibers" do
@@ -236,7 +236,7 @@ RSpec.describe "The tree of fibers" do
       Heddle.spin do
         sleep
       ensure
-        events.concat(Heddle.await(Heddle.spin { sleep(0.001) && :tidied }))
+        events.concat(Heddle.await_all(Heddle.spin { sleep(0.001) && :tidied }))
       end
       Heddle.snooze
     end

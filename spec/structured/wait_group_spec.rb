@@ -71,4 +71,46 @@ RSpec.describe Heddle::WaitGroup do
 
     expect(value).to be(true)
   end
+
+  describe "#go" do
+    it "makes a fiber that is counted until its end" do
+      counts = Heddle.run do
+        fibers = Array.new(3) { |i| group.go(i) { |n| sleep(0.001 * n) && n } }
+        before = group.count
+        [before, group.wait, group.count, Heddle.await_all(*fibers)]
+      end
+
+      expect(counts).to eq([3, true, 0, [0, 1, 2]])
+    end
+
+    it "counts down for a fiber that is terminated before it has begun, or killed" do
+      Heddle.run do
+        unborn = group.go { :never }
+        Heddle.terminate(unborn)
+        killed = group.go { sleep }
+        Heddle.snooze
+        killed.kill
+        group.wait
+      end
+
+      expect(group.count).to eq(0)
+    end
+
+    it "raises the fiber's error in the parent, as Heddle.spin does" do
+      attempt = lambda do
+        Heddle.run do
+          group.go { raise KeyError, "mine" }
+          sleep
+        end
+      end
+
+      expect(&attempt).to raise_error(KeyError, "mine")
+      expect(group.count).to eq(0)
+    end
+
+    it "needs a scheduler" do
+      expect { group.go { nil } }.to raise_error(RuntimeError, /\AHeddle::WaitGroup#go needs a scheduler.*Heddle\.run/)
+      expect(group.count).to eq(0)
+    end
+  end
 end

@@ -176,25 +176,6 @@ RSpec.describe Heddle do
       expect(value).to eq(:inner)
     end
 
-    it "refuses a nested call, and says what to do instead" do
-      expect { described_class.run { described_class.run { nil } } }.to raise_error(RuntimeError, /Fiber\.schedule/)
-    end
-
-    it "leaves the outer scheduler in its place when it refuses a nested call" do
-      kept = described_class.run do
-        before = Fiber.scheduler
-        begin
-          described_class.run { nil }
-        rescue RuntimeError
-          nil
-        end
-        sleep(0.001)
-        Fiber.scheduler.equal?(before)
-      end
-
-      expect(kept).to be(true)
-    end
-
     it "refuses a call without a block" do
       expect { described_class.run }.to raise_error(ArgumentError, /block/)
     end

@@ -9,7 +9,7 @@ module Heddle
   # @example
   #   barrier = Heddle::Barrier.new
   #   urls.each { |url| barrier.spin { fetch(url) } }
-  #   pages = Heddle.move_on_after(5) { barrier.await }
+  #   pages = Heddle.move_on_after(5) { barrier.await_all }
   #   barrier.stop
   class Barrier
     def initialize
@@ -29,24 +29,25 @@ module Heddle
       @running.zero?
     end
 
-    # Makes a fiber as {Heddle.spin} does, and adds it to the group. An error that ends it is raised by {#await}, and
-    # not in the parent.
+    # Makes a fiber as {Heddle.spin} does, and adds it to the group. {#await_all} raises an error that ends it; the
+    # parent does not get it.
     #
     # @param arguments [Array] passed to the block
+    # @param name [#to_s, nil] the new fiber's name; see {Heddle.annotate}
     # @yield [*arguments] what the fiber runs
     # @return [Fiber] the new fiber
     # @raise (see Heddle.spin)
     # @example
     #   barrier.spin(url) { |address| fetch(address) }
-    def spin(*, &block)
+    def spin(*, name: nil, **, &block)
       ArgumentChecks.block(block, "Heddle::Barrier#spin")
-      scheduler = Context.scheduler
-      task = Task.new(scheduler, parent: Task.current(scheduler), group: self)
+      scheduler = Context.scheduler("Heddle::Barrier#spin")
+      task = Task.new(scheduler, parent: Task.current(scheduler), group: self, name:)
       @guard.synchronize do
         @tasks << task
         @running += 1
       end
-      task.start(*, &block)
+      task.start(*, **, &block)
     rescue FiberError, NoMemoryError
       remove(task) unless task.fiber
       raise
@@ -57,8 +58,8 @@ module Heddle
     # @return [Array<Object>] their values, in the order in which they were added; nil for a fiber that was told to end
     # @raise the first error that ends one of them. The others are told to end first, and have ended when it is raised.
     # @example
-    #   first, second = barrier.await
-    def await
+    #   first, second = barrier.await_all
+    def await_all
       wait { @failed || @running.zero? }
       failed = @failed
       stop if failed

@@ -8,6 +8,9 @@ module Heddle
   #
   # Without {Channel.select}, Ruby's SizedQueue does the same, and is faster.
   #
+  # It is Enumerable. Each of those methods takes items, and waits for more until the channel is closed and empty, or
+  # until it has what it needs, as `first` and `find` do.
+  #
   # @example
   #   Heddle.run do
   #     numbers = Heddle::Channel.new(8)
@@ -15,6 +18,8 @@ module Heddle
   #     numbers.each { |n| puts n }
   #   end
   class Channel
+    include Enumerable
+
     # Waits for the first of several channels that has an item, and takes the item. If several have one, the first in
     # the list counts.
     #

@@ -8,13 +8,14 @@ module Heddle
   #
   # @example
   #   group = Heddle::WaitGroup.new
-  #   urls.each do |url|
-  #     group.add
-  #     Fiber.schedule do
-  #       fetch(url)
-  #     ensure
-  #       group.done
-  #     end
+  #   urls.each { |url| group.go { fetch(url) } }
+  #   group.wait
+  # @example Work that is no fiber
+  #   group.add
+  #   Thread.new do
+  #     fetch(url)
+  #   ensure
+  #     group.done
   #   end
   #   group.wait
   class WaitGroup
@@ -59,6 +60,29 @@ module Heddle
       self
     end
 
+    # Makes a fiber as {Heddle.spin} does, and counts it until its end, whichever end that is.
+    #
+    # @param arguments [Array] passed to the block
+    # @param name [#to_s, nil] the new fiber's name; see {Heddle.annotate}
+    # @yield [*arguments] what the fiber runs
+    # @return [Fiber] the new fiber, a child of the calling fiber
+    # @raise [ArgumentError] without a block
+    # @raise [RuntimeError] if the thread has no Heddle::Scheduler
+    # @raise [FiberError, NoMemoryError] if there is no memory for another fiber
+    # @example
+    #   group.go(url) { |address| fetch(address) }
+    def go(*, name: nil, **, &block)
+      ArgumentChecks.block(block, "Heddle::WaitGroup#go")
+      scheduler = Context.scheduler("Heddle::WaitGroup#go")
+      task = Task.new(scheduler, parent: Task.current(scheduler), name:)
+      add
+      task.await(Member.new(self))
+      task.start(*, **, &block)
+    rescue FiberError, NoMemoryError
+      done if task && !task.fiber
+      raise
+    end
+
     # Waits until all work is done.
     #
     # @param timeout [Float, Integer, Rational, nil] seconds; nil is for ever
@@ -84,5 +108,19 @@ module Heddle
     def inspect
       "#<#{self.class} count=#{@count}>"
     end
+
+    # Observes the end of a fiber of {#go}.
+    class Member
+      def initialize(group)
+        @group = group
+      end
+
+      # @return [Boolean] false: the fiber's error is raised in its parent
+      def ended(_task) # rubocop:disable Naming/PredicateMethod -- it is an action
+        @group.done
+        false
+      end
+    end
+    private_constant :Member
   end
 end

@@ -14,16 +14,19 @@ module Heddle
   # The jobs form a tree, as fibers do. The jobs that a job starts are its children. When it ends, they are told to end,
   # and an error that one of them does not rescue is raised in its parent.
   #
-  # The pool keeps a job's result until the job is awaited, or until its parent ends. So a program must await jobs that
-  # it starts outside of jobs.
+  # The pool does not keep jobs that have ended: a job's value is there as long as the program keeps the job. Of the
+  # errors of jobs that were started outside of jobs, and that are not awaited, the pool keeps the first one. The next
+  # {#wait} or {#close} raises it.
+  #
+  # If a thread is killed, its jobs end, and another thread takes its place.
   #
   # Ruby runs Ruby code in one thread at a time. Several threads help if they wait, or work without the GVL.
   #
   # @example
   #   pool = Heddle::Pool.new(threads: 2)
-  #   load_model = ->(name) { pool.go { mesh(name) }; pool.go { texture(name) }; pool.await }
+  #   load_model = ->(name) { pool.go { mesh(name) }; pool.go { texture(name) }; pool.wait }
   #   models.each { |name| pool.go(name, &load_model) }
-  #   pool.await
+  #   pool.wait
   #   pool.close
   class Pool
     # @param threads [Integer] the number of threads; the default is the number of processors
@@ -55,7 +58,7 @@ module Heddle
     # @raise [ClosedQueueError] if the pool is closed; jobs of the pool may still call it
     # @example
     #   job = pool.go { fetch(url) }
-    #   pool.await(job) # => [the page]
+    #   job.await # => the page
     def go(*arguments, &block)
       ArgumentChecks.block(block, "Heddle::Pool#go")
       reset if forked?
@@ -67,21 +70,48 @@ module Heddle
       end
     end
 
-    # Waits for jobs. Without arguments, in a job: for its children that have not been awaited. Without arguments,
-    # outside of the pool's jobs: for all jobs that were started outside.
+    # Waits for a job.
+    #
+    # @param job [Job]
+    # @return [Object] its value; nil for a job that was told to end
+    # @raise the error that ends it
+    # @raise [ThreadError] if its thread was killed
+    # @raise [TypeError] for an argument that is not a job of this pool
+    # @raise [FiberError] for the calling job
+    # @example
+    #   page = pool.await(pool.go { fetch(url) })
+    def await(job)
+      await_jobs([job], "Heddle::Pool#await").first
+    end
+
+    # Waits for several jobs.
     #
     # @param jobs [Array<Job>]
     # @return [Array<Object>] their values, in order; nil for a job that was told to end
     # @raise the first error that ends one of them. The others are told to end first, and have ended when it is raised.
-    # @raise [TypeError] for an argument that is not a job of this pool
-    # @raise [FiberError] for the calling job
+    # @raise (see await)
     # @example
-    #   values = pool.await
-    def await(*jobs)
+    #   pages = pool.await_all(*urls.map { |url| pool.go { fetch(url) } })
+    def await_all(*jobs)
+      await_jobs(jobs, "Heddle::Pool#await_all")
+    end
+
+    # Waits until no job is left: in a job, of its children; outside of the pool's jobs, of all that were started
+    # outside.
+    #
+    # @return [self]
+    # @raise the first error that ends one of them, or has ended one that was not awaited. The others are told to end
+    #   first, and have ended when it is raised.
+    # @example
+    #   urls.each { |url| pool.go { fetch(url) } }
+    #   pool.wait
+    def wait
       parent = Job.current(self)
-      jobs.each { |job| expect_job(job, parent) }
-      jobs = @guard.synchronize { siblings(parent).keys }.reject(&:seen?) if jobs.empty?
+      # Raises the error of a child that has ended.
+      Context.scheduler_if_any.__send__(:raise_deferred) if parent
+      jobs = @guard.synchronize { siblings(parent).keys + [(@failed unless parent)].compact }
       JobWait.new(self, parent, jobs).call
+      self
     end
 
     # Tells all jobs to end, running their `ensure`, and waits for that.
@@ -95,7 +125,7 @@ module Heddle
     # Refuses further jobs from outside, waits until all jobs have ended, and ends the threads.
     #
     # @return [self]
-    # @raise the first error of a job that has not been awaited
+    # @raise (see wait)
     # @raise [FiberError] in a job of this pool
     def close
       return self if forked?
@@ -103,10 +133,10 @@ module Heddle
 
       @backlog.close
       begin
-        await
+        wait
       ensure
         # If the calling fiber is cancelled while jobs run, it does not wait for the threads.
-        @threads.each(&:join) if @backlog.unfinished.zero?
+        @workers.join if @backlog.unfinished.zero?
       end
       self
     end
@@ -120,9 +150,19 @@ module Heddle
     end
 
     # @api private
-    # Drops a job's result, because no further call can ask for it. Call it within the guard.
-    def forget(job)
+    # The job has ended. Call it within the guard.
+    #
+    # @param keep [Boolean] whether the job has failed, and is not awaited. If it has no parent, which gets the error,
+    #   the pool keeps the first such job.
+    def forget(job, keep:)
       siblings(job.parent).delete(job)
+      @failed ||= job if keep && !job.parent
+    end
+
+    # @api private
+    # The jobs have been awaited.
+    def awaited(jobs)
+      @guard.synchronize { @failed = nil if jobs.include?(@failed) }
     end
 
     private
@@ -133,7 +173,10 @@ module Heddle
       @guard = Guard.new
       @backlog = Backlog.new(@guard)
       @roots = {}
-      @threads = Array.new(@size) { start_thread }
+      @failed = nil
+      backlog = @backlog
+      @workers = Workers.new(@guard, "Heddle::Pool") { Heddle.run(**@options) { start_jobs(backlog) } }
+      @guard.synchronize { @size.times { @workers.start } }
     end
 
     # Whether this process is a child, and the threads are its parent's.
@@ -145,26 +188,22 @@ module Heddle
       parent ? parent.children : @roots
     end
 
-    def start_thread
-      thread = Thread.new do
-        Heddle.run(**@options) { start_jobs }
-      end
-      thread.name = "Heddle::Pool"
-      thread
-    end
-
     # One fiber of each thread takes jobs. After each it lets the jobs run that it has started.
-    def start_jobs
-      while (job = @backlog.take)
-        job.start
-        Heddle.snooze
-      end
+    def start_jobs(backlog)
+      # A job that has been taken must be started, even if the thread is being killed.
+      Heddle.snooze while Heddle.without_preemption { backlog.take&.start }
     end
 
-    def expect_job(job, current)
-      raise TypeError, "Heddle::Pool#await: #{job.inspect} is not a job of this pool" unless
+    def await_jobs(jobs, method)
+      parent = Job.current(self)
+      jobs.each { |job| expect_job(job, parent, method) }
+      JobWait.new(self, parent, jobs).call
+    end
+
+    def expect_job(job, current, method)
+      raise TypeError, "#{method}: #{job.inspect} is not a job of this pool" unless
         job.is_a?(Job) && job.pool.equal?(self)
-      raise FiberError, "Heddle::Pool#await: #{job.inspect} can't await itself" if job.equal?(current)
+      raise FiberError, "#{method}: #{job.inspect} can't await itself" if job.equal?(current)
     end
   end
 end

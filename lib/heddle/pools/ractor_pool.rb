@@ -16,8 +16,7 @@ module Heddle
   # @example
   #   pool = Heddle::RactorPool.new(ractors: 4)
   #   Heddle.run do
-  #     parts.each { |part| pool.go(part) { |text| text.split.tally } }
-  #     pool.await
+  #     pool.await_all(*parts.map { |part| pool.go(part) { |text| text.split.tally } })
   #   end
   class RactorPool
     # @param ractors [Integer] the highest number of Ractors at a time; the default is the number of processors
@@ -30,9 +29,7 @@ module Heddle
               "Heddle::RactorPool needs Ruby 4.0; Ruby #{RUBY_VERSION} hangs when several threads wait for Ractors"
       end
 
-      @threads = ThreadPool.new(ArgumentChecks.count(ractors, "Heddle::RactorPool.new: ractors"))
-      @guard = Guard.new
-      @jobs = []
+      @threads = ThreadPool.new(threads: ArgumentChecks.count(ractors, "Heddle::RactorPool.new: ractors"))
     end
 
     # @return [Integer] the highest number of Ractors at a time
@@ -49,22 +46,30 @@ module Heddle
     #   job = pool.go(30) { |n| fibonacci = ->(i) { i < 2 ? i : fibonacci[i - 1] + fibonacci[i - 2] }; fibonacci[n] }
     def go(*arguments, &block)
       ArgumentChecks.block(block, "Heddle::RactorPool#go")
-      job = @threads.cast { compute(arguments, block) }
-      @guard.synchronize { @jobs << job }
-      job
+      @threads.go { compute(arguments, block) }
     end
 
-    # Waits for jobs: for those given, or for all that have not been awaited.
+    # Waits for a job.
+    #
+    # @param job [ThreadPool::Job]
+    # @return [Object] its value
+    # @raise the job's error
+    # @raise [ArgumentError] if the block uses variables from outside
+    # @example
+    #   tally = pool.await(job)
+    def await(job)
+      job.await
+    end
+
+    # Waits for several jobs.
     #
     # @param jobs [Array<ThreadPool::Job>]
     # @return [Array<Object>] their values, in order
     # @raise the error of the first job that failed, when all started jobs have ended; the others never start
     # @raise [ArgumentError] if a block uses variables from outside
     # @example
-    #   tallies = pool.await
-    def await(*jobs)
-      jobs = @guard.synchronize { @jobs.dup } if jobs.empty?
-      @guard.synchronize { @jobs -= jobs }
+    #   tallies = pool.await_all(*jobs)
+    def await_all(*jobs)
       jobs.map(&:await)
     rescue Exception # rubocop:disable Lint/RescueException -- raised again
       Heddle.shield { end_rest(jobs) }
@@ -95,8 +100,7 @@ module Heddle
 
     def end_rest(jobs)
       jobs.each do |job|
-        job.withdraw
-        job.await
+        job.terminate.await
       rescue StandardError
         # `await` raises the first error only.
       end

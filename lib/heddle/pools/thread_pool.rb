@@ -14,7 +14,7 @@ module Heddle
   # as many threads as there are jobs that wait for jobs.
   #
   # @example
-  #   pool = Heddle::ThreadPool.new(4)
+  #   pool = Heddle::ThreadPool.new(threads: 4)
   #   Heddle.run { rows = pool.process { database.query("select 1") } }
   class ThreadPool
     # The number of threads unless the program says otherwise.
@@ -31,11 +31,13 @@ module Heddle
       (@shared ||= new).process(&)
     end
 
-    # @param size [Integer] the highest number of threads; they are started as they are needed
+    # @param threads [Integer] the highest number of threads; they are started as they are needed
     # @raise [ArgumentError] if the number is less than one
     # @raise [TypeError] if the number is not an Integer
-    def initialize(size = DEFAULT_SIZE)
-      @size = ArgumentChecks.count(size, "Heddle::ThreadPool.new")
+    # @example
+    #   Heddle::ThreadPool.new(threads: 2)
+    def initialize(threads: DEFAULT_SIZE)
+      @size = ArgumentChecks.count(threads, "Heddle::ThreadPool.new: threads")
       reset
     end
 
@@ -57,35 +59,39 @@ module Heddle
     #   rows = pool.process { database.query("select 1") }
     def process(&block)
       ArgumentChecks.block(block, "Heddle::ThreadPool#process")
-      job = cast(&block)
+      job = go(&block)
       begin
         job.await
       ensure
-        job.withdraw
+        job.terminate
       end
     end
 
-    # Runs the block in a thread of the pool, and does not wait for it.
+    # Starts a job: the block runs in a thread of the pool. The caller continues. `cast` is Polyphony's name for it.
     #
-    # @yield the work
+    # The pool does not keep a job that has ended. The error of a job that is not awaited is lost with it.
+    #
+    # @param arguments [Array] passed to the block
+    # @yield [*arguments] the work
     # @return [Job] {Job#await} waits for it
     # @raise [ArgumentError] without a block
     # @raise [ClosedQueueError] if the pool is closed
     # @example
-    #   job = pool.cast { report }
+    #   job = pool.go { report }
     #   job.await
-    def cast(&block)
-      ArgumentChecks.block(block, "Heddle::ThreadPool#cast")
+    def go(*arguments, &block)
+      ArgumentChecks.block(block, "Heddle::ThreadPool#go")
       reset if forked?
-      Job.new(self, block).tap do |job|
+      Job.new(self, arguments, block).tap do |job|
         @jobs.push(job)
-        @guard.synchronize { start_thread if @threads.count(&:alive?) < @size && @jobs.size > @jobs.num_waiting }
+        @guard.synchronize { @workers.start if @workers.size < @size && @jobs.size > @jobs.num_waiting }
       end
     end
+    alias cast go
 
     # @return [Boolean] whether a job waits to be started, or a thread runs one
     def busy?
-      !@jobs.empty? || @jobs.num_waiting < @threads.size
+      !@jobs.empty? || @jobs.num_waiting < @workers.size
     end
 
     # Refuses further jobs, and waits until all jobs have ended.
@@ -93,19 +99,19 @@ module Heddle
     # @return [self]
     def close
       @jobs.close
-      @threads.each(&:join) unless forked?
+      @workers.join unless forked?
       self
     end
 
     # @return [String]
     def inspect
-      "#<#{self.class} size=#{size} threads=#{@threads.size} queued=#{@jobs.size}>"
+      "#<#{self.class} size=#{size} threads=#{@workers.size} queued=#{@jobs.size}>"
     end
 
     # @api private
     # @return [Boolean] whether the current thread is one of the pool's
     def current?
-      @threads.include?(Thread.current)
+      @workers.current?
     end
 
     private
@@ -115,7 +121,8 @@ module Heddle
       @generation = Scheduler.__send__(:generation)
       @guard = Guard.new
       @jobs = Thread::Queue.new
-      @threads = []
+      jobs = @jobs
+      @workers = Workers.new(@guard, "Heddle::ThreadPool") { run_jobs(jobs) }
     end
 
     # Whether this process is a child, and the threads are its parent's.
@@ -123,14 +130,13 @@ module Heddle
       @generation != Scheduler.__send__(:generation)
     end
 
-    def start_thread
-      thread = Thread.new do
-        while (job = @jobs.pop)
-          job.run
-        end
+    def run_jobs(jobs)
+      while (job = jobs.pop)
+        job.run
       end
-      thread.name = "Heddle::ThreadPool"
-      @threads << thread
+    ensure
+      # The thread is being killed, perhaps before the job has begun.
+      job&.lose
     end
   end
 end

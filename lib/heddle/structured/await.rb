@@ -2,25 +2,32 @@
 
 module Heddle # :nodoc:
   class << self
-    # Waits for the end of fibers of this thread, made by {spin} or `Fiber.schedule`.
+    # Waits for the end of a fiber of this thread, made by {spin} or `Fiber.schedule`.
     #
-    # The value of a fiber that was told to end is nil. If the calling fiber is itself told to end while it waits, the
-    # awaited fibers continue.
+    # If the calling fiber is itself told to end while it waits, the awaited fiber continues.
     #
-    # @param fibers [Array<Fiber>] fibers made by {spin} may have ended already
-    # @return [Array<Object>] the values of their blocks, in the order of the arguments
-    # @raise the first error that ends one of them. The others are told to end first, and have ended when it is raised.
+    # @param fiber [Fiber] a fiber of {spin} may have ended already
+    # @return [Object] the value of its block; nil for a fiber that was told to end
+    # @raise the error that ends it
     # @raise [FiberError] for the calling fiber, a fiber of another thread, or a dead fiber that {spin} did not make
     # @raise [TypeError] for an argument that is not a Fiber
+    # @raise [RuntimeError] if the thread has no Heddle::Scheduler
     # @example
-    #   Heddle.run { Heddle.await(Heddle.spin { :warp }, Heddle.spin { :weft }) } # => [:warp, :weft]
-    def await(*fibers)
-      tasks, wait = wait_for_fibers(fibers, "Heddle.await")
-      wait.until { wait.failed || wait.all? }
-      return tasks.map(&:value) unless (failed = wait.failed)
+    #   Heddle.run { Heddle.await(Heddle.spin { :weft }) } # => :weft
+    def await(fiber)
+      await_tasks([fiber], "Heddle.await").first
+    end
 
-      wait.stop_rest
-      raise failed.error
+    # Waits for the end of several fibers, as {await} does for one.
+    #
+    # @param fibers [Array<Fiber>] as {await} takes them
+    # @return [Array<Object>] the values of their blocks, in the order of the arguments
+    # @raise the first error that ends one of them. The others are told to end first, and have ended when it is raised.
+    # @raise [FiberError, TypeError, RuntimeError] (see await)
+    # @example
+    #   Heddle.run { Heddle.await_all(Heddle.spin { :warp }, Heddle.spin { :weft }) } # => [:warp, :weft]
+    def await_all(*fibers)
+      await_tasks(fibers, "Heddle.await_all")
     end
 
     # Waits until the first of several fibers ends. The others continue. The name is Polyphony's.
@@ -46,9 +53,18 @@ module Heddle # :nodoc:
 
     private
 
+    def await_tasks(fibers, method)
+      tasks, wait = wait_for_fibers(fibers, method)
+      wait.until { wait.failed || wait.all? }
+      return tasks.map(&:value) unless (failed = wait.failed)
+
+      wait.stop_rest
+      raise failed.error
+    end
+
     # @return [Array(Array<Task>, TaskWait)]
     def wait_for_fibers(fibers, method)
-      scheduler = Context.scheduler
+      scheduler = Context.scheduler(method)
       tasks = fibers.map { |fiber| Context.task_to_await(fiber, scheduler, method) }
       [tasks, TaskWait.new(scheduler, Task.current(scheduler), tasks)]
     end

@@ -1,9 +1,14 @@
 # frozen_string_literal: true
 
+require_relative "deadline"
+
 module Heddle # :nodoc:
+  # Raised by {cancel_after} when its time has elapsed.
+  class TimeoutError < Error; end
+
   # Raised in the block of {cancel_after} when its time has elapsed. It is not a StandardError, so a `rescue` without a
-  # class in the block does not rescue it. It is raised in the block even if {cancel_after} was given another error to
-  # raise outside.
+  # class in the block does not rescue it. At the end of the block it becomes a {TimeoutError}, or the error that
+  # {cancel_after} was given.
   class Cancelled < Exception # rubocop:disable Lint/InheritException
     # @param message [String]
     def initialize(message = "the time limit has elapsed")
@@ -20,9 +25,9 @@ module Heddle # :nodoc:
     # too, and an exception is raised there. A block that computes gets the exception at its next wait, or at once if
     # its fiber can be preempted.
     #
-    # No `rescue => e` in the block rescues the exception. If `error` is a StandardError, the block gets a {Cancelled},
-    # which becomes `error` at the end of the block. If the block rescues Exception, the exception is raised again at
-    # its next wait.
+    # No `rescue => e` in the block rescues the exception. The block gets a {Cancelled}, which becomes `error` at the
+    # end of the block: a `rescue => e` around the call rescues that. (Only if `error` is no StandardError, the block
+    # gets `error` itself.) If the block rescues Exception, the exception is raised again at its next wait.
     #
     # Calls may be nested: the innermost one whose time has elapsed acts. A block that has ended gets no exception.
     #
@@ -33,70 +38,75 @@ module Heddle # :nodoc:
     #
     # @param seconds [Float, Integer, Rational] the limit in seconds
     # @param error [Class, Exception] what is raised at the end of the block
-    # @yield the block to run
+    # @yieldparam deadline [Deadline] the limit, which can be moved
     # @return [Object] the block's value
     # @raise `error` if the time elapses
     # @raise [ArgumentError] without a block, or for seconds that are negative, infinite or NaN
     # @raise [TypeError] for seconds that are not a number, or an error that is not an exception
+    # @raise [RuntimeError] if the thread has no Heddle::Scheduler
     # @example
     #   begin
     #     Heddle.cancel_after(5.0) { socket.gets }
-    #   rescue Heddle::Cancelled
+    #   rescue Heddle::TimeoutError
     #     "too late"
     #   end
-    def cancel_after(seconds, error = Cancelled, &block)
+    def cancel_after(seconds, error = TimeoutError, &block)
       ArgumentChecks.block(block, "Heddle.cancel_after")
       ArgumentChecks.seconds(seconds, "Heddle.cancel_after")
       ArgumentChecks.exception(error, "Heddle.cancel_after")
-      cancelled = Cancelled.new("cancel_after: #{seconds} s elapsed")
-      return limit(seconds, cancelled, block) if error.equal?(Cancelled)
-
-      kind = error.is_a?(Class) ? error : error.class
-      return limit(seconds, error.exception, block) unless kind <= StandardError
-
-      limit_with_error(seconds, cancelled, error, block)
+      scheduler = Context.scheduler("Heddle.cancel_after")
+      Context.in_nonblocking_fiber { limit_with_error(scheduler, seconds, error, block) }
     end
 
     # Like {cancel_after}, but returns `value` instead of raising. The name is Polyphony's and Trio's.
     #
     # @param seconds [Float, Integer, Rational] the limit in seconds
     # @param value [Object] what to return if the time elapses
-    # @yield the block to run
+    # @yieldparam deadline [Deadline] the limit, which can be moved
     # @return [Object] the block's value, or `value`
     # @raise [ArgumentError] without a block, or for seconds that are negative, infinite or NaN
     # @raise [TypeError] for seconds that are not a number
+    # @raise [RuntimeError] if the thread has no Heddle::Scheduler
     # @example
     #   Heddle.move_on_after(5.0, value: "too late") { socket.gets }
     def move_on_after(seconds, value: nil, &block)
       ArgumentChecks.block(block, "Heddle.move_on_after")
       ArgumentChecks.seconds(seconds, "Heddle.move_on_after")
-      move_on = MoveOn.new("move_on_after: #{seconds} s elapsed")
-      begin
-        limit(seconds, move_on, block)
-      rescue MoveOn => e
-        raise unless e.equal?(move_on)
+      scheduler = Context.scheduler("Heddle.move_on_after")
+      Context.in_nonblocking_fiber do
+        deadline = Deadline.new(scheduler, seconds, MoveOn, "move_on_after")
+        begin
+          deadline.limit(block)
+        rescue MoveOn => e
+          raise unless e.equal?(deadline.exception)
 
-        value
+          value
+        end
       end
     end
 
     private
 
-    # Raises `cancelled` in the block, and `error` outside.
-    def limit_with_error(seconds, cancelled, error, block)
-      limit(seconds, cancelled, block)
-    rescue Cancelled => e
-      raise unless e.equal?(cancelled)
+    # Raises a {Cancelled} in the block, and `error` outside; or `error` in both places if it is no StandardError.
+    def limit_with_error(scheduler, seconds, error, block)
+      kind = error.is_a?(Class) ? error : error.class
+      return Deadline.new(scheduler, seconds, error.exception).limit(block) unless kind <= StandardError
 
-      late = error.exception
-      # The backtrace shows where the block waited.
-      late.set_backtrace(e.backtrace) unless late.backtrace || late.frozen?
-      raise late
+      deadline = Deadline.new(scheduler, seconds, Cancelled, "cancel_after")
+      begin
+        deadline.limit(block)
+      rescue Cancelled => e
+        raise unless e.equal?(deadline.exception)
+
+        raise late_error(error, e)
+      end
     end
 
-    def limit(seconds, error, block)
-      scheduler = Context.scheduler
-      Context.in_nonblocking_fiber { scheduler.__send__(:limit, seconds, error) { block.call } }
+    def late_error(error, cancelled)
+      late = error.equal?(TimeoutError) ? error.new(cancelled.message) : error.exception
+      # The backtrace shows where the block waited.
+      late.set_backtrace(cancelled.backtrace) unless late.backtrace || late.frozen?
+      late
     end
   end
 end

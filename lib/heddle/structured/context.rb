@@ -5,20 +5,36 @@ module Heddle
   module Context
     module_function
 
-    # Returns this thread's scheduler. A thread without one gets one, which Ruby closes at the thread's end.
-    #
-    # @return [Scheduler]
-    # @raise [RuntimeError] if the thread has another library's scheduler
-    def scheduler
+    # @param method [String] the public method, for the message
+    # @return [Scheduler] this thread's scheduler
+    # @raise [RuntimeError] if the thread has none, or another library's
+    def scheduler(method)
       current = Fiber.scheduler
       return current if current.is_a?(Scheduler)
+      raise foreign_scheduler(current, method) if current
 
-      if current
-        raise "this thread's scheduler is a #{current.class}, but Heddle needs its own Heddle::Scheduler: " \
-              "call Heddle.run on another thread"
-      end
+      raise "#{method} needs a scheduler, but this thread has none: wrap the program in Heddle.run { }"
+    end
+
+    # Returns this thread's scheduler. A thread without one gets one, which Ruby closes at the thread's end.
+    #
+    # @param method [String] the public method, for the message
+    # @return [Scheduler]
+    # @raise [RuntimeError] if the thread has another library's scheduler
+    def scheduler_or_new(method)
+      current = Fiber.scheduler
+      return current if current.is_a?(Scheduler)
+      raise foreign_scheduler(current, method) if current
 
       Scheduler.new.tap { |scheduler| Fiber.set_scheduler(scheduler) }
+    end
+
+    # @param current [Object] this thread's scheduler
+    # @param method [String] the public method, for the message
+    # @return [RuntimeError] for a thread that has another library's scheduler
+    def foreign_scheduler(current, method)
+      RuntimeError.new("#{method} needs a Heddle::Scheduler of its own, but this thread's scheduler is a " \
+                       "#{current.class}: wrap the call in a thread, Thread.new { Heddle.run { } }.value")
     end
 
     # @return [Scheduler, nil]
@@ -46,6 +62,11 @@ module Heddle
       raise FiberError, "#{method}: #{fiber.inspect} was not made by Heddle.spin or Fiber.schedule on this thread"
     end
 
+    # @return [Boolean] whether the current fiber has a task of its own: the scheduler has made it
+    def own_task?(scheduler)
+      Task.current(scheduler).fiber.equal?(Fiber.current) && !Fiber.current.blocking?
+    end
+
     # @return [Boolean] whether the fiber is the root of its thread and of a tree of fibers
     def root?(fiber, scheduler)
       fiber.blocking? && Task.root(scheduler).fiber.equal?(fiber)
@@ -60,15 +81,21 @@ module Heddle
     def in_nonblocking_fiber
       return yield unless Fiber.current.blocking? && scheduler_if_any
 
-      begin
-        fiber = Heddle.spin { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
-        Heddle.await(fiber).first
-      ensure
-        end_helper(fiber) if fiber&.alive?
-      end
+      in_child { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
     end
 
-    # Ends the fiber of {in_nonblocking_fiber}, after an exception was raised in the waiting fiber.
+    # Runs the block in a child of the current fiber, which has ended when this returns.
+    #
+    # @return [Object] the block's value
+    # @raise the block's error
+    def in_child
+      fiber = Heddle.spin { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+      Heddle.await(fiber)
+    ensure
+      end_helper(fiber) if fiber&.alive?
+    end
+
+    # Ends the fiber of {in_child}, after an exception was raised in the waiting fiber.
     def end_helper(fiber)
       Heddle.terminate(fiber)
       # A signal ends all fibers; waiting for this one would delay that.

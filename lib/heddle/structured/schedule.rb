@@ -7,12 +7,12 @@ module Heddle # :nodoc:
     #
     # @return [Object] the value
     # @raise the exception, if {schedule} was called with one
-    # @raise [RuntimeError] if the thread has another library's scheduler
+    # @raise [RuntimeError] if the thread has no Heddle::Scheduler
     # @example
     #   lazy = Heddle.spin { loop { puts Heddle.suspend } }
     #   Heddle.schedule(lazy, "a message")
     def suspend
-      Context.scheduler.__send__(:suspend)
+      Context.scheduler("Heddle.suspend").__send__(:suspend)
     end
 
     # Passes a value to a fiber, and wakes the fiber if it waits in {suspend}. Otherwise the value stays in a queue
@@ -29,7 +29,7 @@ module Heddle # :nodoc:
     def schedule(fiber, value = nil)
       ArgumentChecks.fiber(fiber, "Heddle.schedule")
       refuse_schedule(fiber, "can't schedule itself") if fiber.equal?(Fiber.current)
-      scheduler = Context.scheduler
+      scheduler = Context.scheduler("Heddle.schedule")
       unless fiber.alive?
         # If this fiber has been told to end, it ends here, rather than by the FiberError.
         scheduler.__send__(:raise_deferred)

@@ -32,10 +32,12 @@ module Heddle
     # @param scheduler [Scheduler]
     # @param parent [Task, nil]
     # @param group [#ended, nil] a {Barrier} or a job: it receives the error instead of the parent
-    def initialize(scheduler, parent: nil, group: nil)
+    # @param name [#to_s, nil] the fiber's name; see {Heddle.annotate}
+    def initialize(scheduler, parent: nil, group: nil, name: nil)
       @scheduler = scheduler
       @parent = parent
       @group = group
+      @name = Names.convert(name)
       # A Hash keeps the order, and deletes in constant time.
       @children = {}
       @waits = []
@@ -46,6 +48,7 @@ module Heddle
     def assign_to(fiber)
       @fiber = fiber
       Task.assign(fiber, self)
+      Names.assign(fiber, @name) if @name
     end
 
     # Makes a fiber that runs the block, and puts it into the run queue.
@@ -94,9 +97,7 @@ module Heddle
     end
 
     # Such a fiber has raised an error; or a fiber could not be started. The extension calls this.
-    def failed(error)
-      finish(nil, error)
-    end
+    def failed(error) = finish(nil, error)
 
     # The fiber has been killed, perhaps before it has begun. It must not wait. The extension calls this.
     def killed
@@ -123,9 +124,7 @@ module Heddle
     end
 
     # Takes back {#await}.
-    def forget(wait)
-      @waits.delete(wait)
-    end
+    def forget(wait) = @waits.delete(wait)
 
     # In a forked child, drops the parent and the children: those fibers exist in the parent process only.
     def reset_after_fork(scheduler)
@@ -134,7 +133,7 @@ module Heddle
       @generation = Scheduler.__send__(:generation)
       @scheduler = scheduler
       @parent = nil
-      @children.clear
+      forget_children
       @waits.clear
     end
 
@@ -143,7 +142,9 @@ module Heddle
     def finish(value, error)
       reset_after_fork(@scheduler)
       late = end_children
-      conclude(value, error || late)
+      failure = error || late
+      @scheduler.__send__(:count_failure) if failure
+      conclude(value, failure)
     ensure
       # A signal, or the fiber's being killed, has broken off the wait for the children.
       end_without_waiting unless ended?

@@ -19,6 +19,9 @@ module Heddle
       @claimed = []
     end
 
+    # @return [Array<Fiber>] the fibers that have not ended
+    def fibers = @pending.keys.map(&:fiber)
+
     # Waits until the condition holds.
     #
     # @yieldparam wait [TaskWait] this

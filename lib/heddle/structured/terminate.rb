@@ -26,7 +26,7 @@ module Heddle # :nodoc:
                           "fibers of Heddle.spin and Fiber.schedule can be told to end"
       end
 
-      scheduler = Context.scheduler
+      scheduler = Context.scheduler("Heddle.terminate")
       unless scheduler.__send__(:stop, fiber) || ended?(fiber)
         raise FiberError,
               "Heddle.terminate: #{fiber.inspect} was not made by Heddle.spin or Fiber.schedule on this thread"

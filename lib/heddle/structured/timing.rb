@@ -15,7 +15,7 @@ module Heddle # :nodoc:
     def every(interval)
       ArgumentChecks.block(block_given?, "Heddle.every")
       ArgumentChecks.seconds(interval, "Heddle.every")
-      scheduler = Context.scheduler
+      scheduler = Context.scheduler("Heddle.every")
       due = Context.now
       while true # rubocop:disable Style/InfiniteLoop -- `loop` would rescue a StopIteration that the block raises
         due = next_due(due, interval)
@@ -27,18 +27,19 @@ module Heddle # :nodoc:
     # Runs the block later, in a new fiber, which is a child of the calling fiber.
     #
     # @param delay [Float, Integer, Rational] seconds
+    # @param name [#to_s, nil] the new fiber's name; see {annotate}
     # @yield the block to run
     # @return [Fiber] the new fiber; its value is the block's value
     # @raise [ArgumentError] without a block, or for a delay that is negative, infinite or NaN
     # @raise [TypeError] for a delay that is not a number
     # @example
     #   Heddle.run { Heddle.await(Heddle.after(0.5) { puts "half a second later" }) }
-    def after(delay)
+    def after(delay, name: nil)
       ArgumentChecks.block(block_given?, "Heddle.after")
       ArgumentChecks.seconds(delay, "Heddle.after")
-      scheduler = Context.scheduler
+      scheduler = Context.scheduler("Heddle.after")
       due = Context.now + delay
-      spin do
+      spin(name:) do
         wait_until(due, scheduler)
         yield
       end

@@ -16,6 +16,7 @@ module Heddle # :nodoc:
     # @return [Fiber] the fiber that waits for the signals; {terminate} ends it, and restores the handlers
     # @raise [ArgumentError] without signals, or for a signal that is unknown or that Ruby reserves
     # @raise [Errno::EINVAL] for a signal that the system does not allow to be handled
+    # @raise [RuntimeError] if the thread has no Heddle::Scheduler
     # @example
     #   Heddle.run do
     #     Heddle.trap("HUP") { reload }
@@ -25,6 +26,7 @@ module Heddle # :nodoc:
     def trap(*signals, &block)
       raise ArgumentError, "Heddle.trap needs at least one signal" if signals.empty?
 
+      Context.scheduler("Heddle.trap")
       arrived = Thread::Queue.new
       # Heddle sends an exception that a handler raises to the root at once, even while a fiber computes.
       handler = block ? ->(number) { arrived << number } : ->(number) { raise SignalException, number }

@@ -28,6 +28,15 @@ module Heddle
         wake
       end
 
+      # Takes back a job whose thread is being killed, and that has not begun.
+      def put_back(job)
+        @guard.synchronize do
+          job.untaken
+          @jobs[job] = true
+        end
+        wake
+      end
+
       # Waits for a job, and takes it.
       #
       # @return [Job, nil] nil if the backlog is closed and all jobs have ended
@@ -47,9 +56,13 @@ module Heddle
         @jobs.delete(job) && job
       end
 
-      # A job has ended.
+      # A job has ended. Call it within the guard, and {#wake_at_end} after it.
       def ended
-        @guard.synchronize { @unfinished -= 1 }
+        @unfinished -= 1
+      end
+
+      # Lets the threads of a closed backlog end.
+      def wake_at_end
         wake if @closed
       end
 

@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
 require_relative "job/error_propagation"
+require_relative "job/lost_thread"
 
 module Heddle
   class Pool
     # A block that a {Pool} runs, and the fiber that runs it.
     class Job
       include ErrorPropagation
+      include LostThread
 
       # The fiber storage in which a job's fiber, and the fibers that it starts, find the job.
       KEY = :heddle_pool_job
@@ -38,10 +40,18 @@ module Heddle
         @state == :ended
       end
 
+      # Waits for the job's end, as {Pool#await} does.
+      #
+      # @return [Object] the block's value; nil for a job that was told to end
+      # @raise (see Pool#await)
+      def await
+        @pool.await(self)
+      end
+
       # Tells the job to end, running its `ensure`, and does not wait for that. A job that has not started never starts.
       #
       # @return [self]
-      def stop
+      def terminate
         task = nil
         withdrawn = @pool.guard.synchronize do
           @stopped = true
@@ -70,16 +80,20 @@ module Heddle
         task = Task.new(scheduler, parent: Task.current(scheduler), group: self)
         task.start { perform }
         @pool.guard.synchronize { @task = task }
-        # `stop` was called after a thread had taken the job, and before there was a task.
+        # `terminate` was called after a thread had taken the job, and before there was a task.
         task.stop if @stopped
+        self
       rescue FiberError, NoMemoryError => e
         conclude(nil, e)
+        self
       end
 
       # @api private
       # The fiber has ended, and so have all fibers that it had spun.
       def ended(task)
-        conclude(task.value, task.error)
+        return @pool.backlog.put_back(self) if lost? && !@begun
+
+        conclude(task.value, task.error || (lost_error if lost?))
       end
 
       # @api private
@@ -87,7 +101,7 @@ module Heddle
       #
       # @param wait [JobWait]
       # @return [Boolean] whether the job has ended
-      def await(wait)
+      def notify(wait)
         @pool.guard.synchronize do
           @waits << wait unless ended?
           ended?
@@ -95,7 +109,7 @@ module Heddle
       end
 
       # @api private
-      # Takes back {#await}.
+      # Takes back {#notify}.
       def forget(wait)
         @pool.guard.synchronize { @waits.delete(wait) }
       end
@@ -103,11 +117,12 @@ module Heddle
       private
 
       def perform
+        @begun = true
         Fiber[KEY] = self
         value = @work.call(*@arguments)
         # Raises what children sent to this fiber while it did not wait.
         @task&.scheduler&.__send__(:raise_deferred)
-        done = true
+        done = @returned = true
         value
       ensure
         stop_children(done)
@@ -120,7 +135,7 @@ module Heddle
       end
 
       def unfinished_children
-        @pool.guard.synchronize { @children.keys }.reject(&:ended?)
+        @pool.guard.synchronize { @children.keys }
       end
 
       def conclude(value, error)
@@ -128,11 +143,13 @@ module Heddle
           @value = value
           @error = error
           @state = :ended
+          @pool.forget(self, keep: error && @waits.empty?)
+          @pool.backlog.ended
           @waits.slice!(0..)
         end
         claims = waits.map { |wait| wait.ended(self) }
         propagate if error && @parent && claims.none?
-        @pool.backlog.ended
+        @pool.backlog.wake_at_end
       end
     end
   end

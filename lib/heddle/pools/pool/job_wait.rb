@@ -23,7 +23,7 @@ module Heddle
         if (failed = @failed)
           Heddle.shield { JobWait.new(@pool, @owner, @jobs).stop }
         end
-        @pool.guard.synchronize { @jobs.each { |job| @pool.forget(job) } }
+        @pool.awaited(@jobs)
         raise failed.error if failed
 
         @jobs.map(&:value)
@@ -33,7 +33,7 @@ module Heddle
       #
       # @return [Job, nil] the first job that failed
       def stop
-        @jobs.each { |job| job.stop unless job.ended? }
+        @jobs.each { |job| job.terminate unless job.ended? }
         wait { @pending.empty? }
         @failed
       end
@@ -71,7 +71,7 @@ module Heddle
         @pool.guard.synchronize { @jobs.each { |job| @pending[job] = true } }
         @jobs.each do |job|
           job.retract if job.parent.equal?(@owner) && job.ended?
-          @pool.guard.synchronize { record(job) } if job.await(self)
+          @pool.guard.synchronize { record(job) } if job.notify(self)
         end
         @pool.guard.synchronize { @waiter.wake if @condition.call }
       end

@@ -2,20 +2,21 @@
 
 module Heddle
   class ThreadPool
-    # A block that a {ThreadPool} runs.
+    # A block that a {ThreadPool} runs. It answers as a {Pool::Job} does.
     class Job
       # @api private
-      def initialize(pool, work)
+      def initialize(pool, arguments, work)
         @pool = pool
+        @arguments = arguments
         @work = work
         @guard = Guard.new
         @waiters = []
-        @state = :waiting
+        @state = :pending
       end
 
       # Waits for the block's end. A thread of the pool runs the block itself if no thread has started it.
       #
-      # @return [Object] the block's value
+      # @return [Object] the block's value; nil for a job that was told to end before it started
       # @raise the block's error
       # @raise [ThreadError] if the block was left by `throw`, or its thread was killed
       def await
@@ -31,34 +32,49 @@ module Heddle
         @state == :ended
       end
 
+      # Tells the job to end, and does not wait for that. A job that has not started never starts. Ruby code in another
+      # thread cannot be ended safely: a job that has started continues.
+      #
+      # @return [self]
+      def terminate
+        finish(nil, nil) if claim
+        self
+      end
+
+      # @return [String]
+      def inspect
+        "#<#{self.class} #{@work.source_location&.join(":")} #{@state}>"
+      end
+
       # @api private
-      # Runs the block, unless another thread has started it, or it has been withdrawn.
+      # Runs the block, unless another thread has started it, or it has been told to end.
       def run
-        return unless claim(:running)
+        return unless claim
 
         begin
-          value = @work.call
+          value = @work.call(*@arguments)
           finished = true
         rescue Exception => e # rubocop:disable Lint/RescueException -- raised again in the fiber that awaits the job
           error = e
         ensure
           # Runs also if the block was left by `throw`, or the thread is being killed.
-          error ||= ThreadError.new("#{inspect}: its block was left by throw, or its thread was killed") unless finished
-          finish(value, error)
+          finished || error ? finish(value, error) : lose
         end
       end
 
       # @api private
-      # Ends the job if it has not started. Its result is no longer needed.
-      def withdraw
-        claim(:ended)
+      # The job's thread is being killed, or its block was left by `throw`.
+      def lose
+        return if ended?
+
+        finish(nil, ThreadError.new("#{inspect}: its block was left by throw, or its thread was killed"))
       end
 
       private
 
-      # @return [Boolean] whether the job was waiting, and has the new state now
-      def claim(state)
-        @guard.synchronize { @state == :waiting && (@state = state) && true }
+      # @return [Boolean] whether the job was pending, and is running now
+      def claim
+        @guard.synchronize { @state == :pending && (@state = :running) && true }
       end
 
       def finish(value, error)

@@ -6,23 +6,18 @@ module Heddle
       # How the error of a job reaches its parent, which may run on another thread.
       module ErrorPropagation
         # @api private
-        # Raises the job's error in the parent, wherever the parent waits.
+        # Raises the job's error in the parent, wherever the parent waits. Without a parent, the pool keeps it.
         def propagate
-          @delivery = @parent&.receive(@error)
+          return @delivery = @parent.receive(@error) if @parent
+
+          @pool.guard.synchronize { @pool.forget(self, keep: true) }
         end
 
         # @api private
         # Cancels {#propagate}, unless the error has been raised already.
         def retract
-          @seen = !@parent.take_back(@delivery) if @delivery
+          @parent.take_back(@delivery) if @delivery
           @delivery = nil
-        end
-
-        # @api private
-        # @return [Boolean] whether the job's error has been raised in the parent
-        def seen?
-          retract
-          @seen || false
         end
 
         protected
