@@ -1,0 +1,164 @@
+# frozen_string_literal: true
+
+require "concurrent/concern/logging"
+
+module Heddle
+  class Executor
+    # The tasks of one scheduler: those that wait, and the fibers of those that run. Its methods are called on the
+    # scheduler's thread, unless their comments say otherwise.
+    class Lane
+      include Concurrent::Concern::Logging
+
+      # @return [Array] the tasks that wait; guarded by the lanes' guard
+      attr_reader :waiting
+      # @return [Hash{Fiber => true}] the tasks that run; guarded by the lanes' guard
+      attr_reader :fibers
+      # @return [Scheduler, nil] nil until the executor's own thread has one
+      attr_reader :scheduler
+
+      # @param lanes [Lanes]
+      # @param scheduler [Scheduler]
+      def initialize(lanes, scheduler)
+        @lanes = lanes
+        @scheduler = scheduler
+        @waiting = []
+        @fibers = {}.compare_by_identity
+        @starting = 0
+      end
+
+      # @return [Integer] how many tasks have begun, or are about to
+      def running = @fibers.size + @starting
+
+      # @return [Boolean] whether there is nothing left to do
+      def empty? = @waiting.empty? && running.zero?
+
+      # Starts waiting tasks. The caller is a fiber of the lane's scheduler.
+      def wake = start_tasks
+
+      # Tells the running tasks to end. Any thread may call this.
+      def stop
+        @fibers.keys.each { |fiber| @scheduler.__send__(:stop, fiber) } # rubocop:disable Style/HashEachMethods -- a copy
+      end
+
+      # Takes the next task, if it may start. Called with the guard.
+      #
+      # @return [Array(Proc, Array, Hash), nil] the task, its arguments and its fiber storage
+      def take(limit)
+        return if running >= limit || @waiting.empty?
+
+        @starting += 1
+        @waiting.shift
+      end
+
+      # Gives back a task that has not started. Called with the guard.
+      #
+      # @return [Boolean] whether no task runs that could start it later
+      def give_back(entry) # rubocop:disable Naming/PredicateMethod -- it is an action
+        @starting -= 1
+        return true if running.zero?
+
+        @waiting.unshift(entry)
+        false
+      end
+
+      private
+
+      # An exception for the calling fiber is deferred: it must not lose the task that was taken.
+      def start_tasks
+        @scheduler.__send__(:defer_raises) do
+          while (entry = @lanes.take(self))
+            start(entry)
+          end
+        end
+      end
+
+      def start(entry)
+        begun = false
+        Fiber.schedule(storage: entry.last) do
+          begun = true
+          run(*entry)
+        end
+      rescue FiberError, NoMemoryError
+        # Without memory for another fiber the task waits for the end of those that run.
+        raise if begun || @lanes.put_back(self, entry)
+      end
+
+      def run(task, arguments, _storage)
+        @lanes.begun { count_in }
+        # The fiber of Fiber.schedule runs at once. The caller's goes first.
+        @scheduler.yield
+        task.call(*arguments)
+      rescue StandardError => e
+        log(DEBUG, e)
+      rescue Stop, SignalException
+        raise
+      rescue Exception => e # rubocop:disable Lint/RescueException -- as in concurrent-ruby, a task ends no thread
+        log(ERROR, e)
+      ensure
+        ended
+      end
+
+      def count_in
+        @starting -= 1
+        @fibers[Fiber.current] = true
+      end
+
+      # A thread that is killed starts no further tasks, and neither does a child that was forked by a task.
+      def ended
+        return unless @lanes.current?
+
+        @lanes.ended(self, abandon: Thread.current.status == "aborting") { @fibers.delete(Fiber.current) }
+        start_tasks
+        @lanes.settle(self)
+      end
+    end
+    private_constant :Lane
+
+    # The tasks of the executor's own thread.
+    class ThreadLane < Lane
+      # @param lanes [Lanes]
+      # @param name [String, nil]
+      # @param options [Hash] for the scheduler
+      def initialize(lanes, name, options)
+        super(lanes, nil)
+        @name = name
+        @options = options
+        @bell = Thread::Queue.new
+      end
+
+      # @return [Boolean] whether the thread runs
+      def alive? = @thread&.alive? || false
+
+      # Called with the guard, on any thread.
+      def start_thread
+        @thread = Thread.new { serve }
+        @thread.name = @name || "Heddle::Executor"
+      end
+
+      # Wakes the thread, which then starts tasks. Any thread may call this.
+      def wake
+        @bell.push(true)
+      rescue ClosedQueueError
+        # The executor has been shut down. The thread looks for tasks once more before it ends.
+        nil
+      end
+
+      # The thread ends when its tasks have ended. Any thread may call this.
+      def close = @bell.close
+
+      private
+
+      def serve
+        Heddle.run(**@options) do
+          @scheduler = Fiber.scheduler
+          start_tasks while @bell.pop
+          start_tasks
+        end
+      ensure
+        @fibers.clear
+        @lanes.thread_ended(self)
+      end
+    end
+    private_constant :ThreadLane
+  end
+end

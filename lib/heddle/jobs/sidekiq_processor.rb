@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Jobs
+    # A Sidekiq processor that is a fiber, in the capsules that ask for it.
+    module SidekiqProcessor
+      # What a processor needs of a thread.
+      class Handle
+        # @param executor [Executor]
+        def initialize(executor, &work)
+          @executor = executor
+          @done = WaitGroup.new(1)
+          executor.post { run(work) }
+        end
+
+        # Raises an error in the fiber, whatever it waits for or computes. Any thread may call this.
+        def raise(error)
+          @executor.post { Heddle.without_preemption { @fiber&.raise(error) } }
+        rescue Concurrent::RejectedExecutionError
+          # The capsule has stopped, so the fiber has been told to end.
+          nil
+        end
+
+        # Waits for the fiber's end.
+        def value = @done.wait && nil
+
+        private
+
+        def run(work)
+          @fiber = Fiber.current
+          # Sidekiq would derive it from the thread, and take all jobs of the thread for one.
+          Thread.current["sidekiq_tid"] = (@fiber.object_id ^ Process.pid).to_s(36)
+          work.call
+          @fiber = nil
+        rescue ::Sidekiq::Shutdown
+          # It came when the processor had ended. As a SignalException it would end the thread.
+          nil
+        ensure
+          @fiber = nil
+          @done.done
+        end
+      end
+      private_constant :Handle
+
+      # @api private
+      def start
+        return super unless capsule.fibers?
+
+        # rubocop:disable-next Naming/MemoizedInstanceVariableName -- Sidekiq's own
+        @thread ||= Handle.new(capsule.fiber_executor) { watchdog("#{capsule.name}/processor") { run } }
+      end
+
+      private
+
+      # Sidekiq calls this for each job. Names the fiber while it runs the job.
+      def dispatch(job, *, &)
+        return super unless capsule.fibers?
+
+        Heddle.annotate("#{job["wrapped"] || job["class"]} #{job["jid"]}") { super }
+      end
+    end
+  end
+end

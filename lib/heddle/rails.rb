@@ -1,0 +1,18 @@
+# frozen_string_literal: true
+
+require "rails/railtie"
+require "active_support/isolated_execution_state"
+require "active_support/concurrency/share_lock"
+require "active_support/current_attributes"
+require "concurrent/configuration"
+require "heddle"
+require "heddle/executor"
+
+# Each file changes one part of Rails; the Railtie says when.
+require_relative "rails/connection_pools"
+require_relative "rails/executors"
+require_relative "rails/interlock"
+require_relative "rails/isolation"
+require_relative "rails/live"
+require_relative "rails/request_context"
+require_relative "rails/railtie"

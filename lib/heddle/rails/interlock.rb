@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Rails
+    # Rails' lock for reloading: requests share it, and a reload excludes them. Rails tells the holders apart by their
+    # threads. The fibers of a thread would count as one holder: classes would be unloaded under a running request, and
+    # a fiber that lends its share would lend those of all others, which then get lost.
+    #
+    # Here the holders are what Rails' state belongs to: fibers. A fiber that a request has started enters without
+    # waiting for a pending reload, because that reload waits for the request, which may wait for the fiber.
+    module Interlock
+      # Stands for `Thread` in the methods of ShareLock.
+      module Holder
+        # @api private
+        # @return [Fiber, Thread]
+        def self.current = ActiveSupport::IsolatedExecutionState.context
+      end
+
+      # The fiber that holds a share, in the storage of the fibers that it starts.
+      KEY = :heddle_interlock_holder
+      private_constant :KEY
+
+      # @return [void]
+      def self.install
+        lock = ActiveSupport::Concurrency::ShareLock
+        return if lock.ancestors.include?(self)
+
+        lock.const_set(:Thread, Holder)
+        lock.prepend(self)
+      end
+
+      # @api private
+      def start_sharing
+        return if enter_beside_holder
+
+        super
+        Fiber[KEY] = Holder.current
+      end
+
+      # @api private
+      def stop_sharing
+        super
+        Fiber[KEY] = nil if Fiber[KEY].equal?(Holder.current) && !@sharing.key?(Holder.current)
+      end
+
+      private
+
+      # Shares beside the fiber that has started this one, or that has started the one which has. If that fiber holds no
+      # share any more, this fiber must wait as any other does.
+      #
+      # @return [Boolean] whether it shares now
+      def enter_beside_holder
+        holder = Fiber[KEY]
+        return false if holder.nil? || holder.equal?(Holder.current)
+
+        synchronize do
+          # A holder that waits has lent its share, and takes it back.
+          next false unless @sharing.key?(holder) || @waiting.key?(holder)
+
+          wait_for(:start_sharing) { @exclusive_thread && ![holder, Holder.current].include?(@exclusive_thread) }
+          @sharing[Holder.current] += 1
+          true
+        end
+      end
+    end
+    private_constant :Interlock
+  end
+end

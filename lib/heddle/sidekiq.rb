@@ -1,0 +1,13 @@
+# frozen_string_literal: true
+
+require "sidekiq"
+require "sidekiq/capsule"
+require "sidekiq/manager"
+require "heddle/executor"
+require "heddle/jobs/sidekiq_capsule"
+require "heddle/jobs/sidekiq_processor"
+
+module Sidekiq # :nodoc:
+  Capsule.prepend(Heddle::Jobs::SidekiqCapsule)
+  Processor.prepend(Heddle::Jobs::SidekiqProcessor)
+end
