@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+require_relative "../heddle"
+require_relative "offload/call"
+
+module Heddle
+  # Runs calls that would block a scheduler's thread in threads of a pool, while the other fibers run. `require
+  # "heddle/offload/mysql2"` and the like do that for the calls of a library.
+  #
+  # A call ends in the fiber as it would on a plain thread: what `Timeout.timeout`, {Heddle.cancel_after}, `Fiber#raise`
+  # or `Fiber#kill` raise in the waiting fiber ends the call in its thread. The fiber continues when the call has ended,
+  # so no two calls of a fiber ever use a connection at once. A call that nothing can interrupt delays that.
+  module Offload
+    # The number of threads unless the program says otherwise: the highest number of calls at once.
+    DEFAULT_THREADS = 32
+
+    class << self
+      # @return [ThreadPool] the pool that runs the calls; its threads are started as they are needed
+      def pool
+        @pool ||= ThreadPool.new(threads: DEFAULT_THREADS)
+      end
+
+      # @param pool [ThreadPool] the pool for further calls
+      # @raise [TypeError] if it is not a ThreadPool
+      # @example
+      #   Heddle::Offload.pool = Heddle::ThreadPool.new(threads: 100)
+      def pool=(pool)
+        unless pool.is_a?(ThreadPool)
+          raise TypeError, "Heddle::Offload.pool=: must be a Heddle::ThreadPool, not #{pool.inspect}"
+        end
+
+        @pool = pool
+      end
+
+      # Runs the block in a thread of the pool if the current fiber belongs to a Heddle scheduler, and in place
+      # otherwise: in blocking fibers, in other threads, and in the pool's own. In the pool's thread there is no
+      # scheduler, and `Fiber[]` is empty.
+      #
+      # @yield the call that blocks
+      # @return [Object] the block's value
+      # @raise the block's error, or what was raised in the fiber meanwhile
+      # @raise [ArgumentError] without a block
+      # @example
+      #   Heddle.run { rows = Heddle::Offload.call { statement.execute(7).to_a } }
+      def call(&block)
+        ArgumentChecks.block(block, "Heddle::Offload.call")
+        return yield unless Fiber.current_scheduler.is_a?(Scheduler)
+
+        Call.new(block).run(pool)
+      end
+    end
+  end
+end

@@ -1,0 +1,18 @@
+# frozen_string_literal: true
+
+require "grpc"
+require_relative "../offload"
+
+module Heddle
+  module Offload # :nodoc:
+    # Each call of a gRPC client waits in `GRPC::Core::Call#run_batch`, which blocks the thread. Streams call it for
+    # each message, so their blocks run in the fiber.
+    module Grpc
+      # @api private
+      def run_batch(...) = Offload.call { super }
+    end
+    private_constant :Grpc
+
+    ::GRPC::Core::Call.prepend(Grpc)
+  end
+end

@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+require "sqlite3"
+require_relative "../offload"
+
+module Heddle
+  module Offload # :nodoc:
+    # `busy_timeout=` waits for a lock inside SQLite, with the GVL, so no thread of a pool could help: no other thread
+    # of the process runs meanwhile. `busy_handler_timeout=`, which replaces it here, sleeps in Ruby, and so in the
+    # fiber.
+    module SQLite3
+      # @param milliseconds [Integer] how long a statement waits for a lock of another connection; 0 is not at all
+      def busy_timeout=(milliseconds)
+        super(0)
+        self.busy_handler_timeout = milliseconds
+      end
+
+      # The same.
+      def busy_timeout(milliseconds) = self.busy_timeout = milliseconds
+    end
+    private_constant :SQLite3
+
+    ::SQLite3::Database.prepend(SQLite3)
+  end
+end

@@ -1,0 +1,20 @@
+# frozen_string_literal: true
+
+require "typhoeus"
+require_relative "../offload"
+
+module Heddle
+  module Offload # :nodoc:
+    # Single requests wait in libcurl, a Hydra's in `select`; both block the thread.
+    module Typhoeus
+      # @api private
+      def easy_perform(...) = Offload.call { super }
+
+      # @api private
+      def select(...) = Offload.call { super }
+    end
+    private_constant :Typhoeus
+
+    ::Ethon::Curl.singleton_class.prepend(Typhoeus)
+  end
+end
