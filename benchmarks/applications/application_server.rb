@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require "json"
+require "rbconfig"
+require "socket"
+require "tempfile"
+
+# Puma in a process of its own, with or without `plugin :heddle`.
+class ApplicationServer
+  LIB = File.expand_path("../../lib", __dir__)
+  # Seconds for the server to start.
+  LIMIT = 30
+  CONFIGURATIONS = {
+    "Puma, 5 threads" => "threads 5, 5",
+    "Puma with plugin :heddle" => "plugin :heddle"
+  }.freeze
+
+  attr_reader :port
+
+  # @param name [String] a key of CONFIGURATIONS
+  # @param app [String] the name of the rackup file
+  def initialize(name, app)
+    @port = TCPServer.open("127.0.0.1", 0) { |socket| socket.addr[1] }
+    @config = Tempfile.create(%w[puma .rb])
+    @config.write("#{CONFIGURATIONS.fetch(name)}\nbind 'tcp://127.0.0.1:#{@port}'\nquiet\n")
+    @config.close
+    isolation = name.include?("heddle") ? "fiber" : "thread"
+    environment = Bundler.unbundled_env.merge("RUBYLIB" => LIB, "ISOLATION" => isolation)
+    @pid = spawn(environment, RbConfig.ruby, "-e", 'load Gem.bin_path("puma", "puma")', "--", "-C", @config.path,
+                 File.join(__dir__, app), %i[out err] => File::NULL, unsetenv_others: true)
+    wait_until_ready
+  end
+
+  def url(path) = "http://127.0.0.1:#{port}#{path}"
+
+  # @return [Float] resident memory in MB
+  def memory = File.read("/proc/#{@pid}/status")[/VmRSS:\s+(\d+)/, 1].to_i / 1024.0
+
+  def stop
+    Process.kill(:TERM, @pid)
+    Process.wait(@pid)
+    File.unlink(@config.path)
+  end
+
+  private
+
+  def wait_until_ready
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + LIMIT
+    begin
+      TCPSocket.open("127.0.0.1", port) { |socket| socket.write("GET /hello HTTP/1.0\r\n\r\n") && socket.read }
+    rescue Errno::ECONNREFUSED
+      raise "Puma has not started" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+
+      sleep 0.05
+      retry
+    end
+  end
+end

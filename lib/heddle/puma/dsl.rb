@@ -1,0 +1,27 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Puma
+    # What `plugin :heddle` adds to the language of `config/puma.rb`.
+    module DSL
+      # Sets options of `plugin :heddle`. Without a call, the defaults hold. Puma's `threads` has no effect then.
+      #
+      # @param options [Hash]
+      # @option options [Integer] :fibers (512) how many requests are handled at a time, in each worker process. Further
+      #   connections wait in the kernel's backlog. A connection that waits for a request does not count.
+      # @option options [:all, :yielding, :none] :preempt (:all) see {Heddle::Scheduler#initialize}, for the other
+      #   options, too: `tick:`, `quantum:`, `backend:`, `ticker:`, `signal:`, `workers:`, `grace:`
+      # @return [void]
+      # @raise [ArgumentError, TypeError] for an invalid option
+      # @example config/puma.rb
+      #   plugin :heddle
+      #   heddle fibers: 200, quantum: 0.005
+      def heddle(**)
+        settings = Settings.of(@options)
+        @options[:heddle] = settings ? settings.with(**) : Settings.new(**)
+      end
+    end
+  end
+end
+
+Puma::DSL.include(Heddle::Puma::DSL)

@@ -1,0 +1,188 @@
+# frozen_string_literal: true
+
+require "puma/thread_pool"
+require_relative "shutdown"
+
+module Heddle
+  module Puma
+    # Takes the place of `::Puma::ThreadPool`: a fiber for each connection instead of a thread for each request that is
+    # being handled. It starts no threads, so of its superclass it keeps only the hooks (`before_thread_start`,
+    # `before_thread_exit`, `out_of_band`) and the methods that make no sense here, such as `trim`.
+    #
+    # All methods are called on the server's thread, but for those that only read, and {#stop_accepting}.
+    #
+    # @api private
+    class FiberPool < ::Puma::ThreadPool
+      include Shutdown
+
+      # @param name [String] the thread's name
+      # @param options [#final_options, Hash] the server's
+      # @param settings [Settings]
+      # @yieldparam connection [Connection]
+      # @yieldparam client [::Puma::Client]
+      # @yieldreturn [Boolean] whether a request was handled
+      def initialize(name, options, settings, **, &)
+        options = options.final_options if options.respond_to?(:final_options)
+        super(name, options.merge(min_threads: 0, max_threads: settings.fibers), **, &)
+        @connections = {}.compare_by_identity
+        # The fibers in which ForceShutdown may be raised.
+        @with_application = {}.compare_by_identity
+        @hook_lock = Mutex.new
+        @permits = Semaphore.new(@max)
+        @accepting = true
+        # What the acceptor and the shutdown wait for, respectively.
+        @permit_released = Thread::Queue.new
+        @connection_ended = Thread::Queue.new
+        @lag_probe = LagProbe.new
+      end
+
+      # Prepares the server's thread.
+      def start
+        trigger_before_thread_start_hooks
+        @lag_probe.start
+      end
+
+      # Serves a connection that was accepted, or handles the request that a connection has received.
+      #
+      # @param client [::Puma::Client]
+      # @return [self]
+      # @raise [RuntimeError] for a new connection after {#shutdown}
+      def <<(client)
+        if (connection = @connections[client])
+          connection.handle_next
+        else
+          raise "Unable to add work while shutting down" if @shutdown
+
+          serve(client)
+        end
+        self
+      end
+
+      # @return [Connection]
+      def connection(client)
+        @connections.fetch(client)
+      end
+
+      # Runs the block in the connection's fiber, when one of the pool's permits is free.
+      #
+      # @param connection [Connection]
+      # @param client [::Puma::Client]
+      # @return [void]
+      def handle(connection, client)
+        acquire_permit
+        begin
+          # No request is handled while an `out_of_band` hook runs.
+          @hook_lock.synchronize { nil } if @hook_lock.locked?
+          handled = @block.call(connection, client)
+        ensure
+          @permits.release
+          @permit_released << nil if @acceptor_waits
+        end
+        run_out_of_band_hook if handled
+      end
+
+      # The acceptor waits here until a further connection could be handled. Until then, the connection waits in the
+      # kernel's backlog, where another worker process can accept it.
+      def wait_until_not_full
+        @acceptor_waits = true
+        @permit_released.pop(timeout: 1) while full? && @accepting
+      ensure
+        @acceptor_waits = false
+        @permit_released.clear
+      end
+
+      # Puma 7 and 8 call this one where Puma 6 calls {#wait_until_not_full}.
+      def wait_while_out_of_band_running
+        super if defined?(super)
+        wait_until_not_full
+      end
+
+      # Ends {#wait_until_not_full}, so that the acceptor notices that the server is to stop. Any thread may call this,
+      # and so may signal handlers.
+      def stop_accepting
+        @accepting = false
+        @permit_released << nil
+      end
+
+      # Lets the shutdown raise ForceShutdown in the calling fiber while the block runs.
+      def with_force_shutdown
+        raise ForceShutdown if @force_shutdown
+
+        # With Puma's option fiber_per_request, it is not the connection's fiber.
+        fiber = Fiber.current
+        @with_application[fiber] = true
+        yield
+      ensure
+        @with_application.delete(fiber)
+      end
+
+      # Wakes the connections that wait for a request.
+      def wake_waiting
+        @connections.values.each(&:wake_up) # rubocop:disable Style/HashEachMethods -- the Hash changes meanwhile
+      end
+
+      # @return [Integer] requests that are being handled, or wait for a permit
+      def busy_threads = @max - @permits.available + backlog
+
+      # @return [Integer] requests that wait for a permit
+      def backlog = @permits.waiting
+
+      # @return [Integer] how many requests could be handled in addition
+      def pool_capacity = @permits.available
+
+      # @return [Integer] how many requests can be handled at a time. Puma's `running` threads are that.
+      def spawned = @max
+
+      # @return [Integer] (see #pool_capacity)
+      def waiting = pool_capacity
+
+      # @return [Integer] connections that wait for a request
+      def idle_connections = @connections.size - busy_threads
+
+      # What Puma's control server tells of a thread pool, for the fibers; and what it cannot know of threads.
+      #
+      # @return [Hash{Symbol => Integer}] `fibers`: connections, each of which has a fiber; `waiting`: those that wait
+      #   for a request; `lag_us`: by how many microseconds, at most, a fiber was late since the last call
+      def stats
+        # The superclass adds what this version of Puma tells besides.
+        super.merge(backlog:, running: spawned, pool_capacity:, busy_threads:, fibers: @connections.size,
+                    waiting: idle_connections, lag_us: @lag_probe.take_max)
+      end
+
+      # Threads are started and ended as needed; fibers need no such care.
+      def auto_reap!(*) = nil
+
+      # (see #auto_reap!)
+      def auto_trim!(*) = nil
+
+      private
+
+      def acquire_permit
+        return if @permits.try_acquire
+
+        # As Puma does it: including this request.
+        @backlog_max = [@backlog_max.to_i, backlog + 1].max
+        @permits.acquire
+      end
+
+      def full? = @permits.available.zero?
+
+      def serve(client)
+        connection = Connection.new(client)
+        @connections[client] = connection
+        Fiber.schedule do
+          connection.serve(self)
+        ensure
+          @connections.delete(client)
+          @connection_ended << nil if @shutdown
+        end
+      end
+
+      def run_out_of_band_hook
+        return unless @out_of_band&.any?
+
+        @hook_lock.synchronize { trigger_out_of_band_hook if busy_threads.zero? }
+      end
+    end
+  end
+end

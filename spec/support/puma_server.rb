@@ -1,0 +1,144 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "json"
+require "rbconfig"
+require "socket"
+require "tmpdir"
+
+# A Puma server in a process of its own, as a user starts it: with a configuration file and a rackup file.
+class PumaServer
+  # Seconds for the server to start, to answer, and to end.
+  LIMIT = 20
+  # The exit status where Puma is not installed.
+  MISSING = 2
+  PROGRAM = <<~RUBY
+    begin
+      Gem::Specification.find_by_name("puma")
+      spec = Gem::Specification.find_by_name(ENV.fetch("PROGRAM", "puma"))
+    rescue Gem::MissingSpecError
+      exit 2
+    end
+    load spec.bin_file(ENV.fetch("PROGRAM", "puma"))
+  RUBY
+
+  class Missing < StandardError; end
+
+  # What the server has written so far.
+  attr_reader :log
+  # The process's id.
+  attr_reader :pid
+  # The directory of the configuration.
+  attr_reader :folder
+
+  # @param app [String] the rackup file
+  # @param config [String] the configuration, after `plugin :heddle`
+  # @param arguments [Array<String>] of the program
+  def initialize(app, config = "", arguments: [], bind: "tcp://127.0.0.1:0", env: {})
+    @folder = Dir.mktmpdir("heddle")
+    File.write(File.join(@folder, "config.ru"), app)
+    File.write(File.join(@folder, "start.rb"), PROGRAM)
+    Dir.mkdir(File.join(@folder, "config"))
+    # Where `puma` and `rackup` look for it.
+    File.write(File.join(@folder, "config/puma.rb"), <<~RUBY)
+      plugin :heddle
+      bind #{bind.gsub("FOLDER", @folder).dump}
+      #{config}
+    RUBY
+    start(arguments, env)
+    raise_unless_ready
+  end
+
+  # @return [Integer] the TCP port
+  def port = Integer(log[%r{Listening on (?:http|ssl)://127\.0\.0\.1:(\d+)}, 1])
+
+  # Sends a request on a connection of its own, and returns the response's body.
+  def get(path) = request("GET #{path} HTTP/1.0\r\n\r\n").split("\r\n\r\n", 2).last
+
+  # Sends text, and returns everything that the server sends until it closes the connection.
+  def request(text)
+    connect do |socket|
+      socket.write(text)
+      Timeout.timeout(LIMIT) { socket.read }
+    end
+  end
+
+  def connect(&) = TCPSocket.open("127.0.0.1", port, &)
+
+  # @return [Hash] what the control server tells; its URL is in the configuration
+  def stats
+    url = log[%r{control server on http://127\.0\.0\.1:(\d+)}, 1]
+    text = TCPSocket.open("127.0.0.1", Integer(url)) do |socket|
+      socket.write("GET /stats HTTP/1.0\r\n\r\n")
+      socket.read
+    end
+    JSON.parse(text.split("\r\n\r\n", 2).last)
+  end
+
+  # Waits until the server has written a line that matches.
+  def wait_for_log(pattern)
+    Timeout.timeout(LIMIT) { @lines.pop until pattern.match?(log) }
+  end
+
+  def signal(name) = Process.kill(name, pid)
+
+  # Waits for the end.
+  # @return [Process::Status]
+  def wait
+    raise "Puma has not ended:\n#{log}" unless @process.join(LIMIT)
+
+    @reader.join(LIMIT)
+    @process.value
+  end
+
+  # Ends the server, by force if need be.
+  def stop
+    signal(:TERM) if @process.alive?
+    @process.join(LIMIT) || (signal(:KILL) && @process.join)
+    @output.close
+    FileUtils.rm_rf(@folder)
+  end
+
+  private
+
+  def start(arguments, env)
+    environment = Processes::Fresh.environment.merge("RUBYLIB" => Processes::LIB, **env)
+    @output, input = IO.pipe
+    @pid = spawn(environment, RbConfig.ruby, "start.rb", *arguments,
+                 %i[out err] => input, chdir: @folder, unsetenv_others: true)
+    input.close
+    @process = Process.detach(@pid)
+    @log = +""
+    @lines = Thread::Queue.new
+    @reader = Thread.new do
+      @output.each_line { |line| @lines << @log.concat(line) }
+    rescue IOError
+      # `stop` has closed the pipe.
+    ensure
+      @lines.close
+    end
+  end
+
+  def raise_unless_ready
+    @ready = Timeout.timeout(LIMIT) do
+      @lines.pop until @lines.closed? || log.match?(/Use Ctrl-C to stop|Worker 0 .*booted/)
+    end
+    # The output ends before the process does.
+    raise Missing if @lines.closed? && @process.join(LIMIT)&.value&.exitstatus == MISSING
+  end
+end
+
+# Puma servers for one example each.
+module PumaServers
+  include Libraries
+
+  # Starts a server, and stops it at the end of the block.
+  def with_server(app, config = "", **)
+    server = PumaServer.new(app, config, **)
+    yield server
+  rescue PumaServer::Missing
+    skip_or_fail_without("puma")
+  ensure
+    server&.stop
+  end
+end
