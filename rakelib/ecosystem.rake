@@ -1,0 +1,12 @@
+# frozen_string_literal: true
+
+desc "Run libraries against real servers, and write docs/compatibility.md (LIBRARY=pg,redis prints only these)"
+task :ecosystem do
+  require_relative "../ecosystem/run"
+
+  $stdout.sync = true
+  backends = Specs.backends
+  contestants = (Ecosystem::Tasks::CONTESTANTS - ["threads"]).select { |name| backends.include?(name[/\w+/]) }
+  chosen = ENV.fetch("LIBRARY", "").split(",")
+  abort "Some libraries are worse in fibers than on threads" unless Ecosystem::Run.new(chosen:, contestants:).run
+end
