@@ -31,7 +31,7 @@ Gem::Specification.new do |spec|
   # Cargo.toml and Cargo.lock: the user's machine builds the extension with the versions of crates that were tested.
   sources = ["lib/**/*.rb", "sig/**/*.rbs", "ext/**/*.{rs,rb,toml}"]
   documents = ["Cargo.toml", "Cargo.lock", "*.md", "LICENSE", ".yardopts", "docs/**/*.{md,svg}"]
-  spec.files = Dir[*sources, *documents, base: __dir__].grep_v(%r{\Aext/[^/]+/target/})
+  spec.files = Dir[*sources, *documents, base: __dir__].grep_v(%r{\Aext/[^/]+/(target|tests)/})
   spec.extra_rdoc_files = spec.files.grep(/\A(README|CHANGELOG|LICENSE)/)
 
   spec.add_dependency "rb_sys", "~> 0.9.130"
