@@ -28,7 +28,7 @@ RSpec.configure do |config|
 
   # The watchdog is outermost, so that its time limit includes the other hooks.
   config.around do |example|
-    limit = example.metadata.fetch(:timeout) { Collecting.limit(example.metadata[:gc]) }
+    limit = example.metadata.fetch(:timeout, Watchdog::LIMIT)
     Watchdog.guard(limit, example.location) do
       Collecting.during(example.metadata[:gc]) do
         Tidiness.check(example.location) { example.run }

@@ -26,7 +26,10 @@ RSpec.describe "Durations" do
     "IO#wait" => ->(time, pipe) { pipe.first.wait(IO::READABLE, time) },
     "IO#timeout=" => ->(time, pipe) { (pipe.first.timeout = time) && pipe.first.read(1) },
     # The scheduler doesn't determine what these calls return after their timeout.
-    "Mutex#sleep" => ->(time, _) { Mutex.new.tap(&:lock).sleep(time).then { :slept } },
+    "Mutex#sleep" => lambda { |time, _|
+      mutex = Mutex.new
+      mutex.synchronize { mutex.sleep(time).then { :slept } }
+    },
     "ConditionVariable#wait" => lambda { |time, _|
       mutex = Mutex.new
       mutex.synchronize { ConditionVariable.new.wait(mutex, time).then { :slept } }

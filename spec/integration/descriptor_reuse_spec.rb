@@ -218,6 +218,6 @@ RSpec.describe "Closing an IO with a pipe for each direction" do
         Heddle.await(reading)
       end
     end
-    expect(read).to eq ["written"]
+    expect(read).to eq "written"
   end
 end

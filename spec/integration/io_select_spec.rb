@@ -239,15 +239,6 @@ RSpec.describe "IO.select" do
     expect(woken).to eq([1, nil])
   end
 
-  it "survives garbage collection at every allocation", gc: :stress do
-    ready = Heddle.run do
-      Fiber.schedule { writer.write("x") }
-      IO.select([reader], [], [], 10)
-    end
-
-    expect(ready).to eq([[reader], [], []])
-  end
-
   # The expected errors are those that Ruby raises without a scheduler.
   {
     "a closed IO" => -> { IO.select([IO.pipe.each(&:close).first]) },

@@ -128,13 +128,13 @@ RSpec.describe "A scheduler under load" do
           maps = Array.new(left - 200) { IO::Buffer.map(executable, 4096, 0, IO::Buffer::READONLY) }
           too_many = Array.new(300) { Heddle.spin { gate.pop } }
           begin
-            Heddle.await(*too_many)
+            Heddle.await_all(*too_many)
           rescue FiberError => e
             puts e.message
           end
           maps.each(&:free)
           gate.close
-          p Heddle.await(*waiting).tally, *Heddle.await(Heddle.spin { :begun })
+          p Heddle.await_all(*waiting).tally, *Heddle.await_all(Heddle.spin { :begun })
         end
       RUBY
       expect([output, errors]).to match [/\Acan't .*\n\{nil ?=> ?10\}\n:begun\n\z/, ""]

@@ -2,8 +2,6 @@
 
 # Runs the garbage collector at inconvenient times. An extension that forgets to mark an object works until then.
 #
-#   it "…", gc: :stress     runs under GC.stress: a collection at every allocation, so the example must be small. Its
-#                           time limit is longer
 #   it "…", gc: :compact    runs with GC.auto_compact, and verifies every reference at its end
 #   it "…", gc: :plain      ignores HEDDLE_GC
 #
@@ -12,16 +10,8 @@
 module Collecting
   INTERVAL = 0.005
   IN_BACKGROUND = { "stress" => :start, "compact" => :compact }.freeze
-  # Seconds for an example under GC.stress. The number of collections depends on what has been called before, as the
-  # first call at each place allocates. Their duration depends on all that the suite has loaded.
-  STRESS_LIMIT = 150
 
   module_function
-
-  # Seconds for an example that doesn't have a `timeout:` of its own.
-  def limit(mode)
-    mode == :stress ? STRESS_LIMIT : Watchdog::LIMIT
-  end
 
   def compacts?
     GC.respond_to?(:compact) && GC.respond_to?(:auto_compact=)
@@ -29,19 +19,11 @@ module Collecting
 
   def during(mode, &)
     case mode
-    when :stress then under_stress(&)
     when :compact then with_compaction(&)
     when :plain then yield
     when nil then in_background(&)
-    else raise ArgumentError, "gc: #{mode.inspect} is none of :stress, :compact and :plain"
+    else raise ArgumentError, "gc: #{mode.inspect} is neither :compact nor :plain"
     end
-  end
-
-  def under_stress
-    GC.stress = true
-    yield
-  ensure
-    GC.stress = false
   end
 
   def with_compaction

@@ -9,7 +9,9 @@ module Libraries
   MISSING = 2
 
   # These have native parts. Debian, from which bin/test installs them, builds native parts for its default Ruby alone.
-  NATIVE = %w[activerecord-with-sqlite3 async fiddle pg stackprof].freeze
+  NATIVE = %w[
+    activerecord-with-sqlite3 async fiddle grpc mysql2 pg puma rails sidekiq sqlite3 stackprof typhoeus
+  ].freeze
   DEBIAN_RUBY = "3.3"
 
   # What the program prints.

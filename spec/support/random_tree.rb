@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Grows a tree of fibers that spin, await, cancel, terminate, raise and kill at random, and counts how each ends.
+# Grows a tree of fibers that spin, await, cancel, terminate, raise, kill and open scopes at random, and counts how each
+# ends.
 class RandomTree
   class Failure < StandardError; end
 
@@ -10,7 +11,7 @@ class RandomTree
   MOST_STEPS = 12
   MOMENT = 0.0005
   MOST_ROUNDS = 1000
-  STEPS = %i[await wait compute move_on cancel terminate finish disturb fail_sometimes].freeze
+  STEPS = %i[await wait compute move_on cancel terminate finish disturb scope fail_sometimes].freeze
 
   # How often each fiber has begun, and how often it has run its ensure, by its number.
   attr_reader :begun, :ensured, :fibers
@@ -69,6 +70,11 @@ class RandomTree
     Heddle.shield { wait(children) }
   end
 
+  # Starts a fiber of each kind in a scope.
+  def scope(children)
+    Heddle.run { [spin(children, 0), Fiber.schedule { wait(children) }, wait(children)] }
+  end
+
   def move_on(children)
     Heddle.move_on_after(@random.rand * MOMENT) { wait_for_ever(children) }
   end
@@ -78,7 +84,7 @@ class RandomTree
   end
 
   def await(children)
-    Heddle.await(*children.sample(2, random: @random)) if children.any?
+    Heddle.await_all(*children.sample(2, random: @random)) if children.any?
   rescue Failure
     raise if @random.rand(3).zero?
   end
@@ -107,13 +113,8 @@ class RandomTree
     when 1 then Queue.new.pop
     when 2 then IO.pipe { |reader, _writer| reader.read(1) }
     when 3 then Heddle.suspend
-    when 4 then Heddle.await(*children)
+    when 4 then Heddle.await_all(*children)
     end
-  end
-
-  def kill(fiber)
-    @killed[fiber] = true
-    fiber.kill
   end
 
   # Interrupts a fiber wherever it waits.
@@ -124,7 +125,7 @@ class RandomTree
     case @random.rand(3)
     when 0 then Heddle.schedule(fiber, Failure.new)
     when 1 then fiber.raise(Failure)
-    when 2 then kill(fiber)
+    when 2 then (@killed[fiber] = true) && fiber.kill
     end
   end
 end

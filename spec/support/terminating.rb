@@ -9,7 +9,7 @@ module Terminating
       fiber = Heddle.spin(&block)
       Heddle.snooze
       Heddle.terminate(fiber)
-      Heddle.await(fiber).first
+      Heddle.await(fiber)
     end
   end
 end

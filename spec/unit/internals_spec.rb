@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 RSpec.describe Heddle::Scheduler do
-  %i[raising killing closing resuming transferring forked generation state run_scheduled].each do |name|
+  %i[raising killing closing resuming transferring forked generation state run_scheduled
+     resolution_error].each do |name|
     it "has no public #{name}" do
       expect(described_class).not_to respond_to(name)
     end

@@ -42,7 +42,7 @@ RSpec.describe "PostgreSQL under Heddle" do
     expect(printed_by(<<~RUBY)).to eq "190\n"
       Heddle.run do
         all = Array.new(20) { |number| Heddle.spin { connect.exec_params("SELECT $1::int", [number]).getvalue(0, 0).to_i } }
-        p Heddle.await(*all).sum
+        p Heddle.await_all(*all).sum
       end
     RUBY
   end
@@ -71,7 +71,7 @@ RSpec.describe "PostgreSQL under Heddle" do
             10.times { connection.transaction { 2.times { connection.exec_prepared("add", [1]) } } }
           end
         end
-        Heddle.await(*clients)
+        Heddle.await_all(*clients)
         puts first.exec("SELECT count FROM counts").getvalue(0, 0)
       end
     RUBY
@@ -113,7 +113,7 @@ RSpec.describe "PostgreSQL under Heddle" do
       Heddle.run do
         fails = Heddle.spin { connect.exec("SELECT 1 / 0") rescue $!.class.name }
         works = Heddle.spin { connect.exec("SELECT 1").getvalue(0, 0) }
-        p Heddle.await(fails, works)
+        p Heddle.await_all(fails, works)
       end
     RUBY
   end

@@ -33,7 +33,7 @@ RSpec.describe "Redis under Heddle" do
       Heddle.run do
         waiting = Array.new(50) { |number| Heddle.spin { connect.brpop("list \#{number}").last.to_i } }
         49.downto(0) { |number| connect.lpush("list \#{number}", 1) }
-        p Heddle.await(*waiting).sum
+        p Heddle.await_all(*waiting).sum
       end
     RUBY
   end
@@ -60,7 +60,7 @@ RSpec.describe "Redis under Heddle" do
       Heddle.run do
         shared = connect
         answers = Array.new(100) { |number| Heddle.spin { shared.echo(number.to_s) } }
-        p Heddle.await(*answers) == (0...100).map(&:to_s)
+        p Heddle.await_all(*answers) == (0...100).map(&:to_s)
       end
     RUBY
   end
@@ -77,7 +77,7 @@ RSpec.describe "Redis under Heddle" do
             end
           end
         end
-        Heddle.await(*clients)
+        Heddle.await_all(*clients)
         puts connect.get("count")
       end
     RUBY
