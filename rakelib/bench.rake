@@ -28,4 +28,11 @@ namespace :bench do
 
   desc "Compare throughput with another built checkout, in alternation (BASE=path BENCH=switch,pipe ROUNDS=5)"
   Benchmarks.task(:compare, "comparison")
+
+  { puma: "rack.ru", rails: "rails.ru" }.each do |name, app|
+    desc "Compare Puma's threads with plugin :heddle by wrk, serving #{app} (ROUNDS=5 SECONDS=5)"
+    task name => Benchmarks::COMPILE do
+      ruby "benchmarks/applications/run.rb", app
+    end
+  end
 end

@@ -22,6 +22,11 @@ module Statistics
     sorted[((sorted.size * percent / 100.0).ceil - 1).clamp(0, sorted.size - 1)]
   end
 
+  # The percentiles that are reported of latencies in milliseconds.
+  def latencies(sorted)
+    { p50_ms: 50, p90_ms: 90, p99_ms: 99, max_ms: 100 }.transform_values { |percent| percentile(sorted, percent) }
+  end
+
   # The difference of the greatest and the least value, relative to the median.
   def spread(values)
     middle = median(values)

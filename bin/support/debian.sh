@@ -14,12 +14,18 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # libclang: bindgen can't parse Ruby 3.4's headers with Debian 12's LLVM 14.
 forky_packages=(ruby3.3 ruby3.3-dev ruby-rspec rake rake-compiler ruby-rb-sys ruby-benchmark-ips bundler rubocop
-  ruby-async ruby-io-event libclang-dev make)
+  ruby-async ruby-io-event yard libclang-dev make)
 experimental_packages=(ruby3.4 ruby3.4-dev)
 
 # Libraries and servers that some specs use Heddle with. The database server comes from the machine's own release.
-forky_test_packages=(ruby-activerecord ruby-sqlite3 ruby-pg ruby-redis ruby-stackprof redis-server)
+forky_test_packages=(ruby-activerecord ruby-sqlite3 ruby-pg ruby-redis ruby-stackprof redis-server puma ruby-rack
+  ruby-rackup ruby-concurrent ruby-actioncable ruby-activejob ruby-railties ruby-sidekiq ruby-grpc ruby-mysql2
+  ruby-typhoeus)
 own_test_packages=(postgresql)
+# What `rake ecosystem` runs besides, and their servers.
+forky_ecosystem_packages=(ruby-bunny ruby-byebug ruby-connection-pool ruby-dalli ruby-excon ruby-faraday
+  ruby-http ruby-httpx ruby-net-http-persistent ruby-sequel ruby-websocket-driver memcached mariadb-server
+  rabbitmq-server)
 
 # --force-overwrite: a file moved between Debian's OpenSSL packages.
 apt_options=(-y -qq --no-install-recommends -o Dpkg::Options::=--force-overwrite -o Dpkg::Use-Pty=0
@@ -126,6 +132,12 @@ set_up_debian_for_tests() {
   echo "To remove them later: apt-get remove ${missing[*]}"
   without_starting_services apt_get_quietly install -t forky "${forky_test_packages[@]}" &&
     without_starting_services apt_get_quietly install "${own_test_packages[@]}"
+}
+
+# The same for `rake ecosystem`.
+set_up_debian_for_ecosystem() {
+  set_up_debian_for_tests &&
+    without_starting_services apt_get_quietly install -t forky "${forky_ecosystem_packages[@]}"
 }
 
 # Debian's packages start their services, unless this policy forbids it. The specs start servers of their own.

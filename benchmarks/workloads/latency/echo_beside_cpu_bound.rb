@@ -24,15 +24,10 @@ class EchoBesideCpuBound
     end
     report = load.report_of(clients.read) or raise "the client printed no report"
     report.merge(operations: @cpu_bound.done, expected: @cpu_bound.all, least_share: @cpu_bound.least_share,
-                 **percentiles(report[:round_trips].sort))
+                 **Statistics.latencies(report[:round_trips].sort))
   end
 
   private
-
-  def percentiles(sorted)
-    { p50_ms: 50, p90_ms: 90, p99_ms: 99, max_ms: 100 }
-      .transform_values { |percent| Statistics.percentile(sorted, percent) }
-  end
 
   # The CPU-bound fibers start once the client is connected.
   def serve(socket, contestant)

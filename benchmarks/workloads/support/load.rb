@@ -32,6 +32,9 @@ class Load
   # One connection that sends a request, pauses after the answer and repeats, until the server closes it.
   def self.paced(**) = new("paced.rb", **)
 
+  # Connections that are sent a chunk every `pause` seconds, until the server closes them.
+  def self.streaming(connections:, pause:) = new("streaming.rb", connections:, pause:)
+
   def initialize(client, wrk: nil, **parameters)
     @client = client
     @wrk = wrk
