@@ -22,10 +22,11 @@ forky_test_packages=(ruby-activerecord ruby-sqlite3 ruby-pg ruby-redis ruby-stac
   ruby-rackup ruby-concurrent ruby-actioncable ruby-activejob ruby-railties ruby-sidekiq ruby-grpc ruby-mysql2
   ruby-typhoeus)
 own_test_packages=(postgresql)
-# What `rake ecosystem` runs besides, and their servers.
+# What `rake ecosystem` runs besides. The servers come from the machine's own release, whose systemd cannot read the
+# lists of users that forky's bring along.
 forky_ecosystem_packages=(ruby-bunny ruby-byebug ruby-connection-pool ruby-dalli ruby-excon ruby-faraday
-  ruby-http ruby-httpx ruby-net-http-persistent ruby-sequel ruby-websocket-driver memcached mariadb-server
-  rabbitmq-server)
+  ruby-http ruby-httpx ruby-net-http-persistent ruby-sequel ruby-websocket-driver)
+own_ecosystem_packages=(memcached mariadb-server rabbitmq-server)
 
 # --force-overwrite: a file moved between Debian's OpenSSL packages.
 apt_options=(-y -qq --no-install-recommends -o Dpkg::Options::=--force-overwrite -o Dpkg::Use-Pty=0
@@ -137,7 +138,8 @@ set_up_debian_for_tests() {
 # The same for `rake ecosystem`.
 set_up_debian_for_ecosystem() {
   set_up_debian_for_tests &&
-    without_starting_services apt_get_quietly install -t forky "${forky_ecosystem_packages[@]}"
+    without_starting_services apt_get_quietly install -t forky "${forky_ecosystem_packages[@]}" &&
+    without_starting_services apt_get_quietly install "${own_ecosystem_packages[@]}"
 }
 
 # Debian's packages start their services, unless this policy forbids it. The specs start servers of their own.
