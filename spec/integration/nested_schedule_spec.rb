@@ -119,6 +119,47 @@ RSpec.describe "Fiber.schedule in fibers" do
     expect(order).to eq %i[first second].product([0, 1, 2])
   end
 
+  it "returns to the parent ahead of other runnable fibers, when the child first waits" do
+    order = []
+    Heddle.run do
+      gate = Queue.new
+      Fiber.schedule { order << gate.pop }
+      gate.push(:other)
+      Fiber.schedule { sleep(0) }
+      order << :parent
+    end
+    expect(order).to eq %i[parent other]
+  end
+
+  it "starts 160 fibers within a few rounds of busy fibers" do
+    turns = 0
+    Heddle.run do
+      starting = true
+      busy = lambda do
+        while starting
+          turns += 1
+          sleep(0)
+        end
+      end
+      20.times { Fiber.schedule(&busy) }
+      160.times { Fiber.schedule { sleep(0) } }
+      starting = false
+    end
+    expect(turns / 20).to be < 40
+  end
+
+  it "starves no fiber when a parent starts children for ever" do
+    finished = false
+    Heddle.run do
+      Fiber.schedule do
+        100.times { sleep(0) }
+        finished = true
+      end
+      Fiber.schedule { nil } until finished
+    end
+    expect(finished).to be true
+  end
+
   it "waits for grandchildren at the end of Heddle.run" do
     ended = []
     Heddle.run do

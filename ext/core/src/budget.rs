@@ -3,6 +3,10 @@
 //! A fiber whose operations always finish at once never switches, and a scheduler whose run queue is never empty never
 //! polls. Each has a bound here. The first is the budget of tokio's cooperative scheduling, the second the count of
 //! switches after which Go's and Polyphony's schedulers poll the network.
+//!
+//! A third one is for a fiber that starts others: each new fiber runs at once, and then its starter continues ahead of
+//! the run queue, as with Go's `runnext` and tokio's LIFO slot. At the end of the queue it would start one fiber per
+//! round, and so N fibers in N²/2 slices of the others. But a fiber that starts fibers for ever must not starve them.
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +22,8 @@ const SWITCHES_PER_POLL: u32 = 256;
 
 /// The same while an operation waits for its submission to the kernel.
 const SWITCHES_PER_SUBMISSION: u32 = 16;
+/// How many fibers are started between two rounds of the run queue.
+const STARTS_PER_ROUND: u32 = 16;
 
 /// What is left of each bound.
 pub struct Budget {
@@ -26,6 +32,7 @@ pub struct Budget {
     is_boosted: bool,
     switches_since_poll: u32,
     last_poll: Instant,
+    starts_in_round: u32,
     /// An operation waits for its submission to the kernel.
     has_submissions: bool,
     /// How many slices had started at the last poll.
@@ -44,6 +51,7 @@ impl Default for Budget {
             is_boosted: false,
             switches_since_poll: 0,
             last_poll,
+            starts_in_round: 0,
             has_submissions: false,
             slices_until_poll: 0,
             tried: 0,
@@ -73,6 +81,12 @@ impl Budget {
     /// Whether the current fiber was scheduled early; see [`Budget::boost`].
     pub fn is_boosted(&self) -> bool {
         self.is_boosted
+    }
+
+    /// Accounts for the start of a fiber. True if its starter may continue ahead of the run queue.
+    pub fn start_fiber(&mut self) -> bool {
+        self.starts_in_round = (self.starts_in_round + 1) % STARTS_PER_ROUND;
+        self.starts_in_round != 0
     }
 
     /// Starts a fiber's time slice. True if timers and I/O must be polled first, although the run queue, which has
@@ -168,6 +182,13 @@ mod tests {
         assert!(!budget.consume());
         budget.start_slice(|| 1);
         assert!(budget.consume() && !budget.is_boosted());
+    }
+
+    #[test]
+    fn a_fiber_that_starts_others_joins_the_queue_once_a_round() {
+        let mut budget = Budget::default();
+        let rounds = (0..10 * STARTS_PER_ROUND).filter(|_| !budget.start_fiber()).count();
+        assert_eq!(rounds, 10);
     }
 
     #[test]

@@ -38,7 +38,8 @@ impl fiber::FiberBody for Scheduled {
     }
 }
 
-/// Runs a new fiber at once, until it first waits. The calling fiber goes to the end of the run queue.
+/// Runs a new fiber at once. When it first waits, or is preempted, the calling fiber continues, mostly ahead of the run
+/// queue: see [`heddle_core::budget`].
 pub fn start(
     ruby: &Ruby,
     scheduler: &Receiver<Scheduler>,
@@ -54,7 +55,7 @@ pub fn start(
     let start_child = || {
         {
             let mut state = scheduler.state.borrow_mut();
-            state.enqueue(caller);
+            state.enqueue_starter(caller);
             state.start_first_slice(child_key);
         }
         scheduler.park_after_start(ruby, caller, child, start)

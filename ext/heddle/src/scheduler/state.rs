@@ -248,6 +248,17 @@ impl State {
         }
     }
 
+    /// Running → runnable: the fiber has started another one, which runs first.
+    pub fn enqueue_starter(&mut self, key: FiberKey) {
+        let Some((record, parked)) = self.fibers.get_with_parked(key) else { return };
+        let epoch = record.move_to(FiberState::Runnable, parked);
+        if self.budget.start_fiber() {
+            self.queue.push_next((key, epoch));
+        } else {
+            self.queue.push_woken((key, epoch));
+        }
+    }
+
     /// Moves a fiber to the front of the run queue, unless it was preempted. False if it is not in the queue.
     pub fn move_to_front(&mut self, key: FiberKey) -> bool {
         let queued = |record: &Record| record.state() == FiberState::Runnable && record.wait != Wait::Preempted;
