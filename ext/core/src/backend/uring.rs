@@ -1,5 +1,7 @@
 //! io_uring: operations are queued in memory, and one system call submits them as a batch and waits for completions.
 
+mod set_up;
+
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
@@ -7,18 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use io_uring::types::{Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
+use io_uring::{IoUring, cqueue, opcode, squeue};
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use self::set_up::{SUBMISSION_ENTRIES, Setup, check_features, set_up, unavailable};
 use super::{Backend, Completion, Interest, Operation, Token};
 use crate::error::{Error, Result};
 use crate::waker::{Notify, Waker};
 
-/// How many operations fit into one batch. When it is full it is submitted early.
-const SUBMISSION_ENTRIES: u32 = 512;
-/// How many completions the ring holds. The kernel buffers any beyond that (`IORING_FEAT_NODROP`).
-const COMPLETION_ENTRIES: u32 = 4096;
 /// The file offset that means 'the descriptor's own position' (`IORING_FEAT_RW_CUR_POS`).
 const CURRENT_POSITION: u64 = u64::MAX;
 /// How long to wait before another submission when the kernel has no memory for it.
@@ -92,7 +91,7 @@ impl Uring {
     /// # Errors
     /// [`Error::BackendUnavailable`] if the kernel refuses (seccomp, sysctl, memory limit) or is too old.
     pub fn new(stays_on_thread: bool) -> Result<Self> {
-        let (ring, setup) = set_up(stays_on_thread).map_err(|error| unavailable(refusal(&error)))?;
+        let (ring, setup) = set_up(stays_on_thread)?;
         check_features(&ring)?;
         let eventfd = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| unavailable(format!("eventfd answers {errno}")))?;
@@ -363,75 +362,4 @@ fn ready(events: i32, interest: Interest) -> Interest {
 /// next.
 fn clamp(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(i32::MAX as u32)
-}
-
-/// When the kernel runs the task work of operations that did not finish immediately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Setup {
-    /// When the thread asks for completions. From Linux 6.1 on.
-    Deferred,
-    /// Whenever the thread enters the kernel. From Linux 5.19 on.
-    Cooperative,
-    /// Immediately, by interrupting the thread.
-    Plain,
-}
-
-/// Tries the setups from the cheapest to the one that every kernel supports.
-fn set_up(stays_on_thread: bool) -> io::Result<(IoUring, Setup)> {
-    let setups =
-        if stays_on_thread { &[Setup::Deferred, Setup::Cooperative, Setup::Plain][..] } else { &[Setup::Plain] };
-    let mut result = Err(io::Error::from_raw_os_error(libc::EINVAL));
-    for setup in setups {
-        let mut builder = IoUring::builder();
-        builder.setup_clamp().setup_cqsize(COMPLETION_ENTRIES);
-        match setup {
-            Setup::Deferred => {
-                builder.setup_submit_all().setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
-            }
-            Setup::Cooperative => {
-                builder.setup_submit_all().setup_coop_taskrun().setup_taskrun_flag();
-            }
-            Setup::Plain => {}
-        }
-        result = builder.build(SUBMISSION_ENTRIES).map(|ring| (ring, *setup));
-        // EINVAL: an older kernel does not know a flag.
-        if !matches!(&result, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
-            break;
-        }
-    }
-    result
-}
-
-fn check_features(ring: &IoUring) -> Result<()> {
-    let params = ring.params();
-    if !(params.is_feature_ext_arg() && params.is_feature_nodrop() && params.is_feature_rw_cur_pos()) {
-        return Err(unavailable("the kernel is older than Linux 5.11".to_owned()));
-    }
-    let mut probe = Probe::new();
-    ring.submitter()
-        .register_probe(&mut probe)
-        .map_err(|error| unavailable(format!("its operations cannot be probed ({error})")))?;
-    let transfers = [opcode::Read::CODE, opcode::Write::CODE, opcode::Recv::CODE, opcode::Send::CODE];
-    let mut needed = [opcode::PollAdd::CODE, opcode::AsyncCancel::CODE].into_iter().chain(transfers);
-    if needed.all(|code| probe.is_supported(code)) {
-        Ok(())
-    } else {
-        Err(unavailable("the kernel lacks an operation that Heddle needs".to_owned()))
-    }
-}
-
-fn unavailable(reason: String) -> Error {
-    Error::BackendUnavailable { backend: "io_uring", reason }
-}
-
-/// Why `io_uring_setup` failed, and what to do about it.
-fn refusal(error: &io::Error) -> String {
-    let hint = match error.raw_os_error() {
-        Some(libc::EPERM) => "not permitted (a container's seccomp profile, or the sysctl kernel.io_uring_disabled)",
-        Some(libc::ENOSYS) => "the kernel has no io_uring",
-        Some(libc::ENOMEM) => "no memory for the ring (perhaps the limit of locked memory, `ulimit -l`)",
-        Some(libc::EMFILE | libc::ENFILE) => "no file descriptor is left for the ring",
-        _ => "io_uring_setup failed",
-    };
-    format!("{hint} ({error})")
 }
