@@ -19,13 +19,14 @@ class ApplicationServer
 
   # @param name [String] a key of CONFIGURATIONS
   # @param app [String] the name of the rackup file
-  def initialize(name, app)
+  # @param variables [Hash{String => String}] of the server's environment
+  def initialize(name, app, variables = {})
     @port = TCPServer.open("127.0.0.1", 0) { |socket| socket.addr[1] }
     @config = Tempfile.create(%w[puma .rb])
     @config.write("#{CONFIGURATIONS.fetch(name)}\nbind 'tcp://127.0.0.1:#{@port}'\nquiet\n")
     @config.close
     isolation = name.include?("heddle") ? "fiber" : "thread"
-    environment = Bundler.unbundled_env.merge("RUBYLIB" => LIB, "ISOLATION" => isolation)
+    environment = Bundler.unbundled_env.merge("RUBYLIB" => LIB, "ISOLATION" => isolation, **variables)
     @pid = spawn(environment, RbConfig.ruby, "-e", 'load Gem.bin_path("puma", "puma")', "--", "-C", @config.path,
                  File.join(__dir__, app), %i[out err] => File::NULL, unsetenv_others: true)
     wait_until_ready

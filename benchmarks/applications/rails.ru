@@ -1,9 +1,10 @@
 # frozen_string_literal: true
 
-# The same pages as actions of a Rails application in one file.
+# The same pages as actions of a Rails application in one file, and with a DATABASE_URL one that queries.
 ENV["RAILS_ENV"] = "production"
 require "rails"
 require "action_controller/railtie"
+require "active_record/railtie" if ENV["DATABASE_URL"]
 
 class Application < Rails::Application
   config.eager_load = true
@@ -16,6 +17,7 @@ class Application < Rails::Application
     get "cpu", to: "pages#cpu"
     get "slow", to: "pages#slow"
     get "hello", to: "pages#hello"
+    get "query", to: "pages#query"
   end
 end
 
@@ -32,6 +34,11 @@ class PagesController < ActionController::Base # rubocop:disable Style/OneClassP
   def slow
     sleep 0.3
     render plain: "slow\n"
+  end
+
+  def query
+    ActiveRecord::Base.with_connection { |connection| connection.execute("SELECT pg_sleep(0.1)") }
+    render plain: "queried\n"
   end
 end
 

@@ -6,6 +6,7 @@ require_relative "picture"
 require_relative "../report/format"
 require_relative "../report/statistics"
 require_relative "../run/machine"
+require_relative "../../ecosystem/harness/servers"
 
 # Measures Puma with its threads and with `plugin :heddle` in alternation, by `wrk`. See the README beside this folder.
 class ApplicationBenchmark
@@ -19,6 +20,8 @@ class ApplicationBenchmark
     ["fast page, 64 clients", "/hello", 64, nil, 0],
     ["slow page, 500 clients", "/slow", 500, nil, 0]
   ].freeze
+  # Of the Rails application, if there is a PostgreSQL server.
+  QUERIES = ["fast page beside 20 clients that query", "/hello", 1, "/query", 20].freeze
   # The scenario of the picture.
   DRAWN = "fast page beside 2 CPU-heavy clients"
   PICTURES = "tmp/benchmarks"
@@ -30,22 +33,33 @@ class ApplicationBenchmark
     @rounds = rounds
     @seconds = seconds
     @results = Hash.new { |results, key| results[key] = [] }
+    @servers = Ecosystem::Servers.new
   end
 
   def run
+    @database = @servers.start(:postgres) if @app == "rails.ru" && @servers.available?(:postgres)
     @rounds.times do |round|
       ApplicationServer::CONFIGURATIONS.keys.rotate(round).each { |name| measure(name) }
     end
     report
     draw
+  ensure
+    @database&.stop
+    @servers.close
   end
 
   private
 
+  def scenarios = @database ? [*SCENARIOS, QUERIES] : SCENARIOS
+
+  def environment
+    @database ? { "DATABASE_URL" => "postgresql://postgres@127.0.0.1:#{@database.port}/postgres?pool=32" } : {}
+  end
+
   def measure(name)
-    SCENARIOS.each do |scenario, path, clients, beside, beside_clients|
+    scenarios.each do |scenario, path, clients, beside, beside_clients|
       # A server for each scenario, so that none inherits the memory of the one before.
-      server = ApplicationServer.new(name, @app)
+      server = ApplicationServer.new(name, @app, environment)
       load = start_load(server.url(beside), beside_clients) if beside
       @results[[scenario, name]] << wrk(server.url(path), clients).merge(memory: server.memory)
       stop_load(load) if load
@@ -74,7 +88,7 @@ class ApplicationBenchmark
 
   def report
     puts "| | | #{COLUMNS.values.join(" | ")} |", "|---|---|#{"---|" * COLUMNS.size}"
-    SCENARIOS.map(&:first).product(ApplicationServer::CONFIGURATIONS.keys).each do |scenario, name|
+    scenarios.map(&:first).product(ApplicationServer::CONFIGURATIONS.keys).each do |scenario, name|
       rounds = @results[[scenario, name]]
       figures = COLUMNS.keys.map { |key| figure(rounds.filter_map { |round| round[key] }) }
       puts "| #{[scenario, name, *figures].join(" | ")} |"
