@@ -1,4 +1,4 @@
-//! Waiting until one of several descriptors is ready.
+//! Waits until one of several descriptors is ready.
 
 use std::time::Instant;
 
@@ -34,18 +34,16 @@ impl<'a> ActiveSelection<'a> {
         }
         for element in RArray::try_convert(list)?.into_iter() {
             let fd = descriptors::descriptor(ruby, element, interest)?;
-            self.with(|selection| match selection.wanted.iter_mut().find(|(known, _)| *known == fd) {
-                Some((_, known)) => *known = *known | interest,
-                None => selection.wanted.push((fd, interest)),
-            });
+            self.with(|selection| selection.want(fd, interest));
         }
         Ok(())
     }
 
     /// Waits until one of the IOs is ready.
     pub fn wait(&self, ruby: &Ruby, key: FiberKey, deadline: Option<Instant>) -> Result<Outcome<()>, Error> {
+        self.with(Selection::merge);
         let mut next = 0;
-        while let Some((fd, interest)) = self.with(|selection| selection.wanted.get(next).copied()) {
+        while let Some((fd, interest)) = self.with(|selection| selection.wanted(next)) {
             let token = self.scheduler.begin_readiness(ruby, key, (fd, interest))?;
             self.with(|selection| selection.tokens.push(token));
             next += 1;

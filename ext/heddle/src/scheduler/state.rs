@@ -8,9 +8,10 @@ pub mod operations;
 mod owned_descriptors;
 mod raising;
 mod scopes;
+mod selection;
 mod waits;
 
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,6 @@ use heddle_core::budget::Budget;
 use heddle_core::run_queue::{Policy, RunQueue};
 use heddle_core::stall_watch::StallWatch;
 use heddle_core::timers::{TimerKey, Timers};
-use heddle_core::{Interest, Token};
 use magnus::gc::Marker;
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -29,6 +29,7 @@ use self::counters::Counters;
 pub use self::operations::{Ended, Operations};
 pub use self::owned_descriptors::OwnedDescriptor;
 use self::scopes::Scopes;
+pub use self::selection::Selection;
 use super::fibers::{Claimed, FiberKey, Fibers};
 use super::lock_handoff::LockHandoff;
 use super::prefetch_hints;
@@ -59,15 +60,6 @@ impl TimerAction {
             TimerAction::Wake(fiber) | TimerAction::Grace(fiber) | TimerAction::Deadline { fiber, .. } => *fiber,
         }
     }
-}
-
-/// What a fiber in `IO.select` waits on.
-#[derive(Debug, Default)]
-pub struct Selection {
-    /// Each descriptor number once, with all events that the fiber waits for on it.
-    pub wanted: Vec<(RawFd, Interest)>,
-    /// The tokens of the operations that wait for them, one for each number.
-    pub tokens: Vec<Token>,
 }
 
 /// Where a fiber that yields is put in the run queue.
