@@ -28,7 +28,7 @@ module Ecosystem
       results = in_parallel(jobs) { |job| session(*job) }.compact.sort_by { |result| result.library.title.downcase }
       report = Report.new(results, @skipped, @contestants)
       keep(results)
-      puts report.faults
+      puts @skipped.map { |title, reason| "left out: #{title}: #{reason}" }, report.faults
       @chosen.empty? ? File.write(REPORT, report.page) : puts(report.table)
       report.unexpected.empty?
     ensure
