@@ -6,6 +6,8 @@ require "tmpdir"
 # and a block of plain text right after it is what it prints, where … stands for anything. Other blocks are fragments,
 # and must be correct Ruby.
 RSpec.describe "The document" do
+  include Libraries
+
   fence = /^```ruby\n(?<code>.*?)^```\n(?:\n```text\n(?<output>.*?)^```\n)?/m
 
   def matching(output)
@@ -35,7 +37,8 @@ RSpec.describe "The document" do
         expect_backend(code)
         # Elsewhere, because RSpec would read the options of this project.
         printed, errors, status = run_ruby("Dir.chdir(#{Dir.tmpdir.dump})\n#{code}")
-
+        library = errors[/cannot load such file -- ((?!heddle)[\w-]+)/, 1]
+        skip_or_fail_without(library) if library
         expect([errors, status.success?]).to eq(["", true])
         expect(printed).to match(matching(output)) if output
       end

@@ -122,11 +122,11 @@ RSpec.describe "TCP sockets" do
         received[:server] = all.pop
       end
       client = connect
-      Fiber.schedule do
-        received[:client] = client.read(data.bytesize)
-        client.close
-      end
+      read = Queue.new
+      Fiber.schedule { read << client.read(data.bytesize) }
       client.write(data)
+      received[:client] = read.pop
+      client.close
     end
 
     expect([received[:server] == data, received[:client] == data]).to eq([true, true])

@@ -74,6 +74,7 @@ RSpec.describe "fork from a fiber of a tree" do
   end
 
   it "lets the fiber continue after Process.daemon" do
+    skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0"
     Dir.mktmpdir do |directory|
       path = File.join(directory, "written")
       File.mkfifo(path)

@@ -50,6 +50,8 @@ RSpec.describe Heddle::Scheduler do
       text = Heddle.run do
         done = false
         4.times { Fiber.schedule { sleep(0) until done } }
+        # The root fiber then waits for this one.
+        sleep(0)
         Fiber.scheduler.inspect.tap { done = true }
       end
 

@@ -67,13 +67,15 @@ module Heddle
 
       def heddle?(line) = line.start_with?(FOLDER) || line.match?(HOOK_BELOW)
 
-      # @return [String, nil] the method with its class, if it is a public one of Heddle's
+      # @return [String, nil] the method with its class, if it is a public one of Heddle's; or a patched one without it
       def public_method(line)
         return unless heddle?(line) && (frame = FRAME.match(line))
 
         case frame[:path].delete_prefix(FOLDER).delete_suffix(".rb").split("/")
         in ["structured", *] | ["run"] then module_method(frame[:name])
         in ["coordination" | "pools", file] then instance_method_of(file, frame[:name])
+        # Of `ConditionVariable`, from Ruby 4.0 on: see {ConditionWait}.
+        in ["patches", "mutex_sleep"] then frame[:name][/\Await\z/]
         else nil
         end
       end
