@@ -146,7 +146,7 @@ module Heddle
       def stats
         # The superclass adds what this version of Puma tells besides.
         super.merge(backlog:, running: spawned, pool_capacity:, busy_threads:, fibers: @connections.size,
-                    waiting: idle_connections, lag_us: @lag_probe.take_max)
+                    waiting: idle_connections, lag_us: (@lag_probe.take_max * 1_000_000).to_i)
       end
 
       # Threads are started and ended as needed; fibers need no such care.

@@ -93,7 +93,7 @@ RSpec.describe "Puma with plugin :heddle" do
   end
 
   it "names a request's fiber by its method and path, without the query" do
-    expect(server.get("/names?token=secret")).to eq %(["GET /names"])
+    expect(server.get("/names?token=secret")).to eq %(["heddle: lag", "GET /names"])
   end
 
   it "answers pipelined requests in their order" do

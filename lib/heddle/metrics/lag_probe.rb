@@ -1,0 +1,104 @@
+# frozen_string_literal: true
+
+module Heddle
+  # Measures how late fibers of a scheduler run: a fiber sleeps for a while, again and again, and compares the clock.
+  # {Scheduler#stats} cannot tell it: its histogram `scheduled_duration` begins at the poll that finds a timer expired,
+  # and a fiber that keeps the thread delays that poll.
+  #
+  # A scheduler has one probe at most. The Puma plugin starts one for as long as the server runs; `heddle/web` starts
+  # one for a few seconds, each time that the page asks.
+  #
+  # @api private
+  class LagProbe
+    # Seconds between two measurements.
+    INTERVAL = 0.25
+    # How many measurements are kept: those of the last two seconds.
+    KEPT = 8
+    NAME = "heddle: lag"
+    VARIABLE = :@heddle_lag_probe
+    private_constant :INTERVAL, :KEPT, :NAME, :VARIABLE
+
+    # @param scheduler [Scheduler]
+    # @return [LagProbe, nil] the probe that runs in the scheduler, in this process
+    def self.of(scheduler)
+      probe = scheduler.instance_variable_get(VARIABLE)
+      probe if probe&.running?
+    end
+
+    # Measures for some seconds, in the scheduler of this thread. If the scheduler has a probe that would end earlier,
+    # that probe lasts as long.
+    #
+    # @param seconds [Numeric]
+    # @return [void] nothing happens if this thread's scheduler is not Heddle's, or there is none
+    def self.run_for(seconds)
+      scheduler = Fiber.scheduler
+      return unless scheduler.is_a?(Scheduler)
+
+      finish = Context.now + seconds
+      probe = of(scheduler)
+      probe ? probe.last_until(finish) : new.start(finish)
+    end
+
+    def initialize
+      @max = 0.0
+      @recent = []
+    end
+
+    # Starts the fiber, in the scheduler of this thread.
+    #
+    # @param finish [Float] when it ends, on the monotonic clock
+    # @return [void]
+    def start(finish = Float::INFINITY)
+      @pid = Process.pid
+      @finish = finish
+      Fiber.scheduler.instance_variable_set(VARIABLE, self)
+      @fiber = Fiber.schedule(storage: {}) do
+        Heddle.annotate(NAME)
+        measure while Context.now < @finish
+      ensure
+        @ended = true
+      end
+    end
+
+    # @param finish [Float] when it ends, unless it ends later anyway
+    # @return [void]
+    def last_until(finish)
+      @finish = finish if finish > @finish
+    end
+
+    # @return [Boolean]
+    def running? = @pid == Process.pid && !@ended
+
+    # Ends the fiber.
+    def stop = @fiber.kill
+
+    # @return [Float] seconds: by how much, at most, the fiber was late since the last call
+    def take_max
+      max = @max
+      @max = 0.0
+      max
+    end
+
+    # @param seconds [Numeric] up to two
+    # @return [Float] seconds: by how much, at most, the fiber has been late in the last so many seconds. If it is late
+    #   now, that counts, too.
+    def max_of_last(seconds)
+      now = Context.now
+      late = @recent.filter_map { |measured_at, lateness| lateness if now - measured_at <= seconds }
+      [*late, now - @due, 0.0].max
+    end
+
+    private
+
+    def measure
+      @due = Context.now + INTERVAL
+      sleep INTERVAL
+      now = Context.now
+      late = now - @due
+      @max = late if late > @max
+      # Other threads may read it meanwhile.
+      @recent = [*@recent.last(KEPT - 1), [now, late].freeze].freeze
+    end
+  end
+  private_constant :LagProbe
+end
