@@ -74,8 +74,9 @@ RSpec.describe "Heddle.on_stall" do
       require "tempfile"
       Tempfile.create do |file|
         file.flock(File::LOCK_EX)
-        Thread.new { $stalls.pop.then { |stall| $found = stall } && file.flock(File::LOCK_UN) }
+        unlocking = Thread.new { $stalls.pop.then { |stall| $found = stall } && file.flock(File::LOCK_UN) }
         Heddle.run(stall_after: 0.02) { Fiber.new(blocking: true) { File.open(file.path).flock(File::LOCK_EX) }.resume }
+        unlocking.join
       end
       puts $found.to_s[/\\S+ called at .*?:\\d+/]
     RUBY
