@@ -21,7 +21,7 @@ experimental_packages=(ruby3.4 ruby3.4-dev)
 forky_test_packages=(ruby-activerecord ruby-sqlite3 ruby-pg ruby-redis ruby-stackprof redis-server puma ruby-rack
   ruby-rackup ruby-concurrent ruby-actioncable ruby-activejob ruby-railties ruby-sidekiq ruby-grpc ruby-mysql2
   ruby-typhoeus)
-own_test_packages=(postgresql)
+own_test_packages=(postgresql chromium-headless-shell)
 # What `rake ecosystem` runs besides. The servers come from the machine's own release, whose systemd cannot read the
 # lists of users that forky's bring along.
 forky_ecosystem_packages=(ruby-bunny ruby-byebug ruby-connection-pool ruby-dalli ruby-excon ruby-faraday

@@ -25,6 +25,11 @@ module Heddle # :nodoc:
       def add(receiver)
         @receivers.add(receiver)
       end
+
+      # @param recorder [#call] (see Receivers#record)
+      def record(recorder)
+        @receivers.record(recorder)
+      end
     end
   end
   private_constant :Stalls

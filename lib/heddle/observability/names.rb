@@ -40,10 +40,12 @@ module Heddle # :nodoc:
       # @param name [String, nil]
       # @return [String]
       def quoted(name)
-        return "" unless name
-
-        " #{(name.length > SHOWN ? "#{name[0, SHOWN]}…" : name).inspect}"
+        name ? " #{shortened(name).inspect}" : ""
       end
+
+      # @param name [String]
+      # @return [String] the characters that reports show
+      def shortened(name) = name.length > SHOWN ? "#{name[0, SHOWN]}…" : name
 
       # @return [String] `fiber 16 "GET /users/7"`
       def label(fiber)

@@ -14,6 +14,7 @@ module Heddle
       RequestContext.install
       Live.install
       Executors.install
+      WebMount.install
 
       initializer "heddle.job_adapter", before: "active_job.set_configs" do
         if defined?(::ActiveJob)

@@ -16,6 +16,7 @@ module Heddle
 
       def initialize
         @receivers = []
+        @recorders = []
         @mutex = Mutex.new
         @reports = Thread::Queue.new
       end
@@ -23,6 +24,13 @@ module Heddle
       # @param receiver [#call]
       def add(receiver)
         @mutex.synchronize { @receivers += [receiver] }
+      end
+
+      # Adds a receiver of Heddle's own, beside which a line is still written where the program has no receiver.
+      #
+      # @param recorder [#call]
+      def record(recorder)
+        @mutex.synchronize { @recorders += [recorder] }
       end
 
       # @param stall [Stall]
@@ -41,6 +49,7 @@ module Heddle
           stall = @reports.pop(timeout: IDLE_TIME) || @mutex.synchronize { finish_or_pop }
           break unless stall
 
+          @recorders.each { |recorder| call(recorder, stall) }
           @receivers.empty? ? write(stall.to_s) : @receivers.each { |receiver| call(receiver, stall) }
         end
       end

@@ -106,6 +106,35 @@ RSpec.describe "heddle/rails" do
     end
   end
 
+  describe "a mounted Heddle::Web" do
+    mounted = <<~RUBY
+      require "heddle/web"
+      def boot_with_page
+        Rails.env = "production"
+        Application.root.join("config").mkpath
+        Application.root.join("config/routes.rb").write(<<~ROUTES)
+          Rails.application.routes.draw { mount Heddle::Web => "/tools/heddle" }
+        ROUTES
+        Application.initialize!
+      rescue Heddle::Rails::ConfigurationError => e
+        puts e.message
+      end
+    RUBY
+
+    it "keeps the application from booting in production without Heddle::Web.authorize" do
+      expect(printed_by("#{mounted}boot_with_page")).to match(/\AHeddle::Web is mounted without .*Heddle::Web\.authorize/)
+    end
+
+    it "answers with the route's prefix, with and without a slash at the end" do
+      expect(printed_by(<<~RUBY)).to eq %(src="/tools/heddle/page.js"\n) * 2
+        #{mounted}
+        Heddle::Web.authorize { true }
+        boot_with_page
+        ["/tools/heddle", "/tools/heddle/"].each { |path| puts get(path)[/src=".*page.js"/] }
+      RUBY
+    end
+  end
+
   describe "Heddle.spin in a request" do
     it "inherits copies of the CurrentAttributes, the time zone and the locale" do
       expect(printed_by(<<~RUBY)).to eq %([["ada", "Tokyo", :en, true], "ada"]\n)

@@ -9,6 +9,7 @@ rescue LoadError
   nil # concurrent-ruby is not installed
 end
 require "heddle/offload"
+require "heddle/web"
 
 # Compares the signatures in sig/ with Heddle's public interface. spec/unit/signatures_spec.rb runs this file in a Ruby
 # of its own, because RBS is no part of the bundle. It prints what differs as JSON.

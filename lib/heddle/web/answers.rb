@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Heddle
+  class Web
+    # Rack's answers. Their headers allow nothing but this page's own files.
+    #
+    # @api private
+    module Answers
+      HEADERS = {
+        "cache-control" => "no-store",
+        "content-security-policy" => "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; " \
+                                     "frame-ancestors 'none'",
+        "cross-origin-opener-policy" => "same-origin",
+        "cross-origin-resource-policy" => "same-origin",
+        "referrer-policy" => "same-origin",
+        "x-content-type-options" => "nosniff",
+        "x-frame-options" => "DENY"
+      }.freeze
+      TEXT = "text/plain; charset=utf-8"
+      private_constant :HEADERS, :TEXT
+
+      module_function
+
+      # @return [Array(Integer, Hash, Array<String>)]
+      def text(status, text, headers = {}) = whole(status, "#{text.chomp}\n", { "content-type" => TEXT, **headers })
+
+      # @param report [Hash]
+      def json(status, report)
+        whole(status, JSON.generate(report), { "content-type" => "application/json" })
+      end
+
+      # @param content [String]
+      # @param type [String]
+      def asset(content, type) = whole(200, content, { "content-type" => type })
+
+      # @param methods [Array<String>] those that the path has
+      def not_allowed(methods)
+        text(405, "Only #{methods.join(" and ")} are possible here.", "allow" => methods.join(", "))
+      end
+
+      # @param body [#each]
+      def download(body, name:, type:, size:)
+        headers = { "content-type" => type, "content-length" => size.to_s,
+                    "content-disposition" => "attachment; filename=\"#{name}\"" }
+        [200, { **HEADERS, **headers }, body]
+      end
+
+      # @param answer [Array] the answer to GET
+      # @return [Array] the answer to HEAD
+      def without_body(answer)
+        status, headers, body = answer
+        body.close if body.respond_to?(:close)
+        [status, headers, []]
+      end
+
+      def whole(status, content, headers)
+        [status, { **HEADERS, **headers, "content-length" => content.bytesize.to_s }, [content]]
+      end
+      private_class_method :whole
+    end
+    private_constant :Answers
+
+    # Makes texts fit for JSON. Names, and the paths in backtraces, can have any encoding, and invalid bytes.
+    #
+    # @api private
+    module Text
+      # @param text [String, nil]
+      # @return [String, nil]
+      def self.clean(text)
+        text&.encode(Encoding::UTF_8, invalid: :replace, undef: :replace)&.scrub
+      rescue Encoding::ConverterNotFoundError
+        # Ruby knows some encodings by name alone.
+        text.dup.force_encoding(Encoding::UTF_8).scrub
+      end
+    end
+    private_constant :Text
+  end
+end

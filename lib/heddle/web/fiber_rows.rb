@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+module Heddle
+  class Web
+    # The fibers of one scheduler that are sent: those that match, and in a tree also their ancestors.
+    #
+    # @api private
+    class FiberRows
+      # A fiber, its depth in the tree, and whether it matches.
+      Row = Data.define(:entry, :depth, :match)
+      private_constant :Row
+
+      # @return [Integer] how many fibers match
+      attr_reader :count
+
+      # @param entries [Array<Snapshots::Entry>]
+      # @param filter [FiberFilter]
+      # @param description [WaitDescription]
+      def initialize(entries, filter, description)
+        @entries = entries
+        @filter = filter
+        @matching = filter.none? ? entries : entries.select { |entry| filter.match?(entry, description) }
+        @count = @matching.size
+      end
+
+      # @param limit [Integer]
+      # @return [Array<Row>] the first rows, as many as there may be
+      def first(limit)
+        return tree(limit) if @filter.tree?
+
+        @matching.max_by(limit, &:seconds).map { |entry| Row.new(entry, 0, true) }
+      end
+
+      private
+
+      def tree(limit)
+        @parents = @entries.to_h { |entry| [entry.fiber, entry.parent] }.compare_by_identity
+        matching = @matching.to_h { |entry| [entry.fiber, true] }.compare_by_identity
+        shown = @filter.none? ? matching : with_ancestors(matching.keys)
+        each_in_tree(@entries.select { |entry| shown.key?(entry.fiber) }).first(limit).map do |entry, depth|
+          Row.new(entry, depth, matching.key?(entry.fiber))
+        end
+      end
+
+      # Not recursive: a tree may be deeper than the stack.
+      #
+      # @return [Enumerator] the entries with their depths, parents first
+      def each_in_tree(entries)
+        return enum_for(:each_in_tree, entries) unless block_given?
+
+        roots, others = entries.partition { |entry| !@parents.key?(@parents[entry.fiber]) }
+        children = others.group_by { |entry| @parents[entry.fiber] }.compare_by_identity
+        pending = roots.reverse.map { |entry| [entry, 0] }
+        while (entry, depth = pending.pop)
+          yield entry, depth
+          children.fetch(entry.fiber, []).reverse_each { |child| pending << [child, depth + 1] }
+        end
+      end
+
+      def with_ancestors(fibers)
+        shown = {}.compare_by_identity
+        fibers.each do |fiber|
+          while fiber && @parents.key?(fiber) && !shown.key?(fiber)
+            shown[fiber] = true
+            fiber = @parents[fiber]
+          end
+        end
+        shown
+      end
+    end
+    private_constant :FiberRows
+  end
+end
