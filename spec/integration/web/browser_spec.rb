@@ -139,7 +139,8 @@ RSpec.describe "The page of Heddle::Web in a browser" do
     with_waiting("/wait/key") do
       visit
       wait_for_row("GET /wait/key")
-      button = "[...document.querySelectorAll('#fibers button')].find((each) => each.innerText.includes('GET /wait/key'))"
+      buttons = "[...document.querySelectorAll('#fibers button')]"
+      button = "#{buttons}.find((each) => each.innerText.includes('GET /wait/key'))"
       browser.evaluate("#{button}.focus()")
       browser.press("Enter")
       browser.wait_until("document.querySelector('#fibers pre')?.innerText.includes('wait_here')")
