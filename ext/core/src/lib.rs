@@ -15,6 +15,7 @@
 //! * [`run_queue`]: which fibers are runnable, and in which order they run.
 //! * [`timing`]: how long fibers wait in the run queue and run, counted in a [`histogram`].
 //! * [`stall_watch`]: detects time slices that are too long.
+//! * [`trace`]: records all of this for a while.
 //! * [`slow_file_backoff`]: which files the scheduler's thread writes to itself.
 //! * [`files`]: what the kernel tells of a file without asking its file system.
 //! * [`prefetch`]: fetching memory into the cache before it is needed.
@@ -37,6 +38,7 @@ pub mod stall_watch;
 mod sync;
 pub mod timers;
 pub mod timing;
+pub mod trace;
 pub mod try_io;
 pub mod waker;
 pub mod workers;

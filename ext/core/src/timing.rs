@@ -26,6 +26,16 @@ impl LongSlice {
         self.at
     }
 
+    /// How long it was.
+    pub fn length(&self) -> Duration {
+        self.ended.length
+    }
+
+    /// How many fibers it has delayed.
+    pub fn late(&self) -> usize {
+        self.ended.late
+    }
+
     /// Counts a fiber that was due at this time, if that makes it late.
     pub fn delayed(&mut self, due: Instant) {
         let delay = self.at.saturating_duration_since(due).min(self.ended.length);
