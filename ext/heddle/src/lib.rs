@@ -10,6 +10,7 @@ mod ruby;
 mod scheduler;
 mod tasks;
 mod ticker;
+mod trace;
 
 use magnus::{Error, Ruby};
 

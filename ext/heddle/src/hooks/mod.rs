@@ -28,7 +28,7 @@ use crate::ruby::{fork, insides, ractor, thread};
 use crate::scheduler::options::Options;
 use crate::scheduler::{self, Scheduler, registry};
 use crate::ticker::{TickerChoice, signal_disposition};
-use crate::{dump, preempt, tasks};
+use crate::{dump, preempt, tasks, trace};
 
 /// Defines `Heddle::Scheduler` and its methods.
 pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
@@ -82,6 +82,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     preempt::define(ruby, heddle, class)?;
     tasks::define(class)?;
     dump::define(class)?;
+    trace::define(ruby, heddle, class)?;
     ractor::safe(|| {
         class.define_singleton_method("raising", function!(fiber_raise::raising, 0))?;
         class.define_singleton_method("killing", function!(fiber_raise::killing, 1))?;
@@ -100,7 +101,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 }
 
 /// Private class methods: `lib/heddle` calls them, and a spec the last two.
-const INTERNALS: [&str; 20] = [
+const INTERNALS: [&str; 22] = [
     "handles_interrupts?",
     "send_to_root",
     "record_interrupt",
@@ -116,6 +117,8 @@ const INTERNALS: [&str; 20] = [
     "signal_handler",
     "watch_dump_signal",
     "dump_begins",
+    "tracing?",
+    "reserve_trace",
     "generation",
     "state",
     "run_scheduled",

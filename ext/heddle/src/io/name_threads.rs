@@ -60,7 +60,7 @@ impl Scheduler {
 
     fn begin_work(&self, key: FiberKey) -> Option<(Token, Done)> {
         let mailbox = self.io.reactor.borrow().as_ref()?.mailbox();
-        let token = self.state.borrow_mut().operations.begin(key, None);
+        let token = self.state.borrow_mut().begin_operation(key, None);
         Some((token, Done { mailbox, token }))
     }
 

@@ -149,7 +149,7 @@ impl Scheduler {
         let token = {
             let mut state = self.state.borrow_mut();
             state.budget.submitted();
-            state.operations.begin(key, Some(&operation))
+            state.begin_operation(key, Some(&operation))
         };
         // SAFETY: by this function's contract.
         unsafe { reactor.submit(token, operation) };

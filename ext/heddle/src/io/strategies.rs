@@ -96,7 +96,8 @@ pub fn transfer_file(
         // A descriptor with an offset may be a device.
         if backoff.borrow_mut().allows(fd, owner, memory.size, begin) && (offset.is_none() || try_io::is_file(fd)) {
             // SAFETY: no other fiber has run since the slice was made.
-            let result = try_io::write_file(fd, unsafe { memory.as_readable() }, offset);
+            let write = || try_io::write_file(fd, unsafe { memory.as_readable() }, offset);
+            let result = if transfer.scheduler.is_traced() { transfer.trace_attempt(fd, write) } else { write() };
             backoff.borrow_mut().record_write(fd, begin, Instant::now());
             return Ok(result);
         }

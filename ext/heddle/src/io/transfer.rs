@@ -79,7 +79,8 @@ impl<'a> Transfer<'a> {
         loop {
             let from = self.from.map(|from| from + done as u64);
             // SAFETY: no other fiber has run since the slice was made.
-            let mut result = unsafe { try_now(self.direction, fd, slice.memory(), from, self.kind) };
+            let attempt = || unsafe { try_now(self.direction, fd, slice.memory(), from, self.kind) };
+            let mut result = if self.scheduler.is_traced() { self.trace_attempt(fd, attempt) } else { attempt() };
             if result == TryIo::NeedsOperation {
                 result = transfer_file(self, fd, slice, from)?;
             }
@@ -139,6 +140,23 @@ impl<'a> Transfer<'a> {
         let plain = self.kind == FdKind::Socket && self.from.is_none() && range.min_length == 0 && timeout.is_nil();
         // A non-blocking read must return EAGAIN rather than wait. Non-blocking writes do not call the hook.
         plain && !(self.direction == Direction::Read && self.call_site.traits().never_waits)
+    }
+
+    /// Records a system call that does not wait.
+    #[cold]
+    #[inline(never)]
+    pub fn trace_attempt(&self, fd: RawFd, attempt: impl FnOnce() -> TryIo) -> TryIo {
+        let result = attempt();
+        let outcome = match result {
+            TryIo::Done(count) => i32::try_from(count).unwrap_or(i32::MAX),
+            TryIo::Failed(errno) => -(errno as i32),
+            // A wait follows, which is recorded.
+            TryIo::WouldBlock | TryIo::NeedsOperation | TryIo::EndsAfter(_) => return result,
+        };
+        if let Some(trace) = &self.scheduler.state.borrow().trace {
+            trace.attempt(self.key, self.direction == Direction::Write, fd, outcome);
+        }
+        result
     }
 
     /// Whether the descriptor has become ready within the time.

@@ -4,7 +4,7 @@ use std::os::raw::c_int;
 use std::sync::OnceLock;
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error, Ruby, Value, prelude::*};
+use magnus::{Error, RString, Ruby, TryConvert, Value, prelude::*};
 use rb_sys::VALUE;
 use rb_sys::stable_api::StableApiDefinition;
 
@@ -87,6 +87,29 @@ pub fn addresses(fiber: PinnedValue) -> (usize, usize) {
     // SAFETY: a fiber is an object with data of Ruby's.
     let record = unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.raw()) };
     (fiber.raw() as usize, record.addr())
+}
+
+/// The fiber's `object_id`.
+///
+/// # Errors
+/// NoMemoryError.
+pub fn id(fiber: PinnedValue) -> Result<u64, Error> {
+    // SAFETY: called with the GVL on a valid object; an exception stops at `protect`.
+    let id = protect(|| unsafe { rb_sys::rb_obj_id(fiber.raw()) })?;
+    // SAFETY: what Ruby has just returned is a valid object.
+    u64::try_convert(unsafe { Value::from_raw(id) })
+}
+
+/// The name that `lib/heddle/observability/names.rb` has given the fiber.
+pub fn name(fiber: PinnedValue) -> Option<RString> {
+    // SAFETY: called with the GVL on a valid object; neither allocates nor raises.
+    let name = unsafe { Value::from_raw(rb_sys::rb_ivar_get(fiber.raw(), variable_of_name())) };
+    RString::from_value(name)
+}
+
+fn variable_of_name() -> rb_sys::ID {
+    static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
+    interned(&NAME, "@heddle_name")
 }
 
 /// Whether the object is a fiber.

@@ -1,5 +1,11 @@
 //! The garbage collector.
 
+use std::sync::OnceLock;
+
+use magnus::Error;
+use magnus::rb_sys::protect;
+use rb_sys::{ID, VALUE, rb_event_flag_t};
+
 use super::value::PinnedValue;
 
 /// The number of garbage collections so far. As long as it does not change, no object is freed or moved.
@@ -12,4 +18,40 @@ pub fn collections() -> rb_sys::size_t {
 pub fn keep_for_ever(object: PinnedValue) {
     // SAFETY: called with the GVL on a valid object.
     unsafe { rb_sys::rb_gc_register_mark_object(object.raw()) };
+}
+
+/// What [`watch`] was given.
+static WATCHER: OnceLock<fn(bool)> = OnceLock::new();
+
+const BEGINS: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_GC_ENTER as rb_event_flag_t;
+const ENDS: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_GC_EXIT as rb_event_flag_t;
+
+/// Calls `watcher` when the collector begins to work, with true, and when it stops, with false, until [`unwatch`]. It
+/// runs within the collector, with the GVL: it must make no Ruby object, call no Ruby, and not panic. All calls take
+/// the same function.
+///
+/// # Errors
+/// NoMemoryError.
+pub fn watch(watcher: fn(bool)) -> Result<(), Error> {
+    unwatch();
+    let _ = WATCHER.set(watcher);
+    protect(|| {
+        // SAFETY: called with the GVL; the function stays loaded, as Ruby unloads no extension. It gets nil as its
+        // data. These events change no code of the program, unlike those of methods and lines.
+        unsafe { rb_sys::rb_add_event_hook(Some(on_event), BEGINS | ENDS, rb_sys::Qnil as VALUE) };
+        rb_sys::Qnil as VALUE
+    })
+    .map(|_| ())
+}
+
+/// The inverse of [`watch`].
+pub fn unwatch() {
+    // SAFETY: called with the GVL; does nothing if the function is not registered.
+    unsafe { rb_sys::rb_remove_event_hook(Some(on_event)) };
+}
+
+unsafe extern "C" fn on_event(event: rb_event_flag_t, _: VALUE, _: VALUE, _: ID, _: VALUE) {
+    if let Some(watcher) = WATCHER.get() {
+        watcher(event == BEGINS);
+    }
 }

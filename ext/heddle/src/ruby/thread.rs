@@ -2,7 +2,7 @@
 
 use magnus::rb_sys::AsRawValue;
 use magnus::value::Lazy;
-use magnus::{Error, RClass, Ruby, Value, prelude::*};
+use magnus::{Error, RClass, RString, Ruby, Value, prelude::*};
 
 use rb_sys::stable_api::StableApiDefinition;
 
@@ -18,6 +18,20 @@ pub fn of(value: Value) -> Option<PinnedValue> {
 pub fn current() -> PinnedValue {
     // SAFETY: called with the GVL; does not allocate.
     unsafe { PinnedValue::from_raw(rb_sys::rb_thread_current()) }
+}
+
+/// What the thread is called in reports: `main`, its name, or its `object_id`.
+pub fn name(thread: PinnedValue) -> Result<String, Error> {
+    // SAFETY: called with the GVL; neither allocates nor raises.
+    if unsafe { rb_sys::rb_thread_main() } == thread.raw() {
+        return Ok("main".to_owned());
+    }
+    let name: Option<RString> = thread.get().funcall("name", ())?;
+    match name {
+        // SAFETY: the bytes are copied before Ruby is called again.
+        Some(name) => Ok(String::from_utf8_lossy(unsafe { name.as_slice() }).into_owned()),
+        None => thread.get().funcall::<_, _, u64>("object_id", ()).map(|id| id.to_string()),
+    }
 }
 
 /// Whether `Thread#kill` was called on the current thread.

@@ -49,6 +49,11 @@ impl PinnedValue {
         marker.mark(self.get());
     }
 
+    /// The object's address. Not to be read from.
+    pub fn address(self) -> u64 {
+        self.0
+    }
+
     /// The raw value, for the modules of `ruby`.
     pub(super) fn raw(self) -> VALUE {
         self.0
@@ -74,6 +79,17 @@ pub fn is_hidden(value: Value) -> bool {
     let raw = value.as_raw();
     // SAFETY: a value that is no special constant refers to an object, which begins with an RBasic.
     !rb_sys::SPECIAL_CONST_P(raw) && unsafe { (*(raw as *const rb_sys::RBasic)).klass } == 0
+}
+
+/// The class of an object, or its singleton class; `None` for a number and the like, and for an object inside Ruby.
+/// Does not allocate.
+pub fn class_of(object: PinnedValue) -> Option<PinnedValue> {
+    if rb_sys::SPECIAL_CONST_P(object.0) || is_hidden(object.get()) {
+        return None;
+    }
+    // SAFETY: a value that is no special constant refers to an object, which begins with an RBasic. The object keeps
+    // its class alive, and in place as long as it is marked by a stack or a `PinnedValue`.
+    Some(PinnedValue(unsafe { (*(object.0 as *const rb_sys::RBasic)).klass }))
 }
 
 /// The result of `Kernel#to_s` for any object: its class and address.

@@ -145,7 +145,12 @@ impl Scheduler {
         record.resumed_by = resumer;
         let wanted = yielding || inherited.unwrap_or(self.options.borrow().preempt == Preempt::All);
         record.preemptible = wanted && !shielded;
-        record.key
+        let key = record.key;
+        if state.trace.is_some() {
+            drop(state);
+            self.trace_fiber(key, current);
+        }
+        key
     }
 
     /// Changes the number of blocks of the program's that run within the fiber's hooks.

@@ -24,6 +24,11 @@ impl FiberKey {
         FiberKey(u64::from(serial) << u32::BITS | u64::from(index))
     }
 
+    /// A number that no other fiber of the scheduler has.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
     fn index(self) -> usize {
         self.0 as u32 as usize
     }

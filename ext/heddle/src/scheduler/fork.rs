@@ -15,6 +15,7 @@ impl Scheduler {
             state.forget_other_fibers(survivor, LossCause::Fork);
             state.set_forking_fiber(survivor);
             state.reset_counts();
+            state.end_trace();
             // The hook then takes the slow path, which sets up a backend.
             state.clear_current();
         }

@@ -89,7 +89,7 @@ impl Scheduler {
         self.io.opened_by.set(Some(thread::current()));
         self.state.borrow_mut().counters.open();
         registry::add(self);
-        Ok(())
+        self.join_trace(None)
     }
 
     /// Ends the owner's wait in the kernel, or makes the owner check soon which fibers are due. Any thread may call

@@ -14,6 +14,7 @@
 //! * [`root_interrupts`]: signals and `Thread#raise` reach the root fiber.
 //! * [`pending_raises`], [`swallowed`], [`abandonment`]: exceptions for other fibers, and fibers that do not end.
 //! * [`stalls`]: fibers that keep the thread for too long.
+//! * [`tracing`]: what a trace records.
 //! * [`lock_handoff`]: fairness among fibers that never have to wait.
 
 mod abandonment;
@@ -44,6 +45,7 @@ pub mod state;
 mod swallowed;
 mod task_data;
 pub mod ticking;
+pub mod tracing;
 pub mod unhandled;
 pub mod wait;
 pub mod waiting;

@@ -32,6 +32,7 @@ impl Scheduler {
 
     fn poll_for(&self, ruby: &Ruby, parking: Option<FiberKey>, may_block: bool) -> Result<Polled, Error> {
         let mut now = Instant::now();
+        let began = now;
         let timeout = {
             let mut state = self.state.borrow_mut();
             state.fibers.polled(now, parking);
@@ -74,6 +75,9 @@ impl Scheduler {
             state.complete(reactor.completions());
             state.expire(now);
             interrupted |= self.owner.thread.get().is_some_and(interrupts::pending);
+        }
+        if let Some(trace) = &state.trace {
+            trace.poll(began, timeout != Some(Duration::ZERO), state.counters.completed);
         }
         Ok(if interrupted { Polled::Interrupted } else { Polled::Done })
     }

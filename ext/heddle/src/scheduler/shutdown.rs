@@ -75,6 +75,7 @@ impl Scheduler {
         self.release_resources(false);
         let mut state = self.state.borrow_mut();
         state.counters.close();
+        state.close_trace();
         let survivor = state.fibers.find(fiber::current());
         state.forget_other_fibers(survivor, LossCause::Close);
         // A later hook then takes the slow path, which sets up a backend. Any thread may call it.

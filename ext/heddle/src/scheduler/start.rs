@@ -91,7 +91,12 @@ impl Scheduler {
         let record = state.fibers.insert(new_fiber.fiber, true, false, Some(block));
         record.wait = Wait::NotStarted;
         record.preemptible = new_fiber.preemptible;
-        Ok(record.key)
+        let key = record.key;
+        if state.trace.is_some() {
+            drop(state);
+            self.trace_fiber(key, new_fiber.fiber);
+        }
+        Ok(key)
     }
 
     /// The key and the block of the current fiber, which has just been started.

@@ -9,6 +9,7 @@ mod owned_descriptors;
 mod raising;
 mod scopes;
 mod selection;
+pub mod tracing;
 mod waits;
 
 use std::os::fd::OwnedFd;
@@ -30,6 +31,7 @@ pub use self::operations::{Ended, Operations};
 pub use self::owned_descriptors::OwnedDescriptor;
 use self::scopes::Scopes;
 pub use self::selection::Selection;
+use self::tracing::Tracing;
 use super::fibers::{Claimed, FiberKey, Fibers};
 use super::lock_handoff::LockHandoff;
 use super::prefetch_hints;
@@ -116,6 +118,8 @@ pub struct State {
     pub bounce_buffers: Slab<Vec<u8>>,
     /// Descriptors that hooks have opened for the time of a wait.
     descriptors: Slab<(FiberKey, OwnedFd)>,
+    /// Where the records of a trace go, while there is one.
+    pub trace: Option<Tracing>,
 }
 
 impl Default for State {
@@ -145,13 +149,22 @@ impl Default for State {
             selections: Slab::new(),
             bounce_buffers: Slab::new(),
             descriptors: Slab::new(),
+            trace: None,
         }
     }
 }
 
 /// The fiber becomes runnable, at the end of the run queue.
 #[inline]
-fn make_runnable(record: &mut Record, parked: &mut Parked, queue: &mut RunQueue<(FiberKey, u32)>) {
+fn make_runnable(
+    record: &mut Record,
+    parked: &mut Parked,
+    queue: &mut RunQueue<(FiberKey, u32)>,
+    trace: &Option<Tracing>,
+) {
+    if let Some(trace) = trace {
+        trace.wake(record.key);
+    }
     let epoch = record.move_to(FiberState::Runnable, parked);
     queue.push_woken((record.key, epoch));
 }
@@ -179,14 +192,20 @@ impl State {
 
     /// Makes the fiber the current one, whether or not it was picked.
     pub fn set_current(&mut self, key: FiberKey) {
+        if self.trace.is_some() {
+            self.trace_current(key);
+        }
         self.current = self.fibers.set_running(key).map(|fiber| (fiber, key));
     }
 
     /// A new fiber starts: it becomes the current fiber, with a new time slice.
     pub fn start_first_slice(&mut self, key: FiberKey) {
-        self.set_current(key);
         self.queue.reset_slice();
         self.note_stall();
+        if let Some(trace) = &self.trace {
+            trace.wake(key);
+        }
+        self.set_current(key);
     }
 
     /// `current` enters a hook. `None` if it is not the fiber that the scheduler switched to.
@@ -225,6 +244,13 @@ impl State {
         }
         if !self.fibers.get(key).is_some_and(|record| record.must_outlive_hooks()) {
             self.fibers.remove(key);
+            self.trace_end(key);
+        }
+        if self.trace.is_some()
+            && let Some((_, resumer)) = self.current
+            && self.is_current(resumer)
+        {
+            self.trace_current(resumer);
         }
     }
 
@@ -236,7 +262,7 @@ impl State {
     /// Makes a fiber runnable, at the end of the run queue.
     pub fn enqueue(&mut self, key: FiberKey) {
         if let Some((record, parked)) = self.fibers.get_with_parked(key) {
-            make_runnable(record, parked, &mut self.queue);
+            make_runnable(record, parked, &mut self.queue, &self.trace);
         }
     }
 
@@ -327,7 +353,7 @@ impl State {
             #[inline(always)]
             |(key, epoch)| fibers.claim(*key, *epoch),
         )?;
-        // A timed queue sets the number to zero, so that this costs no second comparison.
+        // A timed queue and a trace set the number to zero, so that this costs no second comparison.
         if self.fibers.len() > self.few_fibers {
             self.attend(next.key);
         }
@@ -335,10 +361,13 @@ impl State {
         Some(next)
     }
 
-    /// What is to be done at a switch if there are many fibers, or if slices are timed.
+    /// What is to be done at a switch if there are many fibers, or if slices are timed or traced.
     #[inline(never)]
     fn attend(&mut self, next: FiberKey) {
         self.note_stall();
+        if self.trace.is_some() {
+            self.trace_switch(next);
+        }
         if prefetch_hints::are_many(self.fibers.len()) {
             self.look_ahead(next);
         }
@@ -360,6 +389,7 @@ impl State {
         if self.few_fibers == 0 {
             self.queue.end_slice();
             self.note_stall();
+            self.trace_leave();
         }
     }
 
@@ -377,6 +407,9 @@ impl State {
         let Some(timing) = self.queue.timing_mut() else { return };
         if let Some(mut long) = timing.take_long_slice() {
             self.timers.due(long.at()).for_each(|deadline| long.delayed(deadline));
+            if let Some(trace) = &self.trace {
+                trace.stall(&long);
+            }
             timing.post(long);
         }
     }

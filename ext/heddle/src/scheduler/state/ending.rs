@@ -230,6 +230,7 @@ impl State {
     pub fn end_fiber(&mut self, key: FiberKey) {
         self.counters.ended += 1;
         self.ending = self.fibers.remove(key);
+        self.trace_end(key);
         self.clear_current();
     }
 

@@ -4,6 +4,7 @@ use std::os::fd::RawFd;
 use std::rc::Rc;
 
 use heddle_core::descriptor_index::DescriptorIndex;
+use heddle_core::trace::Source;
 use heddle_core::{Completion, Interest, Operation, Token};
 use slab::Slab;
 
@@ -104,7 +105,7 @@ impl Operations {
 
     /// Adds a fiber's operation, on a descriptor or on none. The caller submits it with the token.
     #[inline]
-    pub fn begin(&mut self, fiber: FiberKey, operation: Option<&Operation>) -> Token {
+    fn begin(&mut self, fiber: FiberKey, operation: Option<&Operation>) -> Token {
         let interest = operation.map_or(Interest::default(), Operation::interest);
         let pending = Pending { fiber, interest, result: None, abandoned: false, closed: false, memory: None };
         let token = self.pending.insert(pending);
@@ -140,7 +141,7 @@ impl Operations {
     }
 
     /// Stores the result of an operation. Returns the fiber that waits for it.
-    fn complete(&mut self, Completion { token, result }: Completion) -> Option<FiberKey> {
+    fn complete(&mut self, &Completion { token, result }: &Completion) -> Option<FiberKey> {
         let pending = self.pending.get_mut(token)?;
         pending.memory = None;
         if pending.abandoned {
@@ -232,15 +233,31 @@ impl State {
         }
     }
 
+    /// See [`Operations::begin`].
+    #[inline]
+    pub fn begin_operation(&mut self, fiber: FiberKey, operation: Option<&Operation>) -> Token {
+        let token = self.operations.begin(fiber, operation);
+        if let Some(trace) = &self.trace {
+            trace.operation_begin(fiber, kind(operation), operation.map_or(-1, Operation::fd), token);
+        }
+        token
+    }
+
     /// Stores results, and wakes the fibers that wait for them.
     pub fn complete(&mut self, completions: impl Iterator<Item = Completion>) {
         let mut size = 0;
+        self.trace_source(Some(Source::Completion));
         for completion in completions {
             size += 1;
-            if let Some(fiber) = self.operations.complete(completion) {
+            let fiber = self.operations.complete(&completion);
+            if let Some(trace) = &self.trace {
+                trace.operation_end(&completion, fiber);
+            }
+            if let Some(fiber) = fiber {
                 self.wake(fiber);
             }
         }
+        self.trace_source(None);
         self.counters.batch(size);
         if size > 0 && self.has_close_waiters() {
             self.wake_close_waiters();

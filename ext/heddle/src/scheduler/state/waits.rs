@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use heddle_core::trace::Source;
+
 use super::{State, TimerAction, make_runnable};
 use crate::ruby::value::PinnedValue;
 use crate::scheduler::fibers::FiberKey;
@@ -15,7 +17,7 @@ impl State {
     pub fn set_waiting(&mut self, key: FiberKey) {
         let Some((record, parked)) = self.fibers.get_with_parked(key) else { return };
         if record.is_being_killed() {
-            make_runnable(record, parked, &mut self.queue);
+            make_runnable(record, parked, &mut self.queue, &self.trace);
         } else if record.state() != FiberState::Lost {
             record.move_to(FiberState::Waiting, parked);
         }
@@ -27,7 +29,7 @@ impl State {
         if let Some((record, parked)) = self.fibers.get_with_parked(key)
             && record.state() == FiberState::Waiting
         {
-            make_runnable(record, parked, &mut self.queue);
+            make_runnable(record, parked, &mut self.queue, &self.trace);
         }
     }
 
@@ -38,7 +40,7 @@ impl State {
         record.unblocks = record.unblocks.wrapping_add(1);
         let unblockable = record.wait.is_unblockable();
         if unblockable && record.state() == FiberState::Waiting {
-            make_runnable(record, parked, &mut self.queue);
+            make_runnable(record, parked, &mut self.queue, &self.trace);
         }
         Some(unblockable)
     }
@@ -116,6 +118,7 @@ impl State {
             due.push(action);
         }
         self.counters.expired += due.len() as u64;
+        self.trace_source(Some(Source::Timer));
         for action in due.drain(..) {
             match action {
                 TimerAction::Wake(key) => self.wake(key),
@@ -123,6 +126,7 @@ impl State {
                 TimerAction::Grace(key) => self.end_grace(key, now),
             }
         }
+        self.trace_source(None);
         self.due = due;
     }
 }

@@ -1,0 +1,209 @@
+//! What the scheduler records while a trace runs.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use heddle_core::timing::LongSlice;
+use heddle_core::trace::{Source, Subject, Track};
+use heddle_core::{Completion, Token};
+
+use super::State;
+use crate::ruby::value::class_of;
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::prefetch_hints;
+use crate::scheduler::record::{FiberState, Record};
+use crate::scheduler::tracing::Session;
+use crate::scheduler::wait::Wait;
+
+fn plain(what: u8) -> Subject {
+    Subject { what, ..Subject::default() }
+}
+
+/// A scheduler's part in a trace.
+pub struct Tracing {
+    track: Track,
+    session: Rc<Session>,
+    /// How many operations had completed at the last poll.
+    completed: Cell<u64>,
+}
+
+impl Tracing {
+    /// A part with a track of its own.
+    pub fn new(track: Track, session: Rc<Session>) -> Self {
+        Tracing { track, session, completed: Cell::new(0) }
+    }
+
+    /// The trace.
+    pub fn session(&self) -> &Rc<Session> {
+        &self.session
+    }
+
+    /// The number of the scheduler's track.
+    pub fn number(&self) -> u32 {
+        self.track.number()
+    }
+
+    /// The fiber becomes runnable.
+    #[cold]
+    pub fn wake(&self, key: FiberKey) {
+        self.track.wake(key.number());
+    }
+
+    #[cold]
+    fn end(&mut self, key: FiberKey) {
+        if let Some(identity) = self.session.forget_fiber(self.track.number(), key) {
+            self.track.end(key.number(), identity);
+        }
+    }
+
+    #[cold]
+    fn set_source(&mut self, source: Option<Source>) {
+        self.track.set_source(source);
+    }
+
+    /// A stall has ended in the current fiber.
+    #[cold]
+    pub fn stall(&self, long: &LongSlice) {
+        self.track.stall(long.at(), long.length(), long.late());
+    }
+
+    /// A poll has ended; so many operations have completed until now.
+    #[cold]
+    pub fn poll(&self, began: Instant, waited: bool, completed: u64) {
+        let found = completed.saturating_sub(self.completed.replace(completed));
+        self.track.poll(began, waited, found);
+    }
+
+    /// An operation of this kind begins; see [`super::operations::KINDS`].
+    #[cold]
+    pub fn operation_begin(&self, key: FiberKey, kind: usize, fd: i32, token: Token) {
+        self.track.operation_begin(key.number(), kind as u8, fd, token as u64);
+    }
+
+    /// An operation has ended, for which this fiber waits.
+    #[cold]
+    pub fn operation_end(&self, completion: &Completion, fiber: Option<FiberKey>) {
+        self.track.operation_end(completion.token as u64, completion.result, fiber.map(FiberKey::number));
+    }
+
+    /// The fiber has read, or written, without waiting.
+    pub fn attempt(&self, key: FiberKey, writes: bool, fd: i32, result: i32) {
+        self.track.attempt(key.number(), u8::from(writes), fd, result);
+    }
+
+    /// The fiber gets the name with this number.
+    pub fn name(&self, key: FiberKey, name: u64) {
+        self.track.name(key.number(), name);
+    }
+
+    /// What the fiber waits for. The numbers are those of `lib/heddle/traces/waits.rb`.
+    fn subject(&self, record: &Record) -> Subject {
+        match record.wait {
+            // It has resumed another fiber, or has started one.
+            Wait::Nothing if record.state() == FiberState::Running => plain(14),
+            Wait::Nothing => plain(0),
+            Wait::NotStarted => plain(1),
+            Wait::Yielded => plain(2),
+            Wait::Preempted => plain(3),
+            Wait::Sleep => plain(4),
+            Wait::Block(blocker) => {
+                Subject { what: 5, value: 0, detail: self.session.number_of_class(class_of(blocker)) }
+            }
+            Wait::Ready(fd, interest) => Subject { what: 6, value: fd, detail: interest.0.into() },
+            Wait::Select => plain(7),
+            Wait::Transfer(fd, interest) => Subject { what: 8, value: fd, detail: interest.0.into() },
+            Wait::Process(pid) => Subject { what: 9, value: pid, detail: 0 },
+            Wait::Address(_) => plain(10),
+            Wait::Suspended => plain(11),
+            Wait::Drain => plain(12),
+            Wait::Raiser => plain(13),
+        }
+    }
+}
+
+impl State {
+    /// Records everything from now on. `here` says whether the scheduler's thread is the current one.
+    pub fn begin_trace(&mut self, trace: Tracing, here: bool) {
+        self.few_fibers = 0;
+        let trace = self.trace.insert(trace);
+        trace.completed.set(self.counters.completed);
+        let parked = self.fibers.iter().filter(|(_, record)| record.is_parked());
+        // So many records would leave no room for what happens.
+        if self.fibers.len() <= trace.session.capacity() / 4 {
+            for (key, record) in parked {
+                let woken = record.state() == FiberState::Runnable && record.is_waiting();
+                let subject = if woken { plain(15) } else { trace.subject(record) };
+                trace.track.waiting(key.number(), subject);
+            }
+        }
+        if let Some((_, key)) = self.current
+            && self.is_current(key)
+            && let Some(trace) = &mut self.trace
+        {
+            trace.track.running(key.number(), here);
+        }
+    }
+
+    /// Records nothing from now on.
+    pub fn end_trace(&mut self) {
+        if self.trace.take().is_some() && self.queue.timing().is_none() {
+            self.few_fibers = prefetch_hints::FEW;
+        }
+    }
+
+    /// The scheduler is closed, and records nothing until it is opened again.
+    pub fn close_trace(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.track.close();
+        }
+        self.end_trace();
+    }
+
+    /// What the current fiber waits for now.
+    fn left(&self) -> Subject {
+        let record = self.current.and_then(|(_, key)| self.fibers.get(key));
+        record.zip(self.trace.as_ref()).map_or_else(Subject::default, |(record, trace)| trace.subject(record))
+    }
+
+    /// `next`, which was dequeued, replaces the current fiber.
+    #[cold]
+    pub(super) fn trace_switch(&mut self, next: FiberKey) {
+        let left = self.left();
+        if let Some(trace) = &mut self.trace {
+            trace.track.switch(next.number(), left);
+        }
+    }
+
+    /// `next` becomes the current fiber, whether or not it was dequeued.
+    #[cold]
+    pub(super) fn trace_current(&mut self, next: FiberKey) {
+        if self.trace.as_ref().is_some_and(|trace| !trace.track.runs(next.number())) {
+            self.trace_switch(next);
+        }
+    }
+
+    /// No fiber runs until the next one is dequeued.
+    pub(super) fn trace_leave(&mut self) {
+        let left = self.left();
+        if let (Some(trace), Some((_, key))) = (&mut self.trace, self.current) {
+            trace.track.leave(key.number(), left);
+        }
+    }
+
+    /// The fiber's record is gone.
+    #[inline]
+    pub(super) fn trace_end(&mut self, key: FiberKey) {
+        if let Some(trace) = &mut self.trace {
+            trace.end(key);
+        }
+    }
+
+    /// What wakes fibers from now on; `None` for the running fiber.
+    #[inline]
+    pub(super) fn trace_source(&mut self, source: Option<Source>) {
+        if let Some(trace) = &mut self.trace {
+            trace.set_source(source);
+        }
+    }
+}
