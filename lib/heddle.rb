@@ -61,6 +61,9 @@ require_relative "heddle/patches/timeout"
 # stalls/: reporting fibers that keep their thread.
 require_relative "heddle/stalls"
 
+# traces/: recording what the fibers do for a while.
+require_relative "heddle/traces"
+
 # structured/: trees of fibers, cancellation and time.
 require_relative "heddle/structured/context"
 require_relative "heddle/structured/task"

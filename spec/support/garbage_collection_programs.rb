@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "json"
 require "socket"
 require "stringio"
 require "timeout"
@@ -118,6 +119,11 @@ module GarbageCollectionPrograms
       found.map(&:waiting_for).sort
     }],
     "Heddle.dump" => [true, -> { StringIO.new.tap { |io| Heddle.dump(io) }.string.include?("Schedulers: ") }],
+    "Heddle.trace" => [true, lambda {
+      io = StringIO.new
+      Heddle.trace(io, events: 100) { Heddle.await(Heddle.spin(name: "named") { sleep(0.001) }) }
+      io.string.include?(%("named"))
+    }],
     "stats" => [1, -> { sleep(0) && Fiber.scheduler.stats[:fibers][:running] }]
   }.freeze
 

@@ -28,7 +28,9 @@ module Heddle # :nodoc:
       # @return [String, nil] the name as it was stored
       # @raise [TypeError] if `to_s` returns no String
       def assign(fiber, name)
-        return fiber.instance_variable_set(VARIABLE, convert(name)) unless name.nil?
+        name = convert(name)
+        Traces.name(fiber, name) if Heddle.tracing?
+        return fiber.instance_variable_set(VARIABLE, name) if name
 
         fiber.remove_instance_variable(VARIABLE) if fiber.instance_variable_defined?(VARIABLE)
         nil

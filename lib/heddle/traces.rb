@@ -1,0 +1,138 @@
+# frozen_string_literal: true
+
+require_relative "traces/summary"
+require_relative "traces/output"
+require_relative "traces/waits"
+require_relative "traces/events"
+require_relative "traces/fiber_names"
+require_relative "traces/operations"
+require_relative "traces/fiber_track"
+require_relative "traces/scheduler_track"
+require_relative "traces/timeline"
+require_relative "traces/session"
+
+module Heddle # :nodoc:
+  # The trace that this process records, if it records one.
+  module Traces
+    # The default of `events:`.
+    EVENTS = 500_000
+    # The highest value of `events:`. A record takes 40 bytes.
+    MOST_EVENTS = 100_000_000
+
+    class << self
+      # @param target [String, #to_path, #write]
+      # @param method [String] the public method, for messages
+      # @return [Session]
+      def start(target, events, method)
+        ArgumentChecks.count(events, method)
+        raise ArgumentError, "#{method}: at most #{MOST_EVENTS} events, not #{events}" if events > MOST_EVENTS
+
+        recorder = Scheduler.__send__(:reserve_trace, events)
+        unless recorder
+          raise Error, "#{method}: a trace is being recorded already, and there can be one at a time: end it first, " \
+                       "by Heddle.stop_trace or the end of the block of Heddle.trace"
+        end
+        @session = Session.new(recorder, target, method)
+      end
+
+      # @return [Session]
+      def take
+        session = @session
+        return session if session && Heddle.tracing?
+
+        raise Error, "Heddle.stop_trace: no trace is being recorded: begin one first, by Heddle.start_trace"
+      end
+
+      # A fiber gets a name, or loses it.
+      def name(fiber, name)
+        @session&.name(fiber, name)
+      end
+
+      # The session has written its trace, or failed to.
+      def forget(session)
+        @session = nil if @session.equal?(session)
+      end
+    end
+  end
+  private_constant :Traces
+
+  class << self
+    # Records what all Heddle schedulers of this process do while the block runs, and writes it to a file that
+    # https://ui.perfetto.dev and Chrome's `chrome://tracing` open. Each scheduler is a process there, and each fiber a
+    # track, with its time slices, its waits and what it waits for, preemptions, what has woken it as an arrow, I/O
+    # operations, garbage collections, and stalls. `docs/observability.md` describes them.
+    #
+    # Schedulers that are opened meanwhile are recorded, too. Any thread may call this, with any scheduler or none. The
+    # file is opened at once, and written when the recording has ended, by a thread. If the block raises, the trace is
+    # written all the same. A forked child records and writes nothing.
+    #
+    # @param target [String, #to_path, #write] the file, which is replaced, or an IO. A file whose name ends in `.gz` is
+    #   compressed. An IO is not closed.
+    # @param seconds [Numeric, nil] how long to record. A block that takes longer continues, and the file is written
+    #   meanwhile. Without a block the call waits so long, as `sleep` does.
+    # @param events [Integer] how many events to keep. When there are more, the oldest are dropped, and the file and the
+    #   summary say how many.
+    # @yield what is recorded
+    # @return [Object, TraceSummary] the block's value; without a block, what was recorded
+    # @raise [Error] if a trace is being recorded already
+    # @raise [ArgumentError] without a block and `seconds:`, for negative seconds, and for a number of events outside of
+    #   1 to 100,000,000
+    # @raise [TypeError] for a target that is neither a path nor has a method `write`
+    # @raise [SystemCallError] if the file cannot be opened or written
+    # @raise [NoMemoryError] if there is no memory for so many events
+    # @raise the block's error
+    # @example
+    #   Heddle.run do
+    #     Heddle.trace("trace.json.gz") { 3.times { |number| Heddle.spin(name: "sleeper #{number}") { sleep 0.1 } } }
+    #   end
+    # @example Five seconds of a server that runs
+    #   summary = Heddle.trace("trace.json", seconds: 5)
+    #   puts "#{summary.events} events, #{summary.dropped} dropped"
+    def trace(target, seconds: nil, events: Traces::EVENTS)
+      ArgumentChecks.seconds(seconds, "Heddle.trace") if seconds
+      raise ArgumentError, "Heddle.trace needs a block, or seconds:" unless block_given? || seconds
+
+      session = Traces.start(target, events, "Heddle.trace")
+      return session.during { sleep(seconds) } unless block_given?
+
+      value = nil
+      session.during do
+        session.finish_after(seconds) if seconds
+        value = yield
+      end
+      value
+    end
+
+    # Begins to record a trace, which {stop_trace} ends. See {trace}.
+    #
+    # @param target [String, #to_path, #write] see {trace}
+    # @param events [Integer] see {trace}
+    # @return [nil]
+    # @raise [Error, ArgumentError, TypeError, SystemCallError, NoMemoryError] as {trace} does
+    # @example
+    #   Heddle.start_trace("trace.json")
+    #   work
+    #   Heddle.stop_trace # => #<data Heddle::TraceSummary path="trace.json", events=1203, dropped=0, seconds=0.84>
+    def start_trace(target, events: Traces::EVENTS)
+      Traces.start(target, events, "Heddle.start_trace")
+      nil
+    end
+
+    # Ends the trace that {start_trace} or {trace} has begun, on any thread, and writes it.
+    #
+    # @return [TraceSummary]
+    # @raise [Error] if no trace is being recorded
+    # @raise [SystemCallError, IOError] if the file cannot be written
+    # @raise what the `write` of the target raises
+    def stop_trace
+      Traces.take.finish
+    end
+
+    # @return [Boolean] whether this process records a trace
+    # @example
+    #   Heddle.trace("trace.json") { Heddle.tracing? } # => true
+    def tracing?
+      Scheduler.__send__(:tracing?)
+    end
+  end
+end

@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Traces
+    # The names that fibers have while a trace runs.
+    class FiberNames
+      # How many are kept, the latest.
+      MOST = 100_000
+      # How many characters are kept of a name.
+      LONGEST = 120
+      private_constant :MOST, :LONGEST
+
+      def initialize
+        @present = {}
+        @last = {}
+        @log = {}
+        @count = 0
+      end
+
+      # Keeps the names that fibers have when the trace begins. The block fills a Hash with them.
+      def note_present
+        yield @present
+        @present.transform_values! { |name| shortened(name) }
+      end
+
+      # A fiber gets a name, or loses it.
+      #
+      # @return [Integer] a number for {at}
+      def add(fiber, name)
+        name = shortened(name) if name
+        number = @count += 1
+        @log[number] = name
+        @log.shift if @log.size > MOST
+        remember(fiber.object_id, name) if name
+        number
+      end
+
+      # @return [String, nil] the name with this number
+      def at(number) = @log[number]
+
+      # @param id [Integer, nil] a fiber's `object_id`
+      # @return [String, nil] its name when the trace began
+      def first_of(id) = @present[id]
+
+      # @return [String, nil] the last name that it had
+      def last_of(id) = @last[id] || @present[id]
+
+      private
+
+      def remember(id, name)
+        @last.delete(id)
+        @last.shift if @last.size >= MOST
+        @last[id] = name
+      end
+
+      def shortened(name)
+        text = name.length > LONGEST ? "#{name[0, LONGEST]}…" : name
+        text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace).scrub
+      end
+    end
+    private_constant :FiberNames
+  end
+end

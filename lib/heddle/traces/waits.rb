@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Traces
+    # Says what a fiber waits for, by the numbers of `ext/heddle/src/scheduler/state/tracing.rs`.
+    class Waits
+      # The fiber is on the run queue; the text says since what.
+      RUNNABLE = {
+        0 => "starting a fiber", 1 => "its start", 2 => "a yield", 3 => "a preemption", 13 => "Fiber#raise",
+        15 => "a wake-up before the trace"
+      }.freeze
+      # It has not started.
+      UNSTARTED = 1
+      # It was preempted.
+      PREEMPTED = 3
+      PLAIN = {
+        4 => "sleep", 7 => "IO.select", 10 => "the addresses of a host", 11 => "Heddle.schedule",
+        12 => "the end of the other fibers", 14 => "a fiber that it has resumed"
+      }.freeze
+      BLOCK = 5
+      READY = 6
+      TRANSFER = 8
+      PROCESS = 9
+      # What fibers wait for in methods of Heddle.
+      OWN = { "Heddle::TaskWait" => "Heddle.await", "Heddle::Task" => "the end of its children" }.freeze
+      private_constant :RUNNABLE, :PLAIN, :BLOCK, :READY, :TRANSFER, :PROCESS, :OWN
+
+      # @param recorder [TraceRecorder]
+      def initialize(recorder)
+        @recorder = recorder
+        @classes = {}
+      end
+
+      # @return [String, nil] what has made the fiber runnable; nil if it waits
+      def runnable_after(wait) = RUNNABLE[wait.what]
+
+      # @return [String]
+      def text(wait)
+        case wait.what
+        when BLOCK then blocker(wait.detail)
+        when READY then "waiting to #{verb(wait.detail, "read", "write")} fd #{wait.value}"
+        when TRANSFER then "#{verb(wait.detail, "reading", "writing")} fd #{wait.value}"
+        when PROCESS then "process #{wait.value}"
+        else PLAIN.fetch(wait.what, "something else")
+        end
+      end
+
+      private
+
+      def verb(events, read, write)
+        reads = events.anybits?(IO::READABLE | IO::PRIORITY)
+        return read unless events.anybits?(IO::WRITABLE)
+
+        reads ? "#{read} or #{write}" : write
+      end
+
+      def blocker(number)
+        @classes[number] ||= class_name(@recorder.class_at(number))
+      end
+
+      def class_name(type)
+        type = type.superclass while type&.singleton_class?
+        return "a lock inside Ruby" unless type
+
+        name = Module.instance_method(:name).bind_call(type) || "an object"
+        OWN.fetch(name) { name.delete_prefix("Thread::") }
+      end
+    end
+    private_constant :Waits
+  end
+end

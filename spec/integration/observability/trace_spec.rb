@@ -1,0 +1,588 @@
+# frozen_string_literal: true
+
+require "json"
+require "pathname"
+require "stringio"
+require "tmpdir"
+require "zlib"
+
+RSpec.describe "Heddle.trace" do
+  around { |example| Dir.mktmpdir { |folder| (@folder = folder) && example.run } }
+
+  def path(name = "trace.json") = File.join(@folder, name)
+
+  # Traces the block within Heddle.run, and returns the trace.
+  def traced(events: 500_000, **, &block)
+    Heddle.run(**) { Heddle.trace(path, events:, &block) }
+    TraceFile.read(path)
+  end
+
+  it "returns the block's value" do
+    expect(Heddle.trace(path) { 42 }).to eq 42
+  end
+
+  it "writes a trace without any scheduler" do
+    Heddle.trace(path) { nil }
+
+    expect(TraceFile.read(path).data["otherData"]).to include("dropped" => 0, "version" => Heddle::VERSION)
+  end
+
+  it "shows a scheduler as a process that is named by its thread" do
+    trace = traced { sleep 0.001 }
+
+    expect(trace.names("process")).to include("Heddle scheduler, thread main")
+  end
+
+  describe "of fibers" do
+    it "has a track for each, named by Heddle.annotate or its number" do
+      ids = nil
+      trace = traced do
+        fibers = [Heddle.spin(name: "worker") { sleep 0.001 }, Heddle.spin { sleep 0.001 }]
+        ids = fibers.map(&:object_id)
+        Heddle.await_all(*fibers)
+      end
+
+      expect(ids.map { |id| trace.name_of(id) }).to eq ["worker", "fiber #{ids.last}"]
+    end
+
+    it "names those that were named before it began, and have ended since" do
+      id = nil
+      Heddle.run do
+        fiber = Heddle.spin(name: "early") { Heddle.suspend }
+        id = fiber.object_id
+        Heddle.snooze
+        Heddle.trace(path) { Heddle.schedule(fiber) && Heddle.await(fiber) }
+      end
+
+      expect(TraceFile.read(path).name_of(id)).to eq "early"
+    end
+
+    it "names slices as the fiber is named at that time" do
+      trace = traced do
+        Heddle.await(Heddle.spin do
+          Heddle.annotate("first") { sleep 0.001 }
+          Heddle.annotate("second") { sleep 0.001 }
+        end)
+      end
+
+      expect(trace.slices.map { |slice| slice["name"] }).to include("first", "second")
+    end
+
+    it "has slices that do not overlap, and waits in between" do
+      trace = traced do
+        fibers = Array.new(5) { Heddle.spin { 20.times { (Heddle.snooze || true) && sleep(0.0001) } } }
+        Heddle.await_all(*fibers)
+      end
+
+      expect(trace.overlaps).to be_empty
+      expect(trace.slices.size).to be > 200
+    end
+
+    it "shows only one slice at a time of all fibers of a scheduler" do
+      trace = traced { Heddle.await_all(*Array.new(5) { Heddle.spin { 20.times { Heddle.snooze } } }) }
+      ranges = trace.slices.map { |slice| TraceFile.range(slice) }.sort_by(&:begin)
+      overlapping = ranges.each_cons(2).select { |one, other| other.begin + TraceFile::ROUNDING < one.end }
+
+      expect(overlapping).to be_empty
+    end
+
+    it "shows those that wait for all of the time" do
+      id = nil
+      Heddle.run do
+        fiber = Heddle.spin { sleep }
+        id = fiber.object_id
+        Heddle.snooze
+        Heddle.trace(path) { sleep 0.001 }
+        Heddle.terminate(fiber)
+      end
+      waits = TraceFile.read(path).waits(id)
+
+      expect(waits.map { |wait| wait["name"] }).to eq ["sleep"]
+    end
+
+    it "shows generators that wait" do
+      trace = traced { Enumerator.new { |yielder| sleep(0.001) && (yielder << 1) }.next }
+
+      expect(trace.overlaps).to be_empty
+      expect(trace.waits.map { |wait| wait["name"] }).to include("sleep", "a fiber that it has resumed")
+    end
+  end
+
+  {
+    "sleep" => -> { sleep 0.001 },
+    "Queue" => -> { Queue.new.pop(timeout: 0.001) },
+    "Mutex" => lambda {
+      lock = Mutex.new
+      Heddle.spin { lock.synchronize { sleep 0.001 } } && Heddle.snooze
+      lock.synchronize { nil }
+    },
+    "Thread" => -> { Thread.new { sleep 0.001 }.join },
+    "Heddle.await" => -> { Heddle.await(Heddle.spin { sleep 0.001 }) },
+    "Heddle.schedule" => lambda {
+      current = Fiber.current
+      Heddle.spin { Heddle.schedule(current) }
+      Heddle.suspend
+    },
+    /\A(reading|waiting to read) fd \d+\z/ => lambda {
+      IO.pipe { |reader, writer| Heddle.spin { writer.write("x") } && reader.readpartial(1) }
+    },
+    /\Awaiting to read fd \d+\z/ => -> { IO.pipe { |reader, _| reader.wait_readable(0.001) } },
+    "IO.select" => -> { IO.pipe { |reader, _| IO.select([reader], nil, nil, 0.001) } },
+    /\Aprocess \d+\z/ => -> { Process.wait(Process.spawn("sleep 0.02")) }
+  }.each do |name, program|
+    it "tells that a fiber waits for #{name.inspect}" do
+      id = nil
+      trace = traced do
+        fiber = Heddle.spin { program.call }
+        id = fiber.object_id
+        Heddle.await(fiber)
+      end
+
+      expect(trace.waits(id).map { |wait| wait["name"] }).to include(match(name))
+    end
+  end
+
+  describe "of wake-ups" do
+    it "has arrows from the waker's slice to the woken fiber's" do
+      waker = woken = nil
+      trace = traced do
+        queue = Queue.new
+        woken = Heddle.spin { queue.pop }
+        Heddle.snooze
+        waker = Heddle.spin { queue.push(1) }
+        Heddle.await_all(woken, waker)
+      end
+
+      expect(trace.arrows).to include([waker.object_id, woken.object_id])
+    end
+
+    it "has an arrow from the parent of a new fiber" do
+      parent = child = nil
+      trace = traced do
+        parent = Fiber.current
+        child = Fiber.schedule { nil }
+      end
+
+      expect(trace.arrows).to include([parent.object_id, child.object_id])
+    end
+
+    it "has arrows between schedulers" do
+      waker = woken = nil
+      queue = Queue.new
+      Heddle.trace(path) do
+        thread = scheduled_thread { woken = Fiber.schedule { queue.pop } }
+        pass_until { queue.num_waiting == 1 }
+        Heddle.run { waker = Fiber.schedule { queue.push(1) } }
+        thread.join
+      end
+
+      expect(TraceFile.read(path).arrows).to include([waker.object_id, woken.object_id])
+    end
+
+    it "has arrows that begin and end within slices" do
+      trace = traced do
+        queue = Queue.new
+        fibers = [Heddle.spin { 50.times { queue.pop } }, Heddle.spin { 50.times { queue.push(1) && Heddle.snooze } }]
+        Heddle.await_all(*fibers)
+      end
+
+      expect(trace.arrows.size).to be > 20
+      expect(trace.arrows_outside_of_slices).to be_empty
+    end
+
+    it "tells what else has woken a fiber" do
+      trace = traced do
+        sleep 0.001
+        IO.pipe { |reader, writer| Thread.new { writer.write("x") } && reader.readpartial(1) }
+        queue = Queue.new
+        Thread.new do
+          pass_until { queue.num_waiting == 1 }
+          queue.push(1)
+        end
+        queue.pop
+      end
+
+      expect(trace.waits.map { |wait| wait.dig("args", "woken_by") }).to include("timer", "I/O", "another thread")
+    end
+  end
+
+  it "shows preemptions of preempt: :all" do
+    computing = nil
+    trace = traced(preempt: :all, tick: 0.0005) do
+      preemptions = Fiber.scheduler.preemptions
+      computing = Heddle.spin { nil until Fiber.scheduler.preemptions > preemptions + 2 }
+      Heddle.spin { sleep 0.0005 while computing.alive? }
+      Heddle.await(computing)
+    end
+    preempted = trace.events("i").select { |event| event["name"] == "preempted" }
+
+    expect(preempted.count { |event| event["tid"] == computing.object_id }).to be >= 2
+    expect(trace.overlaps).to be_empty
+  end
+
+  it "shows reads and writes with their descriptors and results" do
+    fds = nil
+    trace = traced do
+      UNIXSocket.pair.then do |one, other|
+        fds = [one, other].map(&:fileno)
+        Heddle.spin { one.write("hello") }
+        other.readpartial(10)
+        [one, other].each(&:close)
+      end
+    end
+
+    expect(trace.io.select { |_, fd, result| fds.include?(fd) && result == 5 }.map(&:first))
+      .to include(/\A(write|send)\z/).and include(/\A(read|receive)\z/)
+  end
+
+  it "shows garbage collections, in the fiber in which they happened, too" do
+    trace = traced { GC.start }
+    tracks = trace.slices("gc").map { |slice| slice["pid"] }.uniq
+
+    expect(tracks.size).to eq 2
+    expect(trace.overlaps).to be_empty
+  end
+
+  it "shows stalls where the scheduler reports them" do
+    output, errors, = run_ruby(<<~RUBY, path)
+      require "heddle"
+      Heddle.on_stall { nil }
+      Heddle.run(stall_after: 0.01) do
+        Heddle.trace(ARGV.first) do
+          ends = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.02
+          slow = Heddle.spin { nil until Process.clock_gettime(Process::CLOCK_MONOTONIC) > ends }
+          puts slow.object_id
+          Heddle.await(slow)
+        end
+      end
+    RUBY
+    stalls = TraceFile.read(path).events("i").select { |event| event["name"] == "stall" }
+
+    expect([stalls.map { |stall| stall["tid"] }, errors]).to match [include(Integer(output)), ""]
+    expect(stalls.first["args"]["seconds"]).to be > 0.01
+  end
+
+  it "shows polls, and how long the thread has waited in the kernel" do
+    trace = traced { sleep 0.01 }
+
+    expect(trace.slices("poll").select { |slice| slice["name"] == "wait in the kernel" }.sum { |slice| slice["dur"] })
+      .to be > 9_000
+  end
+
+  describe "with more events than events:" do
+    it "drops the oldest, and says how many" do
+      trace = traced(events: 100) { 300.times { Heddle.snooze } }
+      about = trace.data["otherData"]
+
+      expect(about).to include("events" => 100)
+      expect(about["dropped"]).to be > 200
+      names = trace.events("i").map { |event| event["name"] }
+      expect(names).to include("#{about["dropped"]} earlier events were dropped")
+      expect(trace.overlaps).to be_empty
+    end
+
+    it "still knows the names of fibers that have ended" do
+      id = nil
+      trace = traced(events: 30) do
+        fiber = Heddle.spin(name: "ended") { 100.times { Heddle.snooze } }
+        id = fiber.object_id
+        Heddle.await(fiber)
+      end
+
+      expect(trace.name_of(id)).to eq "ended"
+    end
+  end
+
+  describe "the target" do
+    it "is compressed if its name ends in .gz" do
+      Heddle.trace(path("trace.json.gz")) { nil }
+
+      expect(JSON.parse(Zlib.gunzip(File.binread(path("trace.json.gz"))))).to include("traceEvents")
+    end
+
+    it "can be a Pathname" do
+      Heddle.trace(Pathname.new(path)) { nil }
+
+      expect(TraceFile.read(path).data).to include("traceEvents")
+    end
+
+    it "can be an IO, which stays open" do
+      io = StringIO.new
+      Heddle.trace(io) { nil }
+
+      expect([JSON.parse(io.string).keys, io.closed?]).to match [include("traceEvents"), false]
+    end
+
+    it "raises at once if it cannot be opened, and leaves nothing behind" do
+      expect { Heddle.trace(path("missing/trace.json")) { raise "runs" } }.to raise_error(Errno::ENOENT)
+      expect(Heddle.tracing?).to be false
+      expect(Heddle.trace(path) { 1 }).to eq 1
+    end
+
+    it "raises if the disk is full, and a further trace can begin", if: File.exist?("/dev/full") do
+      expect { Heddle.trace("/dev/full") { nil } }.to raise_error(Errno::ENOSPC)
+      expect(Heddle.trace(path) { 1 }).to eq 1
+    end
+
+    it "raises if it is closed meanwhile" do
+      io = StringIO.new
+      expect { Heddle.trace(io) { io.close } }.to raise_error(IOError)
+      expect(Heddle.tracing?).to be false
+    end
+
+    [42, nil, :symbol].each do |target|
+      it "is refused if it is #{target.inspect}" do
+        expect { Heddle.trace(target) { nil } }
+          .to raise_error(TypeError, /Heddle\.trace: #{Regexp.escape(target.inspect)} is neither a path nor/)
+        expect(Heddle.tracing?).to be false
+      end
+    end
+  end
+
+  describe "with seconds:" do
+    it "waits so long without a block, and returns a summary" do
+      summary = Heddle.run { Heddle.trace(path, seconds: 0.01) }
+
+      expect(summary).to have_attributes(path:, dropped: 0, seconds: be >= 0.01, events: be_positive)
+      expect(summary).to be_frozen
+    end
+
+    it "lets other fibers run meanwhile" do
+      order = []
+      Heddle.run do
+        Fiber.schedule { order << sleep(0.001) }
+        Heddle.trace(path, seconds: 0.01)
+        order << :traced
+      end
+
+      expect(order.last).to eq :traced
+    end
+
+    it "writes the file although the block goes on, and returns the block's value" do
+      value = Heddle.run do
+        Heddle.trace(path, seconds: 0.01) do
+          sleep 0.001 while Heddle.tracing?
+          sleep 0.001 until File.read(path).end_with?("]}\n")
+          TraceFile.read(path).data["otherData"]["seconds"]
+        end
+      end
+
+      expect(value).to be >= 0.01
+    end
+
+    it "ends with a block that takes less" do
+      Heddle.trace(path, seconds: 60) { nil }
+
+      expect(TraceFile.read(path).data["otherData"]["seconds"]).to be < 30
+    end
+
+    { -1 => ArgumentError, Float::NAN => ArgumentError, Float::INFINITY => ArgumentError, "1" => TypeError }
+      .each do |seconds, error|
+      it "refuses #{seconds.inspect}" do
+        expect { Heddle.trace(path, seconds:) { nil } }.to raise_error(error, /Heddle\.trace: seconds must be/)
+      end
+    end
+  end
+
+  it "needs a block or seconds:" do
+    expect { Heddle.trace(path) }.to raise_error(ArgumentError, "Heddle.trace needs a block, or seconds:")
+  end
+
+  it "refuses unknown options" do
+    expect { Heddle.trace(path, second: 1) { nil } }.to raise_error(ArgumentError, /unknown keyword: :second/)
+  end
+
+  { 0 => ArgumentError, -5 => ArgumentError, 1.5 => TypeError, nil => TypeError, (10**9) => ArgumentError }
+    .each do |events, error|
+    it "refuses events: #{events.inspect}" do
+      expect { Heddle.trace(path, events:) { nil } }.to raise_error(error, /Heddle\.trace: /)
+    end
+  end
+
+  it "is refused within a trace, with the way out" do
+    Heddle.trace(path) do
+      expect { Heddle.trace(path("other")) { nil } }
+        .to raise_error(Heddle::Error, /recorded already, .* end it first, by Heddle\.stop_trace or/)
+    end
+    expect(File.exist?(path("other"))).to be false
+  end
+
+  it "writes the trace if the block raises, and raises the block's error" do
+    expect { Heddle.run { Heddle.trace(path) { raise KeyError, "from the block" } } }.to raise_error(KeyError)
+    expect(TraceFile.read(path).slices).not_to be_empty
+  end
+
+  it "writes the trace if the block is left by throw" do
+    expect(catch(:out) { Heddle.trace(path) { throw :out, 1 } }).to eq 1
+    expect(Heddle.tracing?).to be false
+    expect(TraceFile.read(path).data).to include("traceEvents")
+  end
+
+  it "writes the trace if its thread is killed" do
+    inside = Queue.new
+    thread = Thread.new { Heddle.trace(path) { inside.push(1) && sleep } }
+    inside.pop
+    thread.kill.join
+
+    expect(Heddle.tracing?).to be false
+    expect(TraceFile.read(path).data).to include("traceEvents")
+  end
+
+  it "writes the trace if its fiber is told to end" do
+    Heddle.run do
+      fiber = Heddle.spin { Heddle.trace(path) { sleep } }
+      Heddle.snooze
+      Heddle.terminate(fiber)
+      pass_until { !fiber.alive? }
+      sleep 0.001 until File.read(path).end_with?("]}\n")
+    end
+
+    expect(TraceFile.read(path).slices).not_to be_empty
+  end
+
+  describe "in a forked child" do
+    it "is not recorded, and the child writes nothing" do
+      told = nil
+      trace = traced do
+        sleep 0.001
+        told = in_child do
+          Heddle.spin(name: "child") { nil } if Fiber.scheduler
+          [Heddle.tracing?, File.size(path)]
+        end
+      end
+
+      expect(told).to eq [false, 0]
+      expect(trace.names("thread")).not_to include("child")
+    end
+
+    it "ends without an error when the child leaves the block" do
+      status = nil
+      trace = traced { status = Process.wait2(fork { nil }).last }
+
+      expect(status).to be_success
+      expect(trace.slices).not_to be_empty
+    end
+
+    it "returns the block's value where the child goes on after the block" do
+      pid = Process.pid
+      inside = nil
+      value = Heddle.trace(path) do
+        in_child { [Process.pid == pid, Heddle.trace(path("child")) { 7 }] }.tap { inside = 1 }
+      end
+
+      expect([value, inside]).to eq [[false, 7], 1]
+      expect(TraceFile.read(path("child")).data).to include("traceEvents")
+    end
+  end
+
+  it "survives a scheduler that is closed, and others that open and close on other threads" do
+    Heddle.trace(path) do
+      threads = Array.new(4) do
+        Thread.new { 5.times { Heddle.run { 3.times { Fiber.schedule { sleep 0.0005 } } } } }
+      end
+      threads.each(&:join)
+    end
+    trace = TraceFile.read(path)
+
+    expect(trace.names("process").grep(/scheduler/).size).to eq 20
+    expect(trace.slices.map { |slice| slice["dur"] }.max).to be < trace.data["otherData"]["seconds"] * 1e6 / 2
+    expect(trace.overlaps).to be_empty
+  end
+
+  it "has 30,000 fibers", timeout: 120 do
+    output, errors, = run_ruby(<<~RUBY, path, timeout: 100)
+      require "heddle"
+      Heddle.run do
+        fibers = Array.new(30_000) { Heddle.spin { Heddle.suspend } }
+        Heddle.snooze
+        summary = nil
+        Heddle.start_trace(ARGV.first)
+        fibers.each { |fiber| Heddle.schedule(fiber) }
+        Heddle.await_all(*fibers)
+        summary = Heddle.stop_trace
+        puts [summary.dropped, summary.events > 120_000].inspect
+      end
+    RUBY
+
+    expect([output, errors]).to eq ["[0, true]\n", ""]
+    expect(TraceFile.read(path).names("thread").size).to be > 30_000
+  end
+
+  describe ".start_trace and .stop_trace" do
+    it "record what happens in between, from different threads" do
+      summary = nil
+      Heddle.run do
+        expect(Thread.new { Heddle.start_trace(path) }.value).to be_nil
+        sleep 0.001
+        summary = Thread.new { Heddle.stop_trace }.value
+      end
+
+      expect(summary).to have_attributes(path:, dropped: 0, events: be_positive)
+      expect(TraceFile.read(path).waits.map { |wait| wait["name"] }).to include("sleep")
+    end
+
+    it "tell whether a trace is being recorded" do
+      states = [Heddle.tracing?]
+      Heddle.start_trace(path)
+      states << Heddle.tracing?
+      Heddle.stop_trace
+
+      expect(states << Heddle.tracing?).to eq [false, true, false]
+    end
+
+    it "end the trace of a block" do
+      value = Heddle.trace(path) { Heddle.stop_trace.path }
+
+      expect(value).to eq path
+    end
+
+    it "raise if there is nothing to stop" do
+      expect { Heddle.stop_trace }
+        .to raise_error(Heddle::Error, /no trace is being recorded: begin one first, by Heddle\.start_trace/)
+    end
+
+    it "give the path of a target that is an IO as nil" do
+      Heddle.start_trace(StringIO.new)
+
+      expect(Heddle.stop_trace.path).to be_nil
+    end
+
+    it "can be called in trap handlers" do
+      output, errors, = run_ruby(<<~RUBY, path)
+        require "heddle"
+        require "json"
+        trap("USR1") { Heddle.tracing? ? puts(Heddle.stop_trace.path) : Heddle.start_trace(ARGV.first) }
+        Heddle.run do
+          Process.kill("USR1", Process.pid)
+          sleep 0.001 until Heddle.tracing?
+          Process.kill("USR1", Process.pid)
+          sleep 0.001 while Heddle.tracing?
+        end
+      RUBY
+
+      expect([output, errors]).to eq ["#{path}\n", ""]
+      expect(TraceFile.read(path).slices).not_to be_empty
+    end
+
+    it "can be used again and again while a scheduler runs" do
+      counts = Heddle.run do
+        Array.new(3) do
+          Heddle.start_trace(path)
+          sleep 0.001
+          Heddle.stop_trace.events
+        end
+      end
+
+      expect(counts).to all be_positive
+    end
+  end
+
+  it "leaves nothing that keeps switches slow when it has ended" do
+    stats = Heddle.run do
+      Heddle.trace(path) { Heddle.snooze }
+      Fiber.scheduler.stats
+    end
+
+    expect(stats[:run_queue][:slice_duration]).to be_nil
+  end
+end
