@@ -3,6 +3,7 @@
 require "net/http"
 require "socket"
 require "timeout"
+require "tmpdir"
 
 RSpec.describe "The example program" do
   include ExamplePrograms
@@ -118,6 +119,22 @@ RSpec.describe "The example program" do
       run_example("concurrent_gets", "30") do |_, output, process|
         output.gets
         expect(interrupt(output, process)).to end_with("Bye.\n")
+      end
+    end
+  end
+
+  describe "trace" do
+    it "makes a trace of the server, its clients and the fiber that computes" do
+      Dir.mktmpdir do |folder|
+        path = File.join(folder, "trace.json")
+        run_example("trace", path, "0.1") do |_, output, process|
+          expect(output.read).to match(/\A\S+ has \d+ events of 0\.\d s; 0 were dropped\.\nOpen it at/)
+          expect(process.value).to be_success
+        end
+        trace = TraceFile.read(path)
+        expect(trace.names("thread")).to include("fib", "accept", "client 1", "client 2", "GET /fib")
+        expect(trace.events("i").map { |event| event["name"] }).to include("preempted")
+        expect(trace.overlaps).to be_empty
       end
     end
   end
