@@ -44,7 +44,7 @@ module Heddle # :nodoc:
       end
 
       # A fiber gets a name, or loses it.
-      def name(fiber, name)
+      def named(fiber, name)
         @session&.name(fiber, name)
       end
 

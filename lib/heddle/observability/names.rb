@@ -29,7 +29,7 @@ module Heddle # :nodoc:
       # @raise [TypeError] if `to_s` returns no String
       def assign(fiber, name)
         name = convert(name)
-        Traces.name(fiber, name) if Heddle.tracing?
+        Traces.named(fiber, name) if Heddle.tracing?
         return fiber.instance_variable_set(VARIABLE, name) if name
 
         fiber.remove_instance_variable(VARIABLE) if fiber.instance_variable_defined?(VARIABLE)

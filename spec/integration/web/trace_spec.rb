@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 require "heddle/web"
+require "json"
+require "zlib"
 
 RSpec.describe Heddle::Web do
   include WebRequests
-
-  before { skip "Heddle has no trace" unless Heddle.respond_to?(:trace) }
 
   same_origin = { "HTTP_SEC_FETCH_SITE" => "same-origin" }
 
@@ -23,6 +23,13 @@ RSpec.describe Heddle::Web do
       "content-type" => "application/gzip", "content-length" => answer.body.bytesize.to_s,
       "content-disposition" => /\Aattachment; filename="heddle-#{Process.pid}-\d{8}-\d{6}\.trace\.json\.gz"\z/
     )
+  end
+
+  it "sends a trace that viewers read" do
+    allow(Heddle).to(receive(:trace).and_wrap_original { |trace, path, **| trace.call(path, seconds: 0.01) })
+    body = Heddle.run { web("/trace", "POST", **same_origin).body }
+
+    expect(JSON.parse(Zlib.gunzip(body))).to include("traceEvents")
   end
 
   it "records for pages of its own host, as far as the browser tells" do
