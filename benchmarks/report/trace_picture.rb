@@ -134,8 +134,8 @@ class TracePicture # rubocop:disable Metrics/ClassLength -- one drawing
   end
 
   def axis(height)
-    (0..3).map { |index| @length * index / 3 }.map do |step|
-      text = "#{format("%g", step / 1000)} ms"
+    (0..4).map { |index| @length * index / 4 }.map do |step|
+      text = "#{format("%.3g", step / 1000)} ms"
       Svg.text(text, place(@from + step), height - 14, text_anchor: "middle", font_size: 11, fill: "#555")
     end
   end

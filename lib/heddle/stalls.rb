@@ -8,8 +8,13 @@ require_relative "stalls/watcher"
 module Heddle # :nodoc:
   # Reports fibers that keep their thread for too long (`stall_after:`).
   module Stalls
+    # Seconds that the end of the process waits for the last reports.
+    LAST_REPORTS = 1
+    private_constant :LAST_REPORTS
+
     @causes = Causes.new
     @receivers = Receivers.new
+    @watching = ThreadGroup.new
 
     class << self
       # Starts the thread that watches a scheduler's thread. The extension calls this.
@@ -18,7 +23,10 @@ module Heddle # :nodoc:
       # @param thread [Thread]
       def watch(watch, thread)
         watcher = Watcher.new(watch, thread, @causes, @receivers)
-        Thread.new { watcher.run }.name = "heddle stall watch"
+        watching = Thread.new { watcher.run }
+        watching.name = "heddle stall watch"
+        @watching.add(watching)
+        join_at_exit
       end
 
       # @param receiver [#call]
@@ -29,6 +37,16 @@ module Heddle # :nodoc:
       # @param recorder [#call] (see Receivers#record)
       def record(recorder)
         @receivers.record(recorder)
+      end
+
+      private
+
+      # At the end of the process the schedulers are closed, and the threads end when they have reported what was left.
+      def join_at_exit
+        return if @joins_at_exit
+
+        @joins_at_exit = true
+        at_exit { @watching.list.each { |watching| watching.join(LAST_REPORTS) } }
       end
     end
   end

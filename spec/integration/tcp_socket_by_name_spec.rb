@@ -72,6 +72,8 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
 
   it "is ended by Timeout.timeout, and leaves no descriptor behind" do
     with_full_servers("127.0.0.3", "127.0.0.4") do |port|
+      # Earlier examples may have left IOs that are collected meanwhile.
+      GC.start
       open = -> { Dir.children("/dev/fd").size }
       before = open.call
       timed_out = Array.new(3) do
@@ -80,7 +82,8 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
         :timed_out
       end
 
-      expect([timed_out, open.call]).to eq([[:timed_out] * 3, before])
+      expect(timed_out).to eq([:timed_out] * 3)
+      expect(open.call).to be <= before
     end
   end
 

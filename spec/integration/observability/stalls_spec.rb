@@ -145,6 +145,36 @@ RSpec.describe "Heddle.on_stall" do
     RUBY
   end
 
+  it "is called for a stall at the end of the program" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      Heddle.on_stall { |stall| puts stall.ended? if stall.ended? }
+      Heddle.run(stall_after: 0.02) { compute_for(0.1) }
+    RUBY
+  end
+
+  it "is called for a stall in which the scheduler is closed" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      receive
+      Heddle.run(stall_after: 0.02) do
+        Fiber.schedule do
+          compute_until_reported
+          Fiber.scheduler.close
+        end
+      end
+      p $stalls.pop.duration >= 0.02
+    RUBY
+  end
+
+  it "survives garbage collections at each allocation" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      receive
+      GC.stress = true
+      Heddle.run(stall_after: 0.02) { compute_until_reported }
+      GC.stress = false
+      p $stalls.pop.duration >= 0.02
+    RUBY
+  end
+
   it "is replaced by a line on $stderr if there is no receiver" do
     _, errors = outcome(<<~RUBY)
       written = Thread::Queue.new
