@@ -9,6 +9,25 @@ module Heddle
     THREAD_PREFIX = "Thread::"
     private_constant :FIBERS, :CLASS, :THREAD_PREFIX
 
+    class << self
+      # @param events [Integer] as `IO::READABLE`
+      # @return [String] `waiting to read`
+      def awaiting(events) = "waiting to #{verb(events, "read", "write")}"
+
+      # @param events [Integer] as `IO::READABLE`
+      # @return [String] `reading`
+      def using(events) = verb(events, "reading", "writing")
+
+      private
+
+      def verb(events, read, write)
+        reads = events.anybits?(IO::READABLE | IO::PRIORITY)
+        return read unless events.anybits?(IO::WRITABLE)
+
+        reads ? "#{read} or #{write}" : write
+      end
+    end
+
     # @param sections [Array<Snapshots::Section>]
     def initialize(sections)
       @holders = Snapshots.holders(sections)
@@ -55,18 +74,11 @@ module Heddle
     end
 
     def descriptor_awaited(entry)
-      @ios.wait_for(entry.subject, "waiting to #{verb(entry.events, "read", "write")}")
+      @ios.wait_for(entry.subject, self.class.awaiting(entry.events))
     end
 
     def descriptor_used(entry)
-      @ios.wait_for(entry.subject, verb(entry.events, "reading", "writing"))
-    end
-
-    def verb(events, read, write)
-      reads = events.anybits?(IO::READABLE | IO::PRIORITY)
-      return read unless events.anybits?(IO::WRITABLE)
-
-      reads ? "#{read} or #{write}" : write
+      @ios.wait_for(entry.subject, self.class.using(entry.events))
     end
 
     def resumed(entry)

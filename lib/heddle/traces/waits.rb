@@ -38,21 +38,14 @@ module Heddle
       def text(wait)
         case wait.what
         when BLOCK then blocker(wait.detail)
-        when READY then "waiting to #{verb(wait.detail, "read", "write")} fd #{wait.value}"
-        when TRANSFER then "#{verb(wait.detail, "reading", "writing")} fd #{wait.value}"
+        when READY then "#{WaitDescription.awaiting(wait.detail)} fd #{wait.value}"
+        when TRANSFER then "#{WaitDescription.using(wait.detail)} fd #{wait.value}"
         when PROCESS then "process #{wait.value}"
         else PLAIN.fetch(wait.what, "something else")
         end
       end
 
       private
-
-      def verb(events, read, write)
-        reads = events.anybits?(IO::READABLE | IO::PRIORITY)
-        return read unless events.anybits?(IO::WRITABLE)
-
-        reads ? "#{read} or #{write}" : write
-      end
 
       def blocker(number)
         @classes[number] ||= class_name(@recorder.class_at(number))
