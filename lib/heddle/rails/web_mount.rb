@@ -19,7 +19,7 @@ module Heddle
         mounted = routes.any? { |route| route.app.respond_to?(:app) && route.app.app.equal?(Web) }
         return unless mounted && Web.refuses?
 
-        raise ConfigurationError, "Heddle::Web is mounted without a rule who may see it. Outside of development and " \
+        raise ConfigurationError, "Heddle::Web is mounted without a rule for access. Outside of development and " \
                                   "test, write one before the route: " \
                                   "Heddle::Web.authorize { |env| env[\"warden\"].user&.admin? }"
       end

@@ -10,7 +10,7 @@ module Heddle
       OPEN = %w[development test].freeze
       ADVICE = <<~TEXT
         Heddle::Web shows the paths of requests, backtraces and the names of files. So outside of development and test it
-        answers no request until the application says who may see it:
+        answers no request until the application sets a rule for access:
 
             Heddle::Web.authorize { |env| env["warden"].user&.admin? }
 

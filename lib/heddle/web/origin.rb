@@ -4,8 +4,8 @@ require "uri"
 
 module Heddle
   class Web
-    # Refuses requests that another site's page makes in the name of a user who is logged in here. Browsers say in a
-    # header where a request comes from, and no page can change that header.
+    # Refuses cross-site request forgery: another site's page makes a request with the cookies of a user of this one.
+    # Browsers state a request's origin in a header that no page can change.
     #
     # @api private
     module Origin
