@@ -16,8 +16,10 @@ module Ecosystem
 
     # @param chosen [Array<String>] titles of libraries; empty for all
     # @param contestants [Array<String>] see {Tasks::CONTESTANTS}
-    def initialize(chosen: [], contestants: Tasks::CONTESTANTS - ["threads"])
+    # @param writes [Boolean] whether to write the page, if all libraries are run, and not print the table
+    def initialize(chosen: [], contestants: Tasks::CONTESTANTS - ["threads"], writes: true)
       @chosen = chosen
+      @writes = writes && chosen.empty?
       @contestants = contestants
       @servers = Servers.new
       @skipped = {}
@@ -29,7 +31,7 @@ module Ecosystem
       report = Report.new(results, @skipped, @contestants)
       keep(results)
       puts @skipped.map { |title, reason| "left out: #{title}: #{reason}" }, report.faults
-      @chosen.empty? ? File.write(REPORT, report.page) : puts(report.table)
+      @writes ? File.write(REPORT, report.page) : puts(report.table)
       report.unexpected.empty?
     ensure
       @servers.close

@@ -59,16 +59,21 @@ module Ecosystem
     # The process and its children.
     def kill = Process.kill(:KILL, -pid)
 
-    # Stops the server's process for this time: for servers that answer everything at once.
+    # Stops the server's process for this time: for servers that answer everything at once. An earlier pause, which
+    # may have been of a check before, no longer ends this one.
     def pause(seconds)
+      @pause&.kill
       Process.kill(:STOP, pid)
-      Thread.new do
+      @pause = Thread.new do
         sleep(seconds)
-        resume
+        Process.kill(:CONT, pid)
       end
     end
 
-    def resume = Process.kill(:CONT, pid)
+    def resume
+      @pause&.kill
+      Process.kill(:CONT, pid)
+    end
   end
 
   class << self
