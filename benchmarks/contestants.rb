@@ -4,8 +4,11 @@ require_relative "contestants/article"
 require_relative "contestants/async"
 require_relative "contestants/bare"
 require_relative "contestants/heddle"
+require_relative "contestants/itsi"
+require_relative "contestants/libev"
 require_relative "contestants/plain"
 require_relative "contestants/threads"
+require_relative "contestants/uring_machine"
 
 # All contestants, by name. The user code of a workload is the same for all of them: it uses `Fiber.set_scheduler` and
 # `Fiber.schedule` only. A contestant chooses the scheduler, and how a CPU-bound fiber is started: preemptibly, where
@@ -17,6 +20,10 @@ module Contestants
     HeddleContestant.new("heddle-io_uring", "Heddle, io_uring", backend: :io_uring),
     HeddleContestant.new("heddle-poll", "Heddle, poll", backend: :poll),
     AsyncContestant.new("async", "Async, epoll"),
+    AsyncContestant.new("async-uring", "Async, io_uring", "URing"),
+    UringMachineContestant.new("uringmachine", "UringMachine"),
+    ItsiContestant.new("itsi", "itsi-scheduler"),
+    LibevContestant.new("libev", "libev_scheduler"),
     ThreadsContestant.new("threads", "threads"),
     BareContestant.new("bare", "bare limit"),
     PlainContestant.new("plain", "work alone"),
@@ -33,7 +40,7 @@ module Contestants
   ].freeze
 
   REFERENCE = "async"
-  THROUGHPUT = %w[heddle-io_uring heddle-poll async threads bare].freeze
+  THROUGHPUT = %w[heddle-io_uring heddle-poll async async-uring uringmachine itsi libev threads bare].freeze
   PREEMPTING = %w[heddle-io_uring-signal heddle-io_uring-timerfd heddle-poll-signal heddle-poll-timerfd].freeze
   LATENCY = [*PREEMPTING, "article-10ms", "article-50ms", "async", "threads"].freeze
   # Without a yielding fiber, these should cost the same.

@@ -19,7 +19,7 @@ module Benchmarks
   end
 end
 
-desc "Measure throughput beside Async, threads and bare limits (BENCH=switch,pipe ROUNDS=3 CONTESTANTS=heddle,async)"
+desc "Measure throughput beside other schedulers and threads (BENCH=switch,pipe ROUNDS=3 CONTESTANTS=heddle,async)"
 Benchmarks.task(:bench, "throughput")
 
 namespace :bench do

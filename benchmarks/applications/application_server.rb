@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "json"
+require "etc"
 require "rbconfig"
 require "socket"
 require "tempfile"
@@ -20,10 +20,11 @@ class ApplicationServer
   # @param name [String] a key of CONFIGURATIONS
   # @param app [String] the name of the rackup file
   # @param variables [Hash{String => String}] of the server's environment
-  def initialize(name, app, variables = {})
+  # @param further [String] further lines of the configuration
+  def initialize(name, app, variables = {}, further: "")
     @port = TCPServer.open("127.0.0.1", 0) { |socket| socket.addr[1] }
     @config = Tempfile.create(%w[puma .rb])
-    @config.write("#{CONFIGURATIONS.fetch(name)}\nbind 'tcp://127.0.0.1:#{@port}'\nquiet\n")
+    @config.write("#{CONFIGURATIONS.fetch(name)}\n#{further}\nbind 'tcp://127.0.0.1:#{@port}'\nquiet\n")
     @config.close
     isolation = name.include?("heddle") ? "fiber" : "thread"
     environment = Bundler.unbundled_env.merge("RUBYLIB" => LIB, "ISOLATION" => isolation, **variables)
@@ -37,6 +38,9 @@ class ApplicationServer
   # @return [Float] resident memory in MB
   def memory = File.read("/proc/#{@pid}/status")[/VmRSS:\s+(\d+)/, 1].to_i / 1024.0
 
+  # @return [Float] seconds of CPU time that the server and its worker processes have used
+  def cpu = [@pid, *children].sum { |pid| ticks(pid) } / Etc.sysconf(Etc::SC_CLK_TCK).to_f
+
   def stop
     Process.kill(:TERM, @pid)
     Process.wait(@pid)
@@ -44,6 +48,11 @@ class ApplicationServer
   end
 
   private
+
+  def children = File.read("/proc/#{@pid}/task/#{@pid}/children").split
+
+  # User and system time. The name of the program, which may have spaces, is before the last parenthesis.
+  def ticks(pid) = File.read("/proc/#{pid}/stat").split(")").last.split.values_at(11, 12).sum(&:to_i)
 
   def wait_until_ready
     deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + LIMIT

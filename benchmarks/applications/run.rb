@@ -90,7 +90,7 @@ class ApplicationBenchmark
     puts "| | | #{COLUMNS.values.join(" | ")} |", "|---|---|#{"---|" * COLUMNS.size}"
     scenarios.map(&:first).product(ApplicationServer::CONFIGURATIONS.keys).each do |scenario, name|
       rounds = @results[[scenario, name]]
-      figures = COLUMNS.keys.map { |key| figure(rounds.filter_map { |round| round[key] }) }
+      figures = COLUMNS.keys.map { |key| Format.summary(rounds.filter_map { |round| round[key] }) }
       puts "| #{[scenario, name, *figures].join(" | ")} |"
     end
   end
@@ -107,7 +107,7 @@ class ApplicationBenchmark
   def drawn(key)
     ApplicationServer::CONFIGURATIONS.keys.map do |name|
       values = @results[[DRAWN, name]].filter_map { |round| round[key] }
-      [name, Statistics.median(values), figure(values)]
+      [name, Statistics.median(values), Format.summary(values)]
     end
   end
 
@@ -121,13 +121,6 @@ class ApplicationBenchmark
   def puma_version
     program = 'print Gem::Specification.find_by_name("puma").version'
     Bundler.with_unbundled_env { IO.popen([RbConfig.ruby, "-e", program], &:read) }
-  end
-
-  # The median, and the whole range.
-  def figure(values)
-    return "–" if values.empty?
-
-    "#{Format.number(Statistics.median(values))} (#{values.minmax.map { |value| Format.number(value) }.join("–")})"
   end
 end
 

@@ -2,18 +2,24 @@
 
 require_relative "contestant"
 
-# Async with io-event's epoll selector, which the variable IO_EVENT_SELECTOR chooses. Ratios are relative to it.
+# Async with one of io-event's selectors, which the variable IO_EVENT_SELECTOR chooses. Ratios are relative to EPoll.
 class AsyncContestant < Contestant
-  SELECTOR = "EPoll"
-
-  def prepare
-    ENV["IO_EVENT_SELECTOR"] = SELECTOR
-    require "async"
-    taken = IO::Event::Selector.default.name
-    raise NotInstalled, "io-event uses #{taken} instead of #{SELECTOR}" unless taken.end_with?(SELECTOR)
+  def initialize(name, title, selector = "EPoll")
+    super(name, title)
+    @selector = selector
   end
 
-  def version = "Async #{Async::VERSION}, io-event #{IO::Event::VERSION}, #{SELECTOR}"
+  def prepare
+    ENV["IO_EVENT_SELECTOR"] = @selector
+    require "async"
+    known = IO::Event::Selector.const_defined?(@selector)
+    raise NotInstalled, "this build of io-event has no #{@selector}" unless known
+
+    taken = IO::Event::Selector.default.name
+    raise NotInstalled, "io-event uses #{taken} instead of #{@selector}" unless taken.end_with?(@selector)
+  end
+
+  def version = "Async #{Async::VERSION}, io-event #{IO::Event::VERSION}, #{@selector}"
 
   def scheduler = Async::Scheduler.new
 end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "statistics"
+
 # Formats figures: three significant digits, thousands separated by commas, a dash where nothing was measured.
 module Format
   SIGNIFICANT = 3
@@ -15,6 +17,13 @@ module Format
     digits = [SIGNIFICANT - 1 - Math.log10(value.abs).floor, 0].max
     whole, fraction = format("%.#{digits}f", value).split(".")
     [thousands(whole), fraction].compact.join(".")
+  end
+
+  # The median, and the whole range.
+  def summary(values)
+    return "–" if values.empty?
+
+    "#{number(Statistics.median(values))} (#{values.minmax.map { |value| number(value) }.join("–")})"
   end
 
   def thousands(digits) = digits.gsub(/(\d)(?=(\d{3})+\z)/, "\\1,")

@@ -15,7 +15,9 @@ module Repeating
     results = []
     cpu = Clock.cpu
     results << (contestant.bare? ? bare : once(contestant)) until enough?(results)
-    sum(results).merge(cpu_seconds: Clock.cpu - cpu)
+    cpu = Clock.cpu - cpu
+    all = sum(results)
+    all.merge(cpu_seconds: cpu, cpu_us: cpu / all[:operations] * 1e6)
   end
 
   private

@@ -1,0 +1,91 @@
+# frozen_string_literal: true
+
+# What several processors bring: worker processes of Puma with `plugin :heddle`, `Heddle::Pool` and, on Ruby 4.0,
+# `Heddle::RactorPool`.
+#
+#   ruby -Ilib benchmarks/cores.rb [rounds]      five by default; two minutes
+#
+# Needs wrk and Puma. The clients of a page that computes for 35 ms take next to no CPU time themselves, so the workers
+# have all processors. Clients of a fast page need a processor of their own: for these, CPU time per request tells more
+# than the rate.
+
+require "bundler"
+require "etc"
+require "heddle"
+require_relative "applications/application_server"
+require_relative "report/format"
+require_relative "run/clock"
+
+# Measures in alternation, and prints a line for each measurement.
+class Cores
+  PROCESSORS = Etc.nprocessors
+  SECONDS = 4
+  # Path, and number of clients for each worker.
+  PAGES = { "/cpu" => 8, "/hello" => 32 }.freeze
+  # Jobs for a measurement of a pool, those of them that are under way at once, and jobs for Ractors.
+  HAND_OVERS = 20_000
+  AT_ONCE = 1000
+  COMPUTATIONS = 8
+
+  def initialize(rounds)
+    @rounds = rounds
+    @figures = Hash.new { |all, key| all[key] = [] }
+  end
+
+  def run
+    @rounds.times do
+      [1, PROCESSORS].each { |count| measure(count) }
+    end
+    @figures.each { |name, values| puts "#{name}: #{Format.summary(values)}" }
+    puts "#{@rounds} rounds, #{PROCESSORS} processors, Ruby #{RUBY_VERSION}"
+  end
+
+  private
+
+  def measure(count)
+    PAGES.each { |path, clients| serve(path, clients * count, count) }
+    hand_over(count)
+    compute(count) if Ractor.method_defined?(:value)
+  end
+
+  def serve(path, clients, workers)
+    server = ApplicationServer.new("Puma with plugin :heddle", "rack.ru", further: "workers #{workers}")
+    before = server.cpu
+    output = IO.popen(["wrk", "-t1", "-c#{clients}", "-d#{SECONDS}", "--timeout", "30", server.url(path)], &:read)
+    name = "#{path}, #{workers} worker processes"
+    @figures["#{name}, per second"] << output[%r{Requests/sec:\s+([\d.]+)}, 1].to_f
+    @figures["#{name}, CPU in µs"] << ((server.cpu - before) / output[/(\d+) requests in/, 1].to_i * 1e6)
+  ensure
+    server&.stop
+  end
+
+  # A fiber starts jobs that do nothing, and awaits them: there and back between two threads.
+  def hand_over(threads)
+    pool = Heddle::Pool.new(threads:)
+    [1, AT_ONCE].each do |at_once|
+      begin_cpu = Clock.cpu
+      begin_time = Clock.now
+      Heddle.run { (HAND_OVERS / at_once).times { pool.await_all(*Array.new(at_once) { pool.go { nil } }) } }
+      name = "Heddle::Pool, #{threads} threads, #{at_once} jobs at a time"
+      @figures["#{name}, µs for a job"] << ((Clock.now - begin_time) / HAND_OVERS * 1e6)
+      @figures["#{name}, CPU in µs"] << ((Clock.cpu - begin_cpu) / HAND_OVERS * 1e6)
+    end
+  ensure
+    pool&.close
+  end
+
+  def compute(ractors)
+    pool = Heddle::RactorPool.new(ractors:)
+    began = Clock.now
+    Heddle.run do
+      pool.await_all(*Array.new(COMPUTATIONS) do
+        pool.go(3_000_000) { |turns| turns -= 1 while turns.positive? }
+      end)
+    end
+    @figures["Heddle::RactorPool, #{ractors} Ractors, computations per second"] << (COMPUTATIONS / (Clock.now - began))
+  ensure
+    pool&.close
+  end
+end
+
+Cores.new(Integer(ARGV.fetch(0, "5"))).run
