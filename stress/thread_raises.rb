@@ -55,10 +55,15 @@ class ThreadRaises
     end
   end
 
+  # A hit is reported within the `begin`, as the next exception may be raised right after that.
   def catch_hits
-    yield
-  rescue Ledger::Poke => e
-    @hits << e.message.to_i
-    retry
+    hit = nil
+    begin
+      @hits << hit if hit
+      yield
+    rescue Ledger::Poke => e
+      hit = e.message.to_i
+      retry
+    end
   end
 end
