@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "stalls/stall"
-require_relative "stalls/causes"
 require_relative "stalls/receivers"
 require_relative "stalls/watcher"
 
@@ -10,9 +9,10 @@ module Heddle # :nodoc:
   module Stalls
     # Seconds that the end of the process waits for the last reports.
     LAST_REPORTS = 1
-    private_constant :LAST_REPORTS
+    # The folder of Heddle's own files, whose frames reports leave out.
+    LIB = File.expand_path("..", __dir__).freeze
+    private_constant :LAST_REPORTS, :LIB
 
-    @causes = Causes.new
     @receivers = Receivers.new
     @watching = ThreadGroup.new
 
@@ -22,7 +22,7 @@ module Heddle # :nodoc:
       # @param watch [StallWatch]
       # @param thread [Thread]
       def watch(watch, thread)
-        watcher = Watcher.new(watch, thread, @causes, @receivers)
+        watcher = Watcher.new(watch, thread, @receivers)
         watching = Thread.new { watcher.run }
         watching.name = "heddle stall watch"
         @watching.add(watching)
@@ -31,12 +31,19 @@ module Heddle # :nodoc:
 
       # @param receiver [#call]
       def add(receiver)
+        StallWatch.write_no_lines
         @receivers.add(receiver)
       end
 
       # @param recorder [#call] (see Receivers#record)
       def record(recorder)
         @receivers.record(recorder)
+      end
+
+      # @return [Array<String>] how the paths of files begin that belong to Heddle, to Ruby, and to gems
+      def libraries
+        @libraries ||= [LIB, "<internal:", *RbConfig::CONFIG.values_at("rubylibprefix", "rubylibdir"),
+                        *(Gem.path if defined?(Gem))].uniq.freeze
       end
 
       private
@@ -46,7 +53,10 @@ module Heddle # :nodoc:
         return if @joins_at_exit
 
         @joins_at_exit = true
-        at_exit { @watching.list.each { |watching| watching.join(LAST_REPORTS) } }
+        at_exit do
+          @watching.list.each { |watching| watching.join(LAST_REPORTS) }
+          @receivers.finish(LAST_REPORTS)
+        end
       end
     end
   end
@@ -55,6 +65,9 @@ module Heddle # :nodoc:
   # Calls the block for each stall: a fiber that keeps its thread for longer than the scheduler's `stall_after:`. It is
   # called once while the stall lasts, and once when it has ended ({Stall#ended?}). Without any receiver, Heddle writes
   # a line on `$stderr` instead.
+  #
+  # While C code keeps the GVL no receiver can run. It is called afterwards, with what was seen while the stall lasted.
+  # Without any receiver, the line is written to descriptor 2 while the stall lasts.
   #
   # Receivers run one after the other, in order of their registration, on a thread of their own. A receiver that raises
   # is reported on `$stderr`. One that blocks delays later reports, of which the first 100 are kept.

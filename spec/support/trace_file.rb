@@ -54,8 +54,8 @@ class TraceFile
 
   # Of each read and write its name, its descriptor and its result.
   def io
-    begun = events("b").to_h { |event| [event["id"], event["args"]["fd"]] }
-    operations = events("e").map { |event| [event["name"], begun[event["id"]], event["args"]["result"]] }
+    begun = events("b").to_h { |event| [event["id2"], event["args"]["fd"]] }
+    operations = events("e").map { |event| [event["name"], begun[event["id2"]], event["args"]["result"]] }
     attempts = events("i").select { |event| event["cat"] == "io" }
     operations + attempts.map { |event| [event["name"], *event["args"].values_at("fd", "result")] }
   end

@@ -14,7 +14,8 @@
 //! * [`timers`]: deadlines that are cheap to cancel.
 //! * [`run_queue`]: which fibers are runnable, and in which order they run.
 //! * [`timing`]: how long fibers wait in the run queue and run, counted in a [`histogram`].
-//! * [`stall_watch`]: detects time slices that are too long.
+//! * [`stall_watch`]: detects time slices that are too long. [`stall_causes`]: counts and limits their reports.
+//! * [`outbox`]: what a native thread passes to a Ruby thread. [`machine_code`]: which function code belongs to.
 //! * [`trace`]: records all of this for a while.
 //! * [`slow_file_backoff`]: which files the scheduler's thread writes to itself.
 //! * [`files`]: what the kernel tells of a file without asking its file system.
@@ -27,13 +28,16 @@ pub mod descriptor_index;
 pub mod error;
 pub mod files;
 pub mod histogram;
+pub mod machine_code;
 pub mod mailbox;
 pub mod names;
+pub mod outbox;
 pub mod prefetch;
 pub mod raw_slice;
 pub mod run_queue;
 pub mod signals;
 pub mod slow_file_backoff;
+pub mod stall_causes;
 pub mod stall_watch;
 mod sync;
 pub mod timers;

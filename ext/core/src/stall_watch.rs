@@ -1,7 +1,7 @@
 //! Detects time slices that are too long while they last.
 //!
-//! The scheduler's thread notes the beginning and the end of each slice. Another thread waits, without the GVL, until a
-//! slice has lasted for the limit, or a long slice has ended.
+//! The scheduler's thread notes the beginning and the end of each slice. A native thread waits until a slice has lasted
+//! for the limit, or a long slice has ended. It also learns if no other thread has answered an announced slice in time.
 //!
 //! The watching thread needs no tick: it sleeps until the current slice would reach the limit, and then looks again. A
 //! slice that began meanwhile cannot have reached the limit, so none is noticed late. While no slice is under way the
@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// The most ends of slices that are kept for a watching thread that does not run.
 const MAX_KEPT: usize = 64;
+/// How long a slice may be unanswered. A Ruby thread that wants the GVL gets it after 0.1 s, unless C code keeps it.
+const PATIENCE: Duration = Duration::from_millis(200);
 /// No slice is under way.
 const NONE: u64 = 0;
 
@@ -35,10 +37,10 @@ pub struct EndedStall {
 pub enum Event {
     /// The slice with this number has reached the limit, and has lasted this long.
     Stalled(u64, Duration),
+    /// The slice lasts, and was not answered: see [`StallWatch::answer`]. Comes again until it is.
+    Unanswered(u64, Duration),
     /// A long slice has ended. It may not have been announced.
     Ended(EndedStall),
-    /// The wait was interrupted.
-    Interrupted,
     /// Nothing is watched any more.
     Stopped,
 }
@@ -61,8 +63,9 @@ pub struct StallWatch {
 #[derive(Debug, Default)]
 struct Shared {
     announced: u64,
+    /// Until when the announced slice is to be answered; `None` if it was.
+    answer_due: Option<Instant>,
     ended: VecDeque<EndedStall>,
-    interrupted: bool,
     stopped: bool,
 }
 
@@ -121,10 +124,12 @@ impl StallWatch {
         self.current.load(Ordering::SeqCst) == slice
     }
 
-    /// Ends the watching thread's wait, so that the thread can handle its interrupts.
-    pub fn interrupt(&self) {
-        self.lock().interrupted = true;
-        self.changed.notify_all();
+    /// The announced slice is taken care of: it is not announced as unanswered.
+    pub fn answer(&self, slice: u64) {
+        let mut shared = self.lock();
+        if shared.announced == slice {
+            shared.answer_due = None;
+        }
     }
 
     /// Ends all watching.
@@ -133,13 +138,10 @@ impl StallWatch {
         self.changed.notify_all();
     }
 
-    /// Waits for the next event. Called on the watching thread, without the GVL.
+    /// Waits for the next event. Called on the watching thread.
     pub fn wait(&self) -> Event {
         let mut shared = self.lock();
         loop {
-            if std::mem::take(&mut shared.interrupted) {
-                return Event::Interrupted;
-            }
             if let Some(ended) = shared.ended.pop_front() {
                 return Event::Ended(ended);
             }
@@ -147,13 +149,23 @@ impl StallWatch {
                 return Event::Stopped;
             }
             let (slice, age) = self.current();
-            let left = self.limit.saturating_sub(age);
-            if slice != NONE && left.is_zero() && slice != shared.announced {
+            let is_long = slice != NONE && age >= self.limit;
+            let left = if slice == NONE {
+                None
+            } else if !is_long {
+                Some(self.limit.saturating_sub(age))
+            } else if slice != shared.announced {
                 shared.announced = slice;
+                shared.answer_due = Some(Instant::now() + PATIENCE);
                 return Event::Stalled(slice, age);
+            } else {
+                // Once answered, the slice wakes this thread by its end.
+                shared.answer_due.map(|due| due.saturating_duration_since(Instant::now()))
+            };
+            if is_long && left.is_some_and(|left| left.is_zero()) {
+                shared.answer_due = Some(Instant::now() + PATIENCE);
+                return Event::Unanswered(slice, age);
             }
-            // An announced slice posts its end.
-            let left = if slice == NONE || left.is_zero() { None } else { Some(left) };
             shared = self.sleep(shared, slice, left);
         }
     }
@@ -214,6 +226,19 @@ mod tests {
         let watch = watch();
         watch.begin(1, Instant::now());
         assert!(matches!(watch.wait(), Event::Stalled(1, age) if age >= LIMIT));
+        watch.answer(1);
+        watch.end();
+        watch.post(ended(1));
+        assert_eq!(watch.wait(), Event::Ended(ended(1)));
+    }
+
+    #[test]
+    fn a_slice_that_is_not_answered_is_announced_as_unanswered_until_it_is() {
+        let watch = watch();
+        watch.begin(1, Instant::now());
+        assert!(matches!(watch.wait(), Event::Stalled(1, _)));
+        (0..2).for_each(|_| assert!(matches!(watch.wait(), Event::Unanswered(1, age) if age >= PATIENCE)));
+        watch.answer(1);
         watch.end();
         watch.post(ended(1));
         assert_eq!(watch.wait(), Event::Ended(ended(1)));
@@ -238,8 +263,6 @@ mod tests {
             watch.begin(number, Instant::now());
             watch.end();
         }
-        watch.interrupt();
-        assert_eq!(watch.wait(), Event::Interrupted);
         watch.stop();
         assert_eq!(watch.wait(), Event::Stopped);
     }

@@ -98,8 +98,8 @@ module Heddle # :nodoc:
     # The dump begins at the main thread's next safe point, also while a fiber computes. While a thread is in C code
     # that does not release the GVL, no Ruby code can run. If the dump has not begun 0.5 s after the signal, a native
     # thread writes a line to descriptor 2 that says so, and one for each native thread of the process: its id and name,
-    # whether it runs, and how much CPU time it has used since the signal (on Linux). The dump follows when the C code
-    # returns.
+    # whether it runs, and how much CPU time it has used since the signal (on Linux). Then comes the backtrace of the
+    # thread that keeps the GVL. The dump follows when the C code returns.
     #
     # @param signal [String, Symbol, Integer, nil] with or without `SIG`; nil ends it
     # @param io [#write]

@@ -12,7 +12,9 @@ module Heddle
       LIMIT = 100
       # Seconds.
       IDLE_TIME = 1
-      private_constant :LIMIT, :IDLE_TIME
+      # Ruby's IO for descriptor 2.
+      ORIGINAL_STDERR = STDERR # rubocop:disable Style/GlobalStdStream -- `$stderr` may be another IO
+      private_constant :LIMIT, :IDLE_TIME, :ORIGINAL_STDERR
 
       def initialize
         @receivers = []
@@ -34,24 +36,36 @@ module Heddle
       end
 
       # @param stall [Stall]
-      def report(stall)
+      # @param written [Boolean] whether a native thread has written the line
+      def report(stall, written: false)
         @mutex.synchronize do
-          @reports.push(stall) if @reports.size < LIMIT
+          @reports.push(-> { deliver(stall, written) }) if @reports.size < LIMIT
           # In a forked child the parent's thread is not alive.
           @thread = Thread.new { run }.tap { |thread| thread.name = "heddle stalls" } unless @thread&.alive?
         end
       end
 
+      # Waits until the receivers have got all reports so far, for a number of seconds at most.
+      def finish(limit)
+        done = Thread::Queue.new
+        return unless @mutex.synchronize { @reports.push(-> { done << true }) if @thread&.alive? }
+
+        done.pop(timeout: limit)
+      end
+
       private
 
       def run
-        loop do
-          stall = @reports.pop(timeout: IDLE_TIME) || @mutex.synchronize { finish_or_pop }
-          break unless stall
-
-          @recorders.each { |recorder| call(recorder, stall) }
-          @receivers.empty? ? write(stall.to_s) : @receivers.each { |receiver| call(receiver, stall) }
+        while (report = @reports.pop(timeout: IDLE_TIME) || @mutex.synchronize { finish_or_pop })
+          report.call
         end
+      end
+
+      def deliver(stall, written)
+        @recorders.each { |recorder| call(recorder, stall) }
+        @receivers.each { |receiver| call(receiver, stall) }
+        # A native thread writes to descriptor 2, which a program's own `$stderr` may not be.
+        write(stall.to_s) if @receivers.empty? && !(written && $stderr.equal?(ORIGINAL_STDERR))
       end
 
       # Within the mutex, so that a report that comes now starts another thread.

@@ -47,9 +47,11 @@ module Heddle
         @events << { ph: "f", bp: "e", name: "wake", cat: "wake", id:, ts: micro(time), pid: track.pid, tid: track.tid }
       end
 
-      # An operation, which may overlap with others of the same fiber.
+      # An operation, which may overlap with others of the same fiber. Its number is local to the scheduler: Perfetto
+      # shows events with global numbers outside of all schedulers.
       def operation(track, times, name, args, result)
-        common = { name:, cat: "operation", id: next_id, pid: track.pid, tid: track.tid }
+        id2 = { local: format("%#x", next_id) }
+        common = { name:, cat: "operation", id2:, pid: track.pid, tid: track.tid }
         @events << { ph: "b", ts: micro(times.begin), **common, args: }
         @events << { ph: "e", ts: micro(times.end), **common, args: { result: } }
       end

@@ -46,6 +46,7 @@ module Heddle
           stall = entry.stall
           { at: entry.at, thread: StatsReport.label(stall.thread), fiber: Text.clean(stall.fiber),
             location: Text.clean(stall.location), native_method: Text.clean(stall.native_method),
+            native_function: Text.clean(stall.native_function), called_from: Text.clean(stall.called_from),
             duration: stall.duration, ended: stall.ended?, late_fibers: stall.late_fibers, latest_by: stall.latest_by,
             count: stall.count, backtrace: stall.backtrace.map { |line| Text.clean(line) } }
         end

@@ -57,6 +57,7 @@ RSpec.describe "Heddle.dump_on" do
     RUBY
 
     expect(output).to match(/\AHeddle\.dump_on: no dump has begun .*^  thread \d+ \(.*\): runs.*^Process \d+ at /m)
+    expect(output).to match(/^Thread \d+ holds the GVL, Integer#to_s called at -e:\d+.*:\n    -e:\d+:in .*to_s'$/)
   end
 
   it "works in a forked child" do

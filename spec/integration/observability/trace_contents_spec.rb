@@ -211,6 +211,20 @@ RSpec.describe "Heddle.trace" do
       .to include(/\A(write|send)\z/).and include(/\A(read|receive)\z/)
   end
 
+  # Perfetto shows events with a global `id` outside of all processes.
+  it "numbers operations within their scheduler" do
+    trace = traced do
+      IO.pipe do |reader, writer|
+        Heddle.after(0.001) { writer.write("x") }
+        reader.wait_readable
+      end
+    end
+
+    expect(trace.events("b")).not_to be_empty
+    expect(trace.events("b")).to all(include("id2" => { "local" => /\A0x\h+\z/ }))
+    expect(trace.events("b").flat_map(&:keys)).not_to include("id")
+  end
+
   it "shows garbage collections, in the fiber in which they happened, too" do
     trace = traced { GC.start }
     tracks = trace.slices("gc").map { |slice| slice["pid"] }.uniq

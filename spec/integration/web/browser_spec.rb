@@ -154,9 +154,10 @@ RSpec.describe "The page of Heddle::Web in a browser" do
   it "lists stalls" do
     server.get("/stall")
     visit
-    browser.wait_until("document.querySelector('#stalls tr')")
+    # On a busy machine there may be others.
+    browser.wait_until("document.querySelector('#stalls').innerText.includes('config.ru:')")
 
-    expect(browser.text("#stalls tr")).to match(/config\.ru:\d+/)
+    expect(browser.text("#stalls")).to match(/config\.ru:\d+/)
   end
 
   it "saves a trace" do

@@ -2,7 +2,8 @@
 //!
 //! Ruby's handler runs the dump at the main thread's next safe point. While a thread is in C code that does not release
 //! the GVL, there is none. So this handler, which calls Ruby's, also wakes a native thread. If no dump has begun after
-//! [`PATIENCE`], the native thread writes what the kernel says about the threads of this process.
+//! [`PATIENCE`], the native thread writes where the thread that holds the GVL is, and what the kernel says about the
+//! threads of this process.
 
 use std::io::{PipeReader, Read, Write};
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
@@ -12,11 +13,14 @@ use std::time::Duration;
 
 use heddle_core::signals::SignalsBlocked;
 use libc::{c_int, c_void, sigaction, siginfo_t};
-use magnus::{Error, Ruby};
+use magnus::value::ReprValue;
+use magnus::{Error, Object, Ruby, TypedData};
 use nix::errno::Errno;
 
 use super::threads;
-use crate::ruby::{error, fork};
+use crate::capture;
+use crate::ruby::{error, fork, signal_frames};
+use crate::scheduler::Scheduler;
 
 /// How long a dump may take to begin.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -42,6 +46,9 @@ pub fn watch(ruby: &Ruby, signal: c_int) -> Result<(), Error> {
     start_thread().map_err(|failure| {
         error::system_call(ruby, Errno::from_raw(failure.raw_os_error().unwrap_or(libc::EAGAIN)), "Heddle.dump_on")
     })?;
+    capture::prepare();
+    // This function is a method of the scheduler's class itself.
+    signal_frames::learn_layout(Scheduler::class(ruby).singleton_class()?.as_value());
     // SAFETY: all of its fields may be zero; then the present action is read into it.
     let mut action: sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: reads into a variable of this function.
@@ -114,7 +121,7 @@ fn watch_dumps(mut reader: PipeReader) {
         let before = threads::all();
         std::thread::sleep(PATIENCE);
         if BEGUN.load(Ordering::Acquire) < arrived {
-            let report = threads::report(PATIENCE, &before, &threads::all());
+            let report = threads::report(PATIENCE, &before, &threads::all(), capture::of_holder());
             // If descriptor 2 is closed, the report is lost.
             let _ = std::io::stderr().write_all(report.as_bytes());
         }

@@ -5,6 +5,10 @@ use std::fmt::Write;
 use std::fs;
 use std::time::Duration;
 
+use libc::pid_t;
+
+use crate::capture::{Capture, Folders};
+
 /// A native thread.
 pub struct Native {
     id: u32,
@@ -35,8 +39,9 @@ fn parse(id: u32, stat: &str) -> Option<Native> {
     Some(Native { id, name, state: fields.first()?.chars().next()?, ticks })
 }
 
-/// The text for a dump that has not begun in time. The threads that have computed most since then come first.
-pub fn report(waited: Duration, before: &[Native], now: &[Native]) -> String {
+/// The text for a dump that has not begun in time. The threads that have computed most since then come first. `holder`
+/// is the thread that holds the GVL, if that is known, and where it is.
+pub fn report(waited: Duration, before: &[Native], now: &[Native], holder: Option<(pid_t, Capture)>) -> String {
     let mut text = format!(
         "Heddle.dump_on: no dump has begun {} s after the signal, as a thread of process {} runs C code that does not \
          release the GVL. Native threads, with the CPU time that they have used since the signal:\n",
@@ -54,6 +59,11 @@ pub fn report(waited: Duration, before: &[Native], now: &[Native]) -> String {
         let seconds = used(thread) as f64 / ticks_per_second();
         // Writing to a String does not fail.
         let _ = writeln!(text, "  thread {} ({}): {state}, {seconds:.2} s", thread.id, thread.name);
+    }
+    if let Some((thread, capture)) = holder {
+        let folders = Folders::default();
+        let _ = writeln!(text, "Thread {thread} holds the GVL, {}:", capture.describe(&folders));
+        capture.backtrace(&folders).iter().for_each(|line| text.extend(["    ", line, "\n"]));
     }
     text
 }

@@ -202,7 +202,11 @@ function showStalls(report) {
       null,
       { text: stall.ended ? duration(stall.duration) : `${duration(stall.duration)} so far`, className: "number" },
       {
-        text: [stall.native_method, stall.location].filter(Boolean).join(" called at ") || "in C code",
+        text: [
+          [stall.native_method, stall.location].filter(Boolean).join(" called at ") || "in C code",
+          stall.called_from && `from ${stall.called_from}`,
+          stall.native_function && `in ${stall.native_function}`,
+        ].filter(Boolean).join(", "),
         className: "mono",
       },
       { text: stall.thread },
