@@ -13,6 +13,7 @@ require File.exist?(build) ? build : "heddle/heddle"
 require_relative "heddle/experimental"
 require_relative "heddle/argument_checks"
 require_relative "heddle/scheduler"
+require_relative "heddle/fiber_body"
 require_relative "heddle/yielding_fiber"
 require_relative "heddle/run"
 

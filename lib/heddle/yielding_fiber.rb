@@ -60,9 +60,7 @@ module Heddle # :nodoc:
 
       def start(scheduler, arguments, storage, block)
         fiber = allocate
-        INITIALIZE.bind_call(fiber, storage:) do |started_by, given|
-          Scheduler.__send__(:run_scheduled, started_by, given)
-        end
+        INITIALIZE.bind_call(fiber, storage:, &FiberBody::CODE)
         scheduler.__send__(:start_yielding, fiber, arguments, block)
       end
     end

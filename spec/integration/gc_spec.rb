@@ -5,8 +5,8 @@ require_relative "../support/garbage_collection_programs"
 RSpec.describe "Garbage collection" do
   GarbageCollectionPrograms::ALL.each do |name, (result, program)|
     # In a Ruby of its own: a collection takes ten times as long where the whole suite is loaded.
-    it "at each allocation does no harm to #{name}" do
-      output, errors, = run_ruby(<<~RUBY)
+    it "at each allocation does no harm to #{name}", timeout: 70 do
+      output, errors, = run_ruby(<<~RUBY, timeout: 60)
         require "heddle"
         require #{GarbageCollectionPrograms::PATH.inspect}
         program = GarbageCollectionPrograms::ALL.fetch(#{name.inspect}).last

@@ -121,7 +121,7 @@ module GarbageCollectionPrograms
     "Heddle.dump" => [true, -> { StringIO.new.tap { |io| Heddle.dump(io) }.string.include?("Schedulers: ") }],
     "Heddle.trace" => [true, lambda {
       io = StringIO.new
-      Heddle.trace(io, events: 100) { Heddle.await(Heddle.spin(name: "named") { sleep(0.001) }) }
+      Heddle.trace(io, events: 500) { Heddle.await(Heddle.spin(name: "named") { sleep(0.001) }) }
       io.string.include?(%("named"))
     }],
     "stats" => [1, -> { sleep(0) && Fiber.scheduler.stats[:fibers][:running] }]

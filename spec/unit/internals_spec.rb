@@ -68,7 +68,15 @@ RSpec.describe Heddle::Scheduler do
     end
   end
 
-  it "raises FiberError in a fiber that calls the starter of scheduled fibers" do
-    expect { Heddle.run { described_class.__send__(:run_scheduled, Fiber.scheduler, nil) } }.to raise_error(FiberError)
+  describe "the code of scheduled fibers" do
+    let(:body) { Heddle.const_get(:FiberBody, false) }
+
+    it "raises FiberError in a fiber that asks for its block a second time" do
+      expect { Heddle.run { body.begin_block(Fiber.scheduler) } }.to raise_error(FiberError)
+    end
+
+    it "raises FiberError in a fiber that the program makes" do
+      expect { Fiber.new(&body::CODE).resume }.to raise_error(FiberError, /only its scheduler/)
+    end
   end
 end

@@ -83,6 +83,10 @@ RSpec.describe "Ruby's internals" do
     expect(known).to include(native_frame: true, frame_name: "Heddle::Scheduler.insides")
   end
 
+  it "have the class of a method where Heddle expects it" do
+    expect(known).to include(class_of_method: true)
+  end
+
   it "keep a thread's pending exceptions, and its masks, in hidden Arrays that it marks" do
     expect(Thread.new { known }.value).to include(pending_list: true, mask_stack: true)
   end

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, reason = "a cdylib has no readers outside; its parts are documented all the same")]
 
+mod capture;
 mod dump;
 mod hooks;
 mod io;
@@ -17,7 +18,15 @@ use magnus::{Error, Ruby};
 #[magnus::init(name = "heddle")]
 fn init(ruby: &Ruby) -> Result<(), Error> {
     let heddle = ruby.define_module("Heddle")?;
-    ruby::fork::watch(ticker::throttle::reset);
+    ruby::fork::watch(in_child);
     ruby::ractor::note_main();
     hooks::define(ruby, heddle)
+}
+
+/// What a forked child does first.
+fn in_child() {
+    ticker::throttle::reset();
+    ruby::gvl_holder::reset();
+    capture::reset();
+    scheduler::stalls::reset();
 }

@@ -58,7 +58,8 @@ module Heddle
       @block = block
       Heddle.without_preemption do
         @parent&.add(self)
-        assign_to(@scheduler.__send__(:spawn, -> { carry { block.call(*arguments) } }, self))
+        carried = -> { carry { block.call(*arguments) } }
+        assign_to(@scheduler.__send__(:spawn, carried, self, FiberBody.for(@scheduler)))
       ensure
         @parent&.remove(self) unless @fiber
       end

@@ -65,6 +65,17 @@ RSpec.describe "A scheduler that blocks and unblocks fibers" do
     expect(took).to be >= 0.02
   end
 
+  it "doesn't end a later sleep by an unblock when the collector has moved objects since an earlier sleep", trap: 11 do
+    took = Heddle.run do
+      sleep(0.001)
+      GC.start
+      GC.compact if GC.respond_to?(:compact)
+      Fiber.scheduler.unblock(:blocker, Fiber.current)
+      seconds { sleep(0.02) }
+    end
+    expect(took).to be >= 0.02
+  end
+
   it "doesn't end a wait for I/O by an unblock", trap: 11 do
     read = IO.pipe do |reader, writer|
       Heddle.run do

@@ -102,11 +102,15 @@ impl Poll {
 
     fn make_room(&mut self, fd: RawFd) -> std::result::Result<(), Errno> {
         let index = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
-        if index >= self.watches.len() {
-            // Checked before the allocation, as a number that is not open may be as large as two thousand million.
-            Kind::of(fd)?;
-            self.watches.resize_with(index + 1, Watch::default);
-        }
+        if index >= self.watches.len() { self.make_more_room(fd, index) } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_more_room(&mut self, fd: RawFd, index: usize) -> std::result::Result<(), Errno> {
+        // Checked before the allocation, as a number that is not open may be as large as two thousand million.
+        Kind::of(fd)?;
+        self.watches.resize_with(index + 1, Watch::default);
         Ok(())
     }
 
@@ -145,6 +149,8 @@ impl Poll {
     }
 
     /// Does `work` on a file, which is always ready.
+    #[cold]
+    #[inline(never)]
     fn do_without_waiting(&mut self, token: Token, fd: RawFd, work: Work) {
         let completion = match work {
             Work::Report(interest) => Some(Completion { token, result: interest.0.into() }),
@@ -154,6 +160,8 @@ impl Poll {
     }
 
     /// Completes the operations whose descriptors have become ready.
+    // Not inlined: most waits that only look have no events, and a fiber's stack is small.
+    #[inline(never)]
     fn dispatch(&mut self) {
         let events = std::mem::take(&mut self.events);
         for event in &events {
@@ -190,6 +198,8 @@ impl Poll {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn fail_all(&mut self, fd: RawFd, errno: Errno) {
         let first = self.done.len();
         self.watches[fd as usize].fail(errno, &mut self.done);
@@ -247,7 +257,9 @@ impl Backend for Poll {
         self.events.clear();
         let waited = self.selector.wait(if has_completions { Some(Duration::ZERO) } else { timeout }, &mut self.events);
         self.offload.disarm();
-        self.dispatch();
+        if !self.events.is_empty() {
+            self.dispatch();
+        }
         waited
     }
 

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use heddle_core::names::{self, Answers, Failure, Query, SocketAddress};
 use libc::c_int;
 use magnus::exception::Exception;
-use magnus::{Error, ExceptionClass, RClass, RString, Ruby, Value, prelude::*};
+use magnus::{Error, ExceptionClass, RString, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
+use crate::ruby::constant::Constant;
 use crate::ruby::error;
 use crate::ruby::hidden_variable::HiddenVariable;
 use crate::ruby::value::PinnedValue;
@@ -77,8 +78,8 @@ pub fn resolution_error(ruby: &Ruby, what: String, code: c_int, errno: c_int) ->
         let class = ruby.exception_system_call_error();
         return class.funcall("new", (what, errno));
     }
-    let class: ExceptionClass =
-        ruby.class_object().const_get::<_, RClass>("Socket")?.const_get::<_, ExceptionClass>("ResolutionError")?;
+    static RESOLUTION_ERROR: Constant = Constant::new(&["Socket", "ResolutionError"]);
+    let class: ExceptionClass = RESOLUTION_ERROR.get(ruby)?;
     let message = ruby.str_new(&format!("{what}: {}", names::reason(code)));
     drop(what);
     let exception: Exception = class.funcall("new", (message,))?;

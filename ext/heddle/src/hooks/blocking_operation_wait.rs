@@ -10,6 +10,7 @@
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
 use crate::ruby::call_sites::CallSites;
+use crate::ruby::constant::Constant;
 use crate::scheduler::Scheduler;
 
 /// Does the work in a thread if it is known to take long. Otherwise returns nil, and Ruby does it in the current
@@ -18,7 +19,7 @@ pub fn blocking_operation_wait(ruby: &Ruby, scheduler: &Scheduler, work: Value) 
     if !scheduler.io.closes_remote.take() && !CallSites::traits(&scheduler.io.call_sites).takes_long {
         return Ok(ruby.qnil().as_value());
     }
-    let helper: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("BlockingWork")?;
+    static HELPER: Constant = Constant::new(&["Heddle", "BlockingWork"]);
     let max_threads = scheduler.options.borrow().workers;
-    helper.funcall("in_thread", (work, max_threads))
+    HELPER.get::<RModule>(ruby)?.funcall("in_thread", (work, max_threads))
 }

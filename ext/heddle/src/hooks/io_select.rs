@@ -1,30 +1,28 @@
 //! `io_select`: `IO.select`.
 
 use heddle_core::Interest;
-use magnus::scan_args::scan_args;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
 use crate::io::select::ActiveSelection;
+use crate::ruby::constant::Constant;
 use crate::ruby::time;
 use crate::scheduler::Scheduler;
 use crate::scheduler::waiting::{Outcome, deadline_after};
 use crate::ticker::throttle::TickMask;
 
+/// The part that is written in Ruby.
+static SELECT_NOW: Constant = Constant::new(&["Heddle", "SelectNow"]);
+
 /// `IO.select`. Ruby's own does the work, without waiting, so that conversions, buffered data and errors are Ruby's.
 pub fn io_select(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<Value, Error> {
-    let arguments = scan_args::<(Value,), (Option<Value>, Option<Value>, Option<Value>), (), (), (), ()>(arguments)?;
-    let nil = ruby.qnil().as_value();
-    let (readers, writers, exceptions, timeout) = (
-        arguments.required.0,
-        arguments.optional.0.unwrap_or(nil),
-        arguments.optional.1.unwrap_or(nil),
-        arguments.optional.2.unwrap_or(nil),
-    );
+    ruby.check_arity(arguments.len(), 1..=4)?;
+    let argument = |index| arguments.get(index).copied().unwrap_or_else(|| ruby.qnil().as_value());
+    let (readers, writers, exceptions, timeout) = (argument(0), argument(1), argument(2), argument(3));
     let timeout = time::select_interval(timeout)?;
     let deadline = deadline_after(timeout);
     let hook = scheduler.enter(ruby)?;
     scheduler.consume_budget(ruby, hook.key)?;
-    let select_now: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("SelectNow")?;
+    let select_now: RModule = SELECT_NOW.get(ruby)?;
     loop {
         let ready = select_without_waiting(select_now, readers, writers, exceptions)?;
         if !ready.is_nil() || timeout.is_some_and(|timeout| timeout.is_zero()) {

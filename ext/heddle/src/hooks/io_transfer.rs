@@ -72,6 +72,8 @@ pub fn io_pwrite(
     }
 }
 
+/// Inlined: each fiber that waits for a socket has the hook's frame on its stack.
+#[inline(always)]
 fn run(
     ruby: &Ruby,
     scheduler: &Scheduler,

@@ -1,15 +1,16 @@
 //! `fiber`, `run`, `close`, `scheduler_close`: from a fiber's start to the last fiber's end.
 
+use magnus::exception::Exception;
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
-use magnus::{Error, RArray, RHash, Ruby, Value, block::Proc, prelude::*};
+use magnus::{Error, RArray, RHash, Ruby, TryConvert, Value, block::Proc, prelude::*};
 
 use crate::ruby::receiver::Receiver;
 use crate::ruby::value::{PinnedValue, same};
 use crate::ruby::{error, fiber};
 use crate::scheduler::Scheduler;
 use crate::scheduler::options::Preempt;
-use crate::scheduler::start::{NewFiber, SCHEDULED, Scheduled, start};
+use crate::scheduler::start::{Ended, NewFiber, start};
 
 /// `Fiber.schedule`: runs the block in a new fiber immediately, until that fiber first waits. The calling fiber goes to
 /// the end of the run queue.
@@ -27,16 +28,12 @@ pub fn fiber(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -
     }
 
     let hook = scheduler.enter(ruby)?;
-    let child = match storage {
-        Some(storage) => fiber::spawn::<Scheduled>(ruby.qnil().as_value(), storage)?,
-        None => SCHEDULED.spawn::<Scheduled>(ruby)?,
-    };
+    let child = fiber::spawn_scheduled(ruby, storage)?;
     let preemptible = scheduler.options.borrow().preempt == Preempt::All;
     start(ruby, &scheduler, hook.key, NewFiber { fiber: child, block, preemptible }, splat)
 }
 
-/// `YieldingFiber.schedule`: like [`fiber()`], for a fiber of that class which the caller has made. Its block calls
-/// [`run_scheduled`].
+/// `YieldingFiber.schedule`: like [`fiber()`], for a fiber of that class which the caller has made with the same code.
 pub fn start_yielding(
     ruby: &Ruby,
     scheduler: Receiver<Scheduler>,
@@ -54,9 +51,28 @@ pub fn start_yielding(
     start(ruby, &scheduler, hook.key, NewFiber { fiber, block, preemptible }, Some(arguments))
 }
 
-/// The body of a fiber of [`start_yielding`].
-pub fn run_scheduled(ruby: &Ruby, scheduler: Value, arguments: Value) -> Result<Value, Error> {
-    <Scheduled as fiber::FiberBody>::run(ruby, ruby.qnil().as_value(), &[scheduler, arguments])
+/// The block of the current fiber, which has just been started. `lib/heddle/fiber_body.rb` calls it, and one of the
+/// three below when the block has ended.
+pub fn begin_block(ruby: &Ruby, scheduler: Value) -> Result<Value, Error> {
+    if scheduler.is_nil() {
+        return Err(error::fiber_error(ruby, "only its scheduler can start this fiber"));
+    }
+    Receiver::<Scheduler>::try_convert(scheduler)?.begin_block(ruby)
+}
+
+/// The block has returned.
+pub fn end_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, block: Value, value: Value) -> Result<Value, Error> {
+    scheduler.end_block(ruby, block, Ended::Returned(value))
+}
+
+/// The block has raised an exception.
+pub fn fail_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, block: Value, error: Exception) -> Result<Value, Error> {
+    scheduler.end_block(ruby, block, Ended::Failed(error))
+}
+
+/// The fiber is being killed, and has left the block.
+pub fn kill_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, block: Value) -> Result<Value, Error> {
+    scheduler.end_block(ruby, block, Ended::Killed)
 }
 
 /// Runs all fibers to their ends.

@@ -49,7 +49,11 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 
     class.define_method("fiber", method!(lifecycle::fiber, -1))?;
     class.define_private_method("start_yielding", method!(lifecycle::start_yielding, 3))?;
-    class.define_singleton_method("run_scheduled", function!(lifecycle::run_scheduled, 2))?;
+    let body = heddle.define_module("FiberBody")?;
+    body.define_singleton_method("begin_block", function!(lifecycle::begin_block, 1))?;
+    body.define_singleton_method("end_block", function!(lifecycle::end_block, 3))?;
+    body.define_singleton_method("fail_block", function!(lifecycle::fail_block, 3))?;
+    body.define_singleton_method("kill_block", function!(lifecycle::kill_block, 2))?;
     class.define_method("run", method!(lifecycle::run, 0))?;
     class.define_method("close", method!(lifecycle::close, 0))?;
     class.define_method("scheduler_close", method!(lifecycle::scheduler_close, 0))?;
@@ -101,7 +105,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 }
 
 /// Private class methods: `lib/heddle` calls them, and a spec the last two.
-const INTERNALS: [&str; 22] = [
+const INTERNALS: [&str; 21] = [
     "handles_interrupts?",
     "send_to_root",
     "record_interrupt",
@@ -121,7 +125,6 @@ const INTERNALS: [&str; 22] = [
     "reserve_trace",
     "generation",
     "state",
-    "run_scheduled",
     "insides",
     "pinned?",
 ];

@@ -5,6 +5,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use heddle_core::Interest;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
+use crate::ruby::constant::Constant;
 use crate::ruby::process;
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
@@ -57,8 +58,8 @@ fn wait_for_descriptor(
 }
 
 fn wait_in_thread(ruby: &Ruby, pid: i32, flags: i32) -> Result<Value, Error> {
-    let heddle: RModule = ruby.class_object().const_get("Heddle")?;
-    heddle.const_get::<_, RModule>("ProcessWait")?.funcall("call", (pid, flags))
+    static PROCESS_WAIT: Constant = Constant::new(&["Heddle", "ProcessWait"]);
+    PROCESS_WAIT.get::<RModule>(ruby)?.funcall("call", (pid, flags))
 }
 
 #[cfg(target_os = "linux")]

@@ -1,6 +1,8 @@
 //! The numbers that `lib/heddle/metrics/stats.rb` makes `Scheduler#stats` of. Callable on every thread, and after a
 //! fork or `close`.
 
+use std::collections::BTreeMap;
+
 use heddle_core::histogram::Histogram;
 use heddle_core::workers::{Load, WorkerPool};
 use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
@@ -63,7 +65,7 @@ struct Snapshot {
     elapsed: f64,
     parked: f64,
     fibers: [u64; 6],
-    waiting: Vec<(String, usize)>,
+    waiting: BTreeMap<&'static str, usize>,
     queue: [u64; 3],
     polls: [u64; 2],
     operations: [u64; KINDS.len()],

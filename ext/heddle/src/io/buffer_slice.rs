@@ -160,7 +160,8 @@ impl BufferSlice {
         }
     }
 
-    fn is_pinned(self, call_site: &CallSite<'_>) -> bool {
+    /// Whether the memory stays in place while the fiber waits.
+    pub fn is_pinned(self, call_site: &CallSite<'_>) -> bool {
         self.looks_pinned && !call_site.traits().lends_own_buffer
     }
 

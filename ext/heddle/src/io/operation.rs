@@ -21,23 +21,14 @@ use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::state::Ended;
 use crate::scheduler::wait::Wait;
-use crate::scheduler::waiting::Outcome;
 
 /// Transfers immediately what a cancelled operation was to transfer.
-pub struct ImmediateTransfer<'a> {
+pub trait ImmediateTransfer {
     /// Whether that would succeed now.
-    pub is_ready: &'a dyn Fn() -> bool,
+    fn is_ready(&self) -> bool;
     /// Transfers, and returns the number of bytes if there are still any. Other fibers have run since the operation's
     /// start, so this looks up the descriptor again.
-    pub transfer: &'a dyn Fn() -> Option<i32>,
-}
-
-/// What ends the wait for a submitted operation.
-enum Event {
-    /// Its completion has arrived.
-    Completed(Ended),
-    /// An exception is due in the fiber.
-    Interrupted(Interruption),
+    fn transfer(&self) -> Option<i32>;
 }
 
 /// Why a fiber does not wait for the result of its operation.
@@ -78,34 +69,62 @@ impl Scheduler {
         key: FiberKey,
         wait: Wait,
         operation: Operation,
-        immediate: Option<&ImmediateTransfer<'_>>,
+        immediate: Option<&dyn ImmediateTransfer>,
     ) -> Result<i32, Error> {
         // An exception is postponed by one operation at most, or it would never reach a fiber that reads without end.
         self.raise_due(key)?;
         // SAFETY: by this function's contract, as every path from here waits for the completion.
         let token = unsafe { self.submit(ruby, key, operation)? };
-        match self.await_event(ruby, key, wait, token) {
-            Event::Completed(Ended::Result(result)) => Ok(result),
-            Event::Completed(Ended::Closed) => Err(error::stream_closed(ruby)),
-            Event::Interrupted(interruption) => {
-                let immediate = immediate.filter(|immediate| (immediate.is_ready)());
-                self.settle_cancelled(ruby, key, wait, token, interruption, immediate)
-            }
+        let waited = self.await_end(ruby, key, wait, token);
+        match self.take_result(token, &waited) {
+            Some(result) => Ok(result),
+            None => self.end_early(ruby, key, (wait, token), waited, immediate),
         }
     }
 
-    /// submitted → completed, or an interruption.
-    fn await_event(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> Event {
-        let outcome = self.wait(ruby, key, wait, None, |state| {
-            let completed = state.operations.take_result(token).map(Event::Completed);
-            completed.or_else(|| state.take_pending_raise(key).map(Interruption::Exception).map(Event::Interrupted))
-        });
-        match outcome {
-            Ok(Outcome::Done(event)) => event,
-            // It has no deadline.
-            Ok(Outcome::TimedOut) => Event::Completed(Ended::Result(-libc::ECANCELED)),
-            Err(error) => Event::Interrupted(error.into()),
+    /// submitted → completed: waits for the end of the operation, or until an exception is due in the fiber. How the
+    /// operation ended is left to [`Scheduler::take_result`].
+    #[inline(always)]
+    pub fn await_end(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> Result<(), Error> {
+        self.wait_until(ruby, key, wait, None, &mut |state| {
+            state.operations.is_finished(token) || state.may_be_due(key) && state.due_exception(key).is_some()
+        })
+    }
+
+    /// The result of an operation that has ended by itself.
+    #[inline(always)]
+    pub fn take_result(&self, token: Token, waited: &Result<(), Error>) -> Option<i32> {
+        match waited {
+            Ok(()) => self.state.borrow_mut().operations.take_own_result(token),
+            Err(_) => None,
         }
+    }
+
+    /// The wait for a submitted operation has ended, but not by a result.
+    #[cold]
+    #[inline(never)]
+    pub fn end_early(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        (wait, token): (Wait, Token),
+        waited: Result<(), Error>,
+        immediate: Option<&dyn ImmediateTransfer>,
+    ) -> Result<i32, Error> {
+        let interruption = match waited {
+            Err(error) => error.into(),
+            Ok(()) => {
+                let ended = self.state.borrow_mut().operations.take_result(token);
+                if ended.is_some() {
+                    return Err(error::stream_closed(ruby));
+                }
+                let pending_raise = self.state.borrow_mut().take_pending_raise(key);
+                // Without one, the scheduler has been closed, and its operations are gone.
+                pending_raise.map_or_else(|| error::scheduler_closed(ruby).into(), Interruption::Exception)
+            }
+        };
+        let immediate = immediate.filter(|immediate| immediate.is_ready());
+        self.settle_cancelled(ruby, key, wait, token, interruption, immediate)
     }
 
     /// submitted → cancelled → completed: what the fiber does instead of waiting for the result.
@@ -116,7 +135,7 @@ impl Scheduler {
         wait: Wait,
         token: Token,
         interruption: Interruption,
-        immediate: Option<&ImmediateTransfer<'_>>,
+        immediate: Option<&dyn ImmediateTransfer>,
     ) -> Result<i32, Error> {
         let (mut result, waited) = self.cancel_and_wait(ruby, key, wait, token);
         // The later exception ends the fiber, or replaces the earlier one, as when an `ensure` clause raises.
@@ -125,7 +144,7 @@ impl Scheduler {
             Interruption::Jump(error) => return Err(error),
         };
         if result == -libc::ECANCELED {
-            result = immediate.and_then(|immediate| (immediate.transfer)()).unwrap_or(result);
+            result = immediate.and_then(|immediate| immediate.transfer()).unwrap_or(result);
         }
         if result < 0 {
             return Err(pending_raise.to_error());
@@ -143,6 +162,7 @@ impl Scheduler {
     /// # Safety
     /// The operation's memory is valid until
     /// [`Operations::take_result`](crate::scheduler::state::Operations::take_result) has told how it ended.
+    #[inline(never)]
     pub unsafe fn submit(&self, ruby: &Ruby, key: FiberKey, operation: Operation) -> Result<Token, Error> {
         let mut reactor = self.io.reactor.borrow_mut();
         let Some(reactor) = reactor.as_mut() else { return Err(error::scheduler_closed(ruby)) };

@@ -10,8 +10,9 @@ use nix::errno::Errno;
 use super::buffer_slice::{BufferSlice, Direction, SliceRange};
 use super::descriptors;
 use super::readiness::wait_ready;
-use super::strategies::{send_recv, transfer_file, try_now};
+use super::strategies::{send_recv_bounced, send_recv_pinned, transfer_file, try_now};
 use crate::ruby::call_sites::CallSite;
+use crate::ruby::io_buffer::Memory;
 use crate::ruby::{error, io, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
@@ -32,6 +33,16 @@ pub struct Transfer<'a> {
     pub call_site: CallSite<'a>,
 }
 
+/// What came of an attempt to transfer.
+enum Attempt {
+    /// The result: the number of bytes or a negated errno.
+    Ended(isize),
+    /// An operation of the backend has to transfer this, which is pinned.
+    Waits(RawFd, Memory),
+    /// No operation of the backend can do it.
+    Refused,
+}
+
 impl<'a> Transfer<'a> {
     /// A transfer of the current fiber, which has entered a hook.
     pub fn new(
@@ -46,37 +57,80 @@ impl<'a> Transfer<'a> {
     }
 
     /// Reads or writes, and waits as needed. Returns the number of bytes or a negated errno.
+    ///
+    /// Each fiber that waits for a socket has this function's frame on its stack, so what comes before and after the
+    /// wait has frames of its own.
+    #[inline(always)]
     pub fn run(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
-        if self.kind == FdKind::Socket {
-            if self.scheduler.io.batches.get()
-                && let Some(result) = self.run_in_backend(buffer, range)?
-            {
-                return Ok(result);
-            }
-            if self.direction == Direction::Read {
-                self.scheduler.yield_before_answer(self.ruby, self.key, self.io)?;
+        let is_socket = self.kind == FdKind::Socket;
+        if is_socket && self.scheduler.io.batches.get() {
+            match self.begin_in_backend(buffer, range)? {
+                Attempt::Ended(result) => return Ok(result),
+                Attempt::Waits(fd, memory) => {
+                    // SAFETY: the memory is pinned.
+                    if let Some(result) = unsafe { send_recv_pinned(self, fd, memory)? } {
+                        return Ok(result);
+                    }
+                }
+                Attempt::Refused => {}
             }
         }
+        if is_socket && self.direction == Direction::Read {
+            self.scheduler.yield_before_answer(self.ruby, self.key, self.io)?;
+        }
         self.scheduler.consume_budget(self.ruby, self.key)?;
-        self.run_at_once(buffer, range)
+        match self.run_at_once(buffer, range, true)? {
+            Attempt::Ended(result) => return Ok(result),
+            Attempt::Waits(fd, memory) => {
+                // SAFETY: the memory is pinned.
+                if let Some(result) = unsafe { send_recv_pinned(self, fd, memory)? } {
+                    return Ok(result);
+                }
+            }
+            Attempt::Refused => {}
+        }
+        self.run_without_operation(buffer, range)
     }
 
-    /// On a backend that submits in batches: has it send or receive. `None` if that is not possible.
-    fn run_in_backend(&self, buffer: Value, range: SliceRange) -> Result<Option<isize>, Error> {
+    /// For a backend that submits in batches: what it can send or receive.
+    #[inline(never)]
+    fn begin_in_backend(&self, buffer: Value, range: SliceRange) -> Result<Attempt, Error> {
         let (fd, timeout, slice) = self.arguments(buffer, range)?;
         // The kernel would wait for data before it tried, and a listening socket never becomes ready for that.
         let refuses = self.direction == Direction::Read && io::may_listen(self.io) && is_listening(fd);
-        if refuses || !self.may_send_recv(range, timeout) {
-            return Ok(None);
-        }
-        send_recv(self, fd, slice)
+        if refuses || !self.may_send_recv(range, timeout) { Ok(Attempt::Refused) } else { self.to_send_recv(fd, slice) }
     }
 
-    /// Tries system calls that do not block, and waits in between.
-    fn run_at_once(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
+    /// How an operation of the backend transfers the slice. With a bounce buffer it has done so when this returns.
+    fn to_send_recv(&self, fd: RawFd, slice: BufferSlice) -> Result<Attempt, Error> {
+        if slice.size() == 0 {
+            // The kernel would wait for data before it receives 0 bytes of it.
+            return Ok(Attempt::Refused);
+        }
+        if slice.is_pinned(&self.call_site) {
+            return Ok(Attempt::Waits(fd, slice.memory()));
+        }
+        send_recv_bounced(self, fd, slice).map(|result| result.map_or(Attempt::Refused, Attempt::Ended))
+    }
+
+    /// Like [`Transfer::run`], for a descriptor that looked like a socket's and is none.
+    #[cold]
+    #[inline(never)]
+    fn run_without_operation(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
+        match self.run_at_once(buffer, range, false)? {
+            Attempt::Ended(result) => Ok(result),
+            // Does not happen without an operation. Ruby would wait and try again.
+            Attempt::Waits(..) | Attempt::Refused => Ok(negated(Errno::EAGAIN)),
+        }
+    }
+
+    /// Tries system calls that do not block, and waits in between. With `may_operate` it leaves waiting for a socket to
+    /// the caller, if an operation of the backend can do that.
+    #[inline(never)]
+    fn run_at_once(&self, buffer: Value, range: SliceRange, may_operate: bool) -> Result<Attempt, Error> {
         let (mut fd, mut timeout, mut slice) = self.arguments(buffer, range)?;
         let mut done = 0;
-        loop {
+        let ended = loop {
             let from = self.from.map(|from| from + done as u64);
             // SAFETY: no other fiber has run since the slice was made.
             let attempt = || unsafe { try_now(self.direction, fd, slice.memory(), from, self.kind) };
@@ -91,40 +145,41 @@ impl<'a> Transfer<'a> {
                         self.scheduler.expect_answer(self.key, fd);
                     }
                     if count == 0 || done >= range.min_length || count == slice.size() {
-                        return Ok(done as isize);
+                        break done as isize;
                     }
                     slice = slice.after(count);
                 }
-                TryIo::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
+                TryIo::Failed(errno) => break if done > 0 { done as isize } else { negated(errno) },
                 TryIo::EndsAfter(time) => {
                     if !self.wait_until_ready(Some(time))? {
-                        return Ok(done as isize);
+                        break done as isize;
                     }
                 }
                 TryIo::WouldBlock | TryIo::NeedsOperation => {
-                    if self.may_send_recv(range, timeout) {
-                        slice = slice.renewed(self)?;
-                        if let Some(result) = send_recv(self, fd, slice)? {
-                            return Ok(result);
+                    if may_operate && self.may_send_recv(range, timeout) {
+                        let attempt = self.to_send_recv(fd, slice.renewed(self)?)?;
+                        if !matches!(attempt, Attempt::Refused) {
+                            return Ok(attempt);
                         }
                     }
                     let caller = self.call_site.traits();
                     if range.min_length == 0 && !caller.expects_to_wait {
                         self.scheduler.set_would_block(self.key, (!caller.never_waits).then_some(fd));
-                        return Ok(negated(Errno::EAGAIN));
+                        break negated(Errno::EAGAIN);
                     }
                     if !self.wait_until_ready(time::optional_interval(io::timeout(self.io)?)?)? {
                         if caller.expects_to_wait {
                             return Err(error::io_timeout(self.ruby));
                         }
-                        return Ok(if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) });
+                        break if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) };
                     }
                 }
             }
             // Looked up again, as other fibers may have run, and freed the buffer or closed the IO.
             slice = slice.renewed(self)?;
             (fd, timeout) = self.descriptor_and_timeout()?;
-        }
+        };
+        Ok(Attempt::Ended(ended))
     }
 
     /// The descriptor, its timeout, and the memory.

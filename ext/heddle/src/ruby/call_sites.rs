@@ -3,9 +3,10 @@
 
 use std::cell::{Cell, RefCell};
 
+use magnus::gc::Marker;
 use rustc_hash::FxHashMap;
 
-use crate::ruby::{frames, gc};
+use crate::ruby::frames::{self, Frame};
 
 /// Methods, besides those of `Zlib`, whose work without the GVL takes long.
 const LONG: [&str; 10] = [
@@ -22,8 +23,8 @@ const LONG: [&str; 10] = [
 ];
 /// Methods that wait without a scheduler, but raise EAGAIN if `io_read` or `io_write` returns that.
 const WAITING: [&str; 2] = ["IO#sysread", "IO#syswrite"];
-/// How many methods are cached.
-const MAX_METHODS: usize = 1024;
+/// How many methods are cached. The cache keeps them alive, so it is cleared when it has reached this size.
+const MAX_METHODS: usize = 256;
 
 /// What a hook must know of the method that called it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,13 +42,10 @@ pub struct CallSiteTraits {
     pub lends_own_buffer: bool,
 }
 
-/// A cache of the methods that have called hooks.
+/// A cache of the methods that have called hooks. It is marked with its scheduler, so that a garbage collection neither
+/// frees nor moves a cached method, whose address another method could have then.
 #[derive(Debug, Default)]
-pub struct CallSites {
-    known: FxHashMap<u64, CallSiteTraits>,
-    /// The number of garbage collections when the cache was filled. After another one an id may name another method.
-    collections: u64,
-}
+pub struct CallSites(FxHashMap<Frame, CallSiteTraits>);
 
 /// The method that called the current hook, looked up once at most.
 pub struct CallSite<'a> {
@@ -76,16 +74,8 @@ impl CallSites {
     /// The traits of the method that called the current hook.
     pub fn traits(cell: &RefCell<CallSites>) -> CallSiteTraits {
         let Some(caller) = frames::caller() else { return CallSiteTraits::default() };
-        {
-            let mut call_sites = cell.borrow_mut();
-            let collections = gc::collections();
-            if call_sites.collections != collections {
-                call_sites.collections = collections;
-                call_sites.known.clear();
-            }
-            if let Some(traits) = call_sites.known.get(&caller.id()) {
-                return *traits;
-            }
+        if let Some(traits) = cell.borrow().0.get(&caller) {
+            return *traits;
         }
         let name = caller.method_name().unwrap_or_default();
         let traits = CallSiteTraits {
@@ -95,11 +85,16 @@ impl CallSites {
             never_waits: name.contains("nonblock"),
             lends_own_buffer: name.starts_with("IO::Buffer#"),
         };
-        let mut call_sites = cell.borrow_mut();
-        // Making the name, a new String, may have started a collection.
-        if call_sites.known.len() < MAX_METHODS && call_sites.collections == gc::collections() {
-            call_sites.known.insert(caller.id(), traits);
+        let known = &mut cell.borrow_mut().0;
+        if known.len() >= MAX_METHODS {
+            known.clear();
         }
+        known.insert(caller, traits);
         traits
+    }
+
+    /// Tells the garbage collector which methods are cached.
+    pub fn mark(&self, marker: &Marker) {
+        self.0.keys().for_each(|method| method.mark(marker));
     }
 }

@@ -1,29 +1,39 @@
 //! Errors, and the one place where the core's become Ruby's.
 
+use std::borrow::Cow;
+
 use heddle_core::Error as CoreError;
+use std::num::NonZero;
+use std::os::raw::c_int;
+
 use magnus::error::ErrorType;
 use magnus::exception::Exception;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect, resume_error};
-use magnus::{Error, ExceptionClass, RClass, RModule, RString, Ruby, TryConvert, Value, prelude::*};
+use magnus::{Error, ExceptionClass, RClass, RString, Ruby, TryConvert, Value, prelude::*};
 use nix::errno::Errno;
+use rb_sys::VALUE;
 
+use super::constant::Constant;
 use super::hidden_variable::HiddenVariable;
 use super::insides;
 use super::value::{PinnedValue, same};
 
 /// Converts an error of the core: to SystemCallError's subclass for an errno, and to `Heddle::BackendUnavailable` for a
 /// backend that is unavailable.
+#[cold]
+#[inline(never)]
 pub fn from_core(ruby: &Ruby, error: CoreError) -> Error {
     match error {
         CoreError::Os { errno, call } => system_call(ruby, errno, call),
-        CoreError::BackendUnavailable { .. } => match unavailable_class(ruby) {
-            Ok(class) => Error::new(class, error.to_string()),
-            Err(error) => error,
-        },
+        CoreError::BackendUnavailable { .. } => {
+            static UNAVAILABLE: Constant = Constant::new(&["Heddle", "BackendUnavailable"]);
+            new(ruby, &UNAVAILABLE, error.to_string())
+        }
     }
 }
 
 /// `Errno::X`, with the name of the call in its message.
+#[cold]
 pub fn system_call(ruby: &Ruby, errno: Errno, call: &str) -> Error {
     let class = ruby.exception_system_call_error();
     match class.funcall::<_, _, Exception>("new", (call, errno as i32)) {
@@ -117,6 +127,38 @@ pub fn exception_or_stop(ruby: &Ruby, error: &Error) -> Option<Value> {
     })
 }
 
+/// What `rb_protect` has just caught. It is smaller than the error, and has to be converted at once.
+pub struct Raised {
+    /// Ruby's number of the kind of jump.
+    pub tag: NonZero<c_int>,
+    /// What `rb_errinfo` returned before: `$!` is put back to it, as by a `rescue`.
+    pub before: VALUE,
+}
+
+impl Raised {
+    /// The error.
+    #[cold]
+    #[inline(never)]
+    pub fn into_error(self) -> Error {
+        // SAFETY: called with the GVL. Ruby repeats the jump, which stops at `protect`. The closure owns nothing.
+        let repeated = protect(|| unsafe { rb_sys::rb_jump_tag(self.tag.get()) });
+        // SAFETY: a valid object. It is no exception if a function written in C is being left meanwhile, by a kill or a
+        // `throw`. That function puts it back itself.
+        let before = unsafe { Value::from_raw(self.before) };
+        let restores = before.is_nil() || Exception::from_value(before).is_some();
+        match repeated {
+            Err(error) if restores && matches!(error.error_type(), ErrorType::Exception(_)) => {
+                // SAFETY: called with the GVL; it raises nothing, as `before` is nil or an exception.
+                unsafe { rb_sys::rb_set_errinfo(before.as_raw()) };
+                error
+            }
+            Err(error) => error,
+            // SAFETY: called with the GVL.
+            Ok(_) => Error::new(unsafe { Ruby::get_unchecked() }.exception_fatal(), "a jump has returned"),
+        }
+    }
+}
+
 /// Leaves Rust by raising `error`.
 ///
 /// # Safety
@@ -128,18 +170,18 @@ pub unsafe fn raise(error: Error) -> ! {
 
 /// `Heddle::Stop`: ends a fiber, running its `ensure`. Private to Heddle, and no StandardError.
 pub fn stop_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
-    heddle_class(ruby, "Stop")
+    static STOP: Constant = Constant::new(&["Heddle", "Stop"]);
+    STOP.get(ruby)
 }
 
 /// IO::TimeoutError, as Ruby raises it.
 pub fn io_timeout(ruby: &Ruby) -> Error {
-    match ruby.class_io().const_get::<_, ExceptionClass>("TimeoutError") {
-        Ok(class) => Error::new(class, insides::TIMED_OUT),
-        Err(error) => error,
-    }
+    static TIMEOUT: Constant = Constant::new(&["IO", "TimeoutError"]);
+    new(ruby, &TIMEOUT, insides::TIMED_OUT)
 }
 
 /// The IOError of a fiber or thread whose IO another fiber or thread closes.
+#[cold]
 pub fn stream_closed(ruby: &Ruby) -> Error {
     Error::new(ruby.exception_io_error(), insides::CLOSED)
 }
@@ -156,6 +198,7 @@ pub fn is_close(ruby: &Ruby, exception: Value) -> bool {
 }
 
 /// The IOError of a fiber that tries to wait after its scheduler has been closed.
+#[cold]
 pub fn scheduler_closed(ruby: &Ruby) -> Error {
     Error::new(ruby.exception_io_error(), "this fiber's scheduler has been closed; it cannot wait any more")
 }
@@ -172,21 +215,21 @@ pub fn expect_fiber(ruby: &Ruby, value: Value) -> Result<(), Error> {
 
 /// FiberError, with a message.
 pub fn fiber_error(ruby: &Ruby, message: &'static str) -> Error {
-    match fiber_error_class(ruby) {
-        Ok(class) => Error::new(class, message),
-        Err(error) => error,
-    }
+    new(ruby, &FIBER_ERROR, message)
 }
 
-/// FiberError, which has no constant in Ruby's C interface.
-fn fiber_error_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
-    ruby.class_object().const_get("FiberError")
+/// FiberError has no constant in Ruby's C interface.
+static FIBER_ERROR: Constant = Constant::new(&["FiberError"]);
+
+fn new(ruby: &Ruby, class: &Constant, message: impl Into<Cow<'static, str>>) -> Error {
+    class.get::<ExceptionClass>(ruby).map_or_else(|error| error, |class| Error::new(class, message))
 }
 
 /// Whether `error` is a FiberError whose message contains `words`, one of the texts in [`insides`]. Only the message
 /// tells these errors apart.
 pub fn is_fiber_error_with(ruby: &Ruby, error: &Error, words: &str) -> bool {
-    fiber_error_class(ruby).is_ok_and(|class| error.is_kind_of(class)) && error.to_string().contains(words)
+    FIBER_ERROR.get::<ExceptionClass>(ruby).is_ok_and(|class| error.is_kind_of(class))
+        && error.to_string().contains(words)
 }
 
 /// Whether Ruby could not allocate a fiber's stack, for lack of memory or of memory mappings.
@@ -215,12 +258,4 @@ fn constant(module: Value, name: &std::ffi::CStr) -> Option<Value> {
     });
     // SAFETY: a constant's value is a valid object.
     found.ok().filter(|found| *found != rb_sys::Qundef as rb_sys::VALUE).map(|found| unsafe { Value::from_raw(found) })
-}
-
-fn unavailable_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
-    heddle_class(ruby, "BackendUnavailable")
-}
-
-fn heddle_class(ruby: &Ruby, name: &str) -> Result<ExceptionClass, Error> {
-    ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get(name)
 }

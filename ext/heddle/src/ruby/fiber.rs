@@ -1,14 +1,16 @@
 //! Fibers: the current one, switching, and starting new ones.
 
+use std::num::NonZero;
 use std::os::raw::c_int;
 use std::sync::OnceLock;
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error, RString, Ruby, TryConvert, Value, prelude::*};
+use magnus::{Error, RClass, RString, Ruby, TryConvert, Value, prelude::*};
 use rb_sys::VALUE;
 use rb_sys::stable_api::StableApiDefinition;
 
-use super::error::{expect_fiber, raise};
+use super::constant::Constant;
+use super::error::{Raised, expect_fiber, raise};
 use super::hidden_variable::HiddenVariable;
 use super::value::{PinnedValue, interned};
 
@@ -27,13 +29,26 @@ pub fn ensure_current() -> Result<PinnedValue, Error> {
 
 /// Switches to `fiber`. Returns when another fiber switches back to the current one.
 ///
+/// All that lies on the stack until then takes memory in each waiting fiber. So this calls `rb_protect` itself: magnus
+/// would add a frame, and its own copy of the error.
+///
 /// # Errors
 /// What was raised into the current fiber before that.
-#[inline]
-pub fn transfer(fiber: PinnedValue) -> Result<(), Error> {
-    // SAFETY: called with the GVL on a fiber; no arguments are read. The closure owns nothing, so leaving it by an
-    // exception (which `protect` catches) skips no destructor.
-    protect(|| unsafe { rb_sys::rb_fiber_transfer(fiber.raw(), 0, std::ptr::null()) }).map(|_| ())
+#[inline(always)]
+pub fn transfer(fiber: PinnedValue) -> Result<(), Raised> {
+    unsafe extern "C" fn switch(fiber: VALUE) -> VALUE {
+        // SAFETY: called by `rb_protect` below, with a fiber; no arguments are read.
+        unsafe { rb_sys::rb_fiber_transfer(fiber, 0, std::ptr::null()) }
+    }
+    // SAFETY: called with the GVL on a fiber. Between `switch` and `rb_protect`, which catches what is raised, is no
+    // other frame, so no destructor is skipped. `$!` stays on this stack, where the collector finds it.
+    let (tag, before) = unsafe {
+        let mut tag = 0;
+        let before = rb_sys::rb_errinfo();
+        rb_sys::rb_protect(Some(switch), fiber.raw(), &raw mut tag);
+        (tag, before)
+    };
+    NonZero::new(tag).map_or(Ok(()), |tag| Err(Raised { tag, before }))
 }
 
 /// Like [`transfer`], for a fiber that has not started. Passes it `arguments`, three at most. For more than one Ruby
@@ -78,9 +93,10 @@ static ATTACHED: HiddenVariable = HiddenVariable::new("heddle_note");
 
 /// `Fiber.set_scheduler(nil)`
 pub fn unset_scheduler(ruby: &Ruby) -> Result<(), Error> {
-    let class: magnus::RClass = ruby.class_object().const_get("Fiber")?;
-    class.funcall::<_, _, Value>("set_scheduler", (ruby.qnil(),)).map(|_| ())
+    FIBER.get::<RClass>(ruby)?.funcall::<_, _, Value>("set_scheduler", (ruby.qnil(),)).map(|_| ())
 }
+
+static FIBER: Constant = Constant::new(&["Fiber"]);
 
 /// The addresses of the object and of Ruby's record of the fiber. Not to be read from.
 pub fn addresses(fiber: PinnedValue) -> (usize, usize) {
@@ -161,39 +177,37 @@ pub fn spawn<B: FiberBody>(callback: Value, storage: Value) -> Result<PinnedValu
         .map(|raw| unsafe { PinnedValue::from_raw(raw) })
 }
 
-/// A Proc for many fibers, made once, as making it takes longer than making a fiber.
-#[derive(Debug)]
-pub struct Code(OnceLock<(PinnedValue, PinnedValue)>);
+/// The code of each fiber of `Fiber.schedule`: see `lib/heddle/fiber_body.rb`.
+static CODE: Constant = Constant::new(&["Heddle", "FiberBody", "CODE"]);
 
-impl Code {
-    /// For a static.
-    pub const fn new() -> Self {
-        Code(OnceLock::new())
+/// Creates a non-blocking fiber that has not started yet, and runs that code. `storage` is what `Fiber.new(storage:)`
+/// takes; without it, the fiber inherits a copy of the current one's.
+pub fn spawn_scheduled(ruby: &Ruby, storage: Option<Value>) -> Result<PinnedValue, Error> {
+    let code = PinnedValue::assume_marked(CODE.get(ruby)?);
+    match storage {
+        None => spawn_with(ruby, code, &[]),
+        Some(storage) => {
+            let keywords = ruby.hash_new();
+            keywords.aset(ruby.to_symbol("storage"), storage)?;
+            spawn_with(ruby, code, &[keywords.as_value()])
+        }
     }
+}
 
-    /// Like [`spawn`], for a fiber that inherits a copy of the current one's storage, and gets its arguments from
-    /// [`start`] alone: its `callback` is nil.
-    pub fn spawn<B: FiberBody>(&self, ruby: &Ruby) -> Result<PinnedValue, Error> {
-        let (class, code) = match self.0.get() {
-            Some(made) => *made,
-            None => {
-                let class: magnus::RClass = ruby.class_object().const_get("Fiber")?;
-                // SAFETY: as in `spawn`.
-                let code = protect(|| unsafe { rb_sys::rb_proc_new(Some(main::<B>), rb_sys::Qnil as VALUE) })?;
-                // SAFETY: a Proc, just made.
-                let code = PinnedValue::register(unsafe { Value::from_raw(code) });
-                *self.0.get_or_init(|| (PinnedValue::register(class.as_value()), code))
-            }
-        };
-        // SAFETY: called with the GVL on a class and a Proc that are never collected; an exception stops at `protect`.
-        let made = protect(|| unsafe {
-            rb_sys::rb_funcall_with_block(class.raw(), new_name(), 0, std::ptr::null(), code.raw())
-        })?;
-        // SAFETY: what a method has returned is a valid object.
-        let made = unsafe { PinnedValue::from_raw(made) };
-        // The program may have replaced `Fiber.new`.
-        expect_fiber(ruby, made.get()).map(|()| made)
-    }
+/// `Fiber.new(**keywords, &code)`. `keywords` is empty, or a Hash.
+pub fn spawn_with(ruby: &Ruby, code: PinnedValue, keywords: &[Value]) -> Result<PinnedValue, Error> {
+    let class: RClass = FIBER.get(ruby)?;
+    let has_keywords = c_int::from(!keywords.is_empty());
+    // SAFETY: called with the GVL on a class that is never collected, and on a Proc; a `Value` is a VALUE and nothing
+    // else; an exception stops at `protect`.
+    let made = protect(|| unsafe {
+        let (class, arguments) = (class.as_raw(), keywords.as_ptr().cast());
+        rb_sys::rb_funcall_with_block_kw(class, new_name(), has_keywords, arguments, code.raw(), has_keywords)
+    })?;
+    // SAFETY: what a method has returned is a valid object.
+    let made = unsafe { PinnedValue::from_raw(made) };
+    // The program may have replaced `Fiber.new`.
+    expect_fiber(ruby, made.get()).map(|()| made)
 }
 
 fn new_name() -> rb_sys::ID {

@@ -1,5 +1,6 @@
 //! Frames of Ruby's stack.
 
+use magnus::gc::Marker;
 use magnus::rb_sys::{FromRawValue, protect};
 use magnus::{RString, Value};
 use rb_sys::VALUE;
@@ -7,8 +8,9 @@ use rb_sys::VALUE;
 use super::insides;
 use super::value::PinnedValue;
 
-/// A frame of Ruby's stack. Valid until the next call into Ruby.
-#[derive(Debug, Clone, Copy)]
+/// What a frame of Ruby's stack runs: a method's entry, or the code of a block or file. Equal for all frames that run
+/// the same. It is an object inside Ruby, which lives as long as the frame, or as it is marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame(VALUE);
 
 /// The method that called the current hook, or the function at whose end a postponed job runs.
@@ -48,9 +50,11 @@ impl Frame {
         path.is_some_and(|path| path.to_string().is_ok_and(|path| path == insides::NATIVE_PATH))
     }
 
-    /// A number for the method. After a garbage collection it may name another method; see [`super::gc::collections`].
-    pub fn id(self) -> u64 {
-        self.0
+    /// Tells the garbage collector that the object is in use and must stay in place. Profilers do the same with what
+    /// `rb_profile_frames` has given them.
+    pub fn mark(self, marker: &Marker) {
+        // SAFETY: what `rb_profile_frames` returns are objects, and this one has been marked ever since.
+        marker.mark(unsafe { Value::from_raw(self.0) });
     }
 
     /// As Ruby writes it in backtraces: `Zlib::Deflate#deflate`, `Zlib.inflate`.

@@ -2,16 +2,34 @@
 
 use std::sync::OnceLock;
 
-use magnus::Error;
-use magnus::rb_sys::protect;
+use magnus::rb_sys::{AsRawValue, protect};
+use magnus::{Error, RModule, Ruby, Value, kwargs, prelude::*};
 use rb_sys::{ID, VALUE, rb_event_flag_t};
 
+use super::constant::Constant;
 use super::value::PinnedValue;
 
 /// The number of garbage collections so far. As long as it does not change, no object is freed or moved.
 pub fn collections() -> rb_sys::size_t {
     // SAFETY: called with the GVL; only reads a counter.
     unsafe { rb_sys::rb_gc_count() }
+}
+
+/// The number of major garbage collections so far. Where Ruby's collector does not tell it, that of all collections.
+pub fn major_collections(ruby: &Ruby) -> u64 {
+    let key = ruby.to_symbol("major_gc_count");
+    // SAFETY: called with the GVL; for a Symbol the result is a number, which `protect` passes on; a key that the
+    // collector does not know raises, and that stops at `protect`.
+    protect(|| unsafe { rb_sys::rb_gc_stat(key.as_raw()) as VALUE }).unwrap_or_else(|_| collections())
+}
+
+/// `GC.start`: a major garbage collection, or a minor one, which frees only what no major one has marked. Collects even
+/// if the program has disabled the collector.
+pub fn collect(ruby: &Ruby, major: bool) {
+    static GC: Constant = Constant::new(&["GC"]);
+    let arguments = (kwargs!("full_mark" => major),);
+    // This raises only if the program has replaced the method. The next collection frees what this one would have.
+    let _ = GC.get::<RModule>(ruby).and_then(|gc| gc.funcall::<_, _, Value>("start", arguments));
 }
 
 /// Keeps the object alive, and in place, until the process ends.

@@ -4,10 +4,10 @@
 //! `docs/internals/ruby-insides.md` lists all of them, with the consequences on a Ruby that differs.
 //! `spec/unit/ruby_insides_spec.rb` fails on such a Ruby, as it compares the result of [`describe`] with Ruby.
 
-use magnus::{Error, RArray, RHash, Ruby, Value};
+use magnus::{Error, Module, Object, RArray, RClass, RHash, RModule, Ruby, Value, value::ReprValue};
 
 use super::value::PinnedValue;
-use super::{frames, masks::Masks, pending_interrupts, thread};
+use super::{frames, masks::Masks, pending_interrupts, signal_frames, thread};
 
 /// In the FiberError for a switch to a fiber that has resumed another one, or has yielded.
 pub const REFUSED_TRANSFER: &str = "attempt to transfer to a ";
@@ -37,6 +37,8 @@ pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
     let name = frames::innermost().and_then(frames::Frame::method_name);
     pending_interrupts::find(ruby)?;
     let current: PinnedValue = thread::current();
+    let class = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get::<_, RClass>("Scheduler")?;
+    signal_frames::learn_layout(class.singleton_class()?.as_value());
     let texts: [(&str, RArray); 6] = [
         ("refused_transfer", ruby.ary_from_iter([REFUSED_TRANSFER])),
         ("refused_yield", ruby.ary_from_iter([REFUSED_YIELD])),
@@ -51,6 +53,7 @@ pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
     }
     hash.aset(ruby.to_symbol("native_frame"), is_native)?;
     hash.aset(ruby.to_symbol("frame_name"), name)?;
+    hash.aset(ruby.to_symbol("class_of_method"), signal_frames::knows_classes())?;
     hash.aset(ruby.to_symbol("pending_list"), pending_interrupts::is_known(current))?;
     hash.aset(ruby.to_symbol("mask_stack"), Masks::of_thread().is_some())?;
     Ok(hash)

@@ -2,13 +2,14 @@
 //! exceptions, objects that stay alive), so that the rest of the extension is mostly safe Rust.
 
 pub mod async_raise;
-pub mod block;
 pub mod call_sites;
+pub mod constant;
 pub mod error;
 pub mod fiber;
 pub mod fork;
 pub mod frames;
 pub mod gc;
+pub mod gvl_holder;
 pub mod hidden_variable;
 pub mod hook_interface;
 pub mod insides;
@@ -22,6 +23,7 @@ pub mod postponed_job;
 pub mod process;
 pub mod ractor;
 pub mod receiver;
+pub mod signal_frames;
 pub mod thread;
 pub mod time;
 pub mod value;

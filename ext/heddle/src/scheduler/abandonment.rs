@@ -11,6 +11,7 @@ use super::Scheduler;
 use super::fibers::FiberKey;
 use super::state::ending::{Abandoned, EndAction};
 use super::unhandled::propagates_to_thread;
+use crate::ruby::constant::Constant;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, gc};
 
@@ -57,10 +58,10 @@ fn report_and_end(ruby: &Ruby, fiber: PinnedValue) -> Result<(), Error> {
         let Some(record) = state.fibers.find(fiber).and_then(|key| state.fibers.get(key)) else { return Ok(()) };
         record.block
     };
-    let heddle: RModule = ruby.class_object().const_get("Heddle")?;
-    let abandonment: RModule = heddle.const_get("Abandonment")?;
+    static ABANDONMENT: Constant = Constant::new(&["Heddle", "Abandonment"]);
     let grace = scheduler.options.borrow().grace.map(|grace| grace.as_secs_f64());
-    abandonment
+    ABANDONMENT
+        .get::<RModule>(ruby)?
         .funcall::<_, _, Value>("abandon", (scheduler, fiber.get(), block.map(PinnedValue::get), grace))
         .map(|_| ())
 }

@@ -7,6 +7,7 @@ use heddle_core::prefetch::{LINE, prefetch};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
+use super::ended_stacks::Begun;
 use super::pending_raises::PendingRaises;
 use super::prefetch_hints::PrefetchHints;
 use super::record::{FiberState, Parked, Record};
@@ -102,6 +103,7 @@ impl Fibers {
             yield_after_unlock: false,
             task: TaskData::default(),
             prefetch_hints: PrefetchHints::of(fiber),
+            begun: Begun::default(),
             epoch: 0,
             hook_depth: 0,
             user_block_depth: 0,

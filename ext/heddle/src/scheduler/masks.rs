@@ -1,6 +1,6 @@
 //! Each fiber has its own masks of `Thread.handle_interrupt`: see `ruby/masks.rs`.
 
-use magnus::{Error, Ruby};
+use magnus::Ruby;
 
 use super::Scheduler;
 use super::fibers::FiberKey;
@@ -18,8 +18,8 @@ impl Scheduler {
     }
 
     /// Calls `switch`, which leaves the fiber. When control comes back, the fiber's current masks are restored.
-    #[inline]
-    pub fn switch(&self, ruby: &Ruby, key: FiberKey, switch: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    #[inline(always)]
+    pub fn switch<R>(&self, ruby: &Ruby, key: FiberKey, switch: impl FnOnce() -> R) -> R {
         match self.preemption.masks.get() {
             Some(masks) if masks.len() != self.preemption.root_mask_count.get() => {
                 self.switch_masked(ruby, key, masks, switch)
@@ -29,13 +29,8 @@ impl Scheduler {
     }
 
     #[cold]
-    fn switch_masked(
-        &self,
-        ruby: &Ruby,
-        key: FiberKey,
-        masks: Masks,
-        switch: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    #[inline(never)]
+    fn switch_masked<R>(&self, ruby: &Ruby, key: FiberKey, masks: Masks, switch: impl FnOnce() -> R) -> R {
         let is_root = self.state.borrow().fibers.get(key).is_none_or(|record| record.blocking);
         if is_root || masks.len() < self.preemption.root_mask_count.get() {
             self.preemption.root_mask_count.set(masks.len());

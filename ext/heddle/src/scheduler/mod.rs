@@ -99,6 +99,7 @@ impl DataTypeFunctions for Scheduler {
     fn mark(&self, marker: &Marker) {
         self.state.borrow().mark(marker);
         self.root.mark(marker);
+        self.io.call_sites.borrow().mark(marker);
         let masks = self.preemption.masks.get().map(Masks::held);
         let owner = [self.owner.thread.get(), self.owner.fall_back.get()];
         let io = [self.io.opened_by.get(), self.io.leaving_proxies.get()];

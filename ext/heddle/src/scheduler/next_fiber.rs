@@ -3,7 +3,7 @@
 use magnus::{Error, Ruby};
 
 use super::Scheduler;
-use super::fibers::{Claimed, FiberKey};
+use super::fibers::FiberKey;
 use super::poll::Polled;
 use super::raise::PendingRaise;
 use super::root_interrupts::Interrupts;
@@ -12,13 +12,14 @@ use crate::ruby::fiber;
 use crate::ruby::value::PinnedValue;
 
 /// What the state alone says about the next fiber, which is almost always enough.
+// It fits into two registers, so that a fiber that parks need not have it on its stack.
 pub enum NextFiber {
     /// The fiber that parks. It is the current fiber now.
     Own,
     /// Another fiber, which is the current fiber now.
     Other(PinnedValue),
     /// Another fiber, which is the current fiber now, if it is still alive.
-    OtherIfAlive(Claimed),
+    OtherIfAlive(PinnedValue),
     /// Timers and I/O have to be polled first.
     PollDue,
     /// Any other case.
@@ -58,7 +59,7 @@ impl Scheduler {
         match state.dequeue() {
             Some(next) if next.key == key => NextFiber::Own,
             Some(next) if next.is_started => NextFiber::Other(next.fiber),
-            Some(next) => NextFiber::OtherIfAlive(next),
+            Some(next) => NextFiber::OtherIfAlive(next.fiber),
             None => NextFiber::Unclear,
         }
     }
@@ -68,24 +69,28 @@ impl Scheduler {
         match next {
             NextFiber::Own => Ok(NextStep::Continue),
             NextFiber::Other(fiber) => Ok(NextStep::Switch(fiber)),
-            NextFiber::OtherIfAlive(next) => self.find_next(ruby, key, Some(next)),
+            NextFiber::OtherIfAlive(fiber) if fiber::is_alive(fiber) => Ok(NextStep::Switch(fiber)),
+            NextFiber::OtherIfAlive(fiber) => {
+                self.state.borrow_mut().forget_dead(fiber);
+                self.find_next(ruby, key)
+            }
             NextFiber::PollDue => {
                 self.state.borrow_mut().end_slice();
                 self.poll_parked(ruby, key, false)?;
-                self.find_next(ruby, key, None)
+                self.find_next(ruby, key)
             }
             NextFiber::Unclear if self.state.borrow().is_lost(key) => Err(lost(ruby)),
             NextFiber::Unclear => match self.root.phase.get() {
-                Interrupts::None => self.find_next(ruby, key, None),
+                Interrupts::None => self.find_next(ruby, key),
                 Interrupts::ForRoot => self.switch_to_root(key),
                 Interrupts::Here => Ok(NextStep::CheckInterrupts),
             },
         }
     }
 
-    fn find_next(&self, ruby: &Ruby, key: FiberKey, mut next: Option<Claimed>) -> Result<NextStep, Error> {
+    fn find_next(&self, ruby: &Ruby, key: FiberKey) -> Result<NextStep, Error> {
         loop {
-            if next.is_none() {
+            let next = {
                 let mut state = self.state.borrow_mut();
                 if let Some((fiber, pending_raise)) = state.take_deferred_raise() {
                     return Ok(NextStep::Raise(fiber, pending_raise));
@@ -93,16 +98,14 @@ impl Scheduler {
                 if let Some(overdue) = state.take_overdue() {
                     return Ok(NextStep::Abandon(overdue));
                 }
-                next = state.dequeue();
-            }
-            match next.take() {
+                state.dequeue()
+            };
+            match next {
                 Some(next) if next.key == key => return Ok(NextStep::Continue),
                 Some(next) if next.is_started || fiber::is_alive(next.fiber) => {
                     return Ok(NextStep::Switch(next.fiber));
                 }
-                Some(next) => {
-                    self.state.borrow_mut().fibers.remove(next.key);
-                }
+                Some(next) => self.state.borrow_mut().forget_dead(next.fiber),
                 None if self.wake_drainers() => {}
                 None => {
                     if self.prepare_fall_back(key)? {

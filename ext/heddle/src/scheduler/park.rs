@@ -31,14 +31,13 @@ use super::raise::PendingRaise;
 use super::root_interrupts::Interrupts;
 use super::state::Requeue;
 use super::wait::Wait;
+use crate::ruby::error::Raised;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, insides};
 
-/// The phase of a fiber that parks; see the module.
-enum ParkPhase {
-    Picking(NextFiber),
-    Returned(Result<(), Error>),
-}
+/// The fiber to which a fiber that parks switches next. `None` if it is running, and its result is known; see the
+/// module.
+type ParkStep = Option<PinnedValue>;
 
 impl Scheduler {
     /// `sleep(0)` and `yield`: a whole hook. Programs with many fibers that each do little call nothing more often, so
@@ -53,23 +52,32 @@ impl Scheduler {
                 Some((key, outer, self.pick_next(state, key)))
             },
         )?;
-        let phase = match next {
-            NextFiber::Other(fiber) => match self.switch(ruby, key, || fiber::transfer(fiber)) {
+        let mut result = Ok(());
+        let step = match next {
+            NextFiber::Other(fiber) => match self.transfer(ruby, key, fiber) {
                 Ok(()) if self.state.borrow_mut().finish_yield(key, outer) => {
                     self.tick_for(key);
                     return Ok(());
                 }
-                returned => ParkPhase::Returned(returned),
+                returned => self.after_return(ruby, key, returned, &mut result),
             },
-            next => ParkPhase::Picking(next),
+            next => self.pick_slowly(ruby, key, next, &mut result),
         };
-        self.yield_slowly(ruby, key, outer, phase)
+        self.yield_slowly(ruby, key, outer, step, result)
     }
 
     #[cold]
-    fn yield_slowly(&self, ruby: &Ruby, key: FiberKey, outer: Wait, phase: ParkPhase) -> Result<(), Error> {
+    #[inline(never)]
+    fn yield_slowly(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        outer: Wait,
+        step: ParkStep,
+        mut result: Result<(), Error>,
+    ) -> Result<(), Error> {
         let hook = HookGuard::new(self, key);
-        let result = self.park_slowly(ruby, hook.key, phase);
+        self.park_in_steps(ruby, hook.key, step, &mut result);
         self.state.borrow_mut().restore_wait(hook.key, Some(outer));
         result.and_then(|()| self.raise_due(hook.key))
     }
@@ -97,23 +105,41 @@ impl Scheduler {
     }
 
     /// Like [`Scheduler::park`], for a caller that has picked the next fiber.
+    ///
+    /// Each waiting fiber has this function's frame on its stack. So the rare cases have frames of their own, and write
+    /// the result where the caller wants it.
     #[inline(always)]
     pub fn park_with(&self, ruby: &Ruby, key: FiberKey, next: NextFiber) -> Result<(), Error> {
-        match next {
-            NextFiber::Other(fiber) => self.park_for(ruby, key, fiber),
-            next => self.park_slowly(ruby, key, ParkPhase::Picking(next)),
+        let mut result = Ok(());
+        let step = match next {
+            NextFiber::Other(fiber) => Some(fiber),
+            next => self.pick_slowly(ruby, key, next, &mut result),
+        };
+        self.park_in_steps(ruby, key, step, &mut result);
+        result
+    }
+
+    #[inline(always)]
+    fn park_in_steps(&self, ruby: &Ruby, key: FiberKey, mut step: ParkStep, result: &mut Result<(), Error>) {
+        while let Some(fiber) = step {
+            let returned = self.transfer(ruby, key, fiber);
+            if returned.is_ok() && self.state.borrow().is_picked(key) {
+                self.tick_for(key);
+                return;
+            }
+            step = self.after_return(ruby, key, returned, result);
         }
     }
 
-    /// Like [`Scheduler::park`], switching first to a fiber that has been picked.
-    #[inline(never)]
-    fn park_for(&self, ruby: &Ruby, key: FiberKey, fiber: PinnedValue) -> Result<(), Error> {
-        let returned = self.switch(ruby, key, || fiber::transfer(fiber));
-        if returned.is_err() || !self.state.borrow().is_picked(key) {
-            return self.park_slowly(ruby, key, ParkPhase::Returned(returned));
-        }
-        self.tick_for(key);
-        Ok(())
+    /// Switches to a fiber.
+    #[inline(always)]
+    fn transfer(&self, ruby: &Ruby, key: FiberKey, fiber: PinnedValue) -> Result<(), Raised> {
+        self.switch(
+            ruby,
+            key,
+            #[inline(always)]
+            || fiber::transfer(fiber),
+        )
     }
 
     /// Like [`Scheduler::park`], switching first to a new fiber, with its arguments.
@@ -133,43 +159,89 @@ impl Scheduler {
         Ok(())
     }
 
+    /// picking → switched away, or running with `result`.
     #[inline(never)]
-    fn park_slowly(&self, ruby: &Ruby, key: FiberKey, mut phase: ParkPhase) -> Result<(), Error> {
+    fn pick_slowly(&self, ruby: &Ruby, key: FiberKey, mut next: NextFiber, result: &mut Result<(), Error>) -> ParkStep {
         loop {
-            phase = match phase {
-                ParkPhase::Picking(next) => match self.next_step(ruby, key, next) {
-                    Ok(NextStep::Continue) => break,
-                    Ok(NextStep::Switch(fiber)) => {
-                        ParkPhase::Returned(self.switch(ruby, key, || fiber::transfer(fiber)))
-                    }
-                    Ok(NextStep::Raise(fiber, pending_raise)) => {
-                        ParkPhase::Returned(self.switch(ruby, key, || raise_by_helper(ruby, fiber, pending_raise)))
-                    }
-                    Ok(NextStep::Abandon(overdue)) => {
-                        ParkPhase::Returned(self.switch(ruby, key, || abandon_by_helper(ruby, self, overdue)))
-                    }
-                    Ok(NextStep::CheckInterrupts) => {
-                        let checked = self.check_interrupts(key);
-                        return self.unpark_early(key, checked);
-                    }
-                    Err(error) => return self.unpark_early(key, Err(error)),
-                },
-                ParkPhase::Returned(Ok(())) if self.state.borrow().is_current(key) => break,
-                ParkPhase::Returned(returned) => {
-                    if let Err(error) = &returned
-                        && let Some(unstarted) = self.unstarted_without_stack(ruby, error)
-                    {
-                        self.state.borrow_mut().set_current(key);
-                        let retried = self.retry_start(ruby, unstarted, error);
-                        return self.unpark_early(key, retried);
-                    }
-                    self.recover(ruby, key, returned)?;
-                    ParkPhase::Picking(self.pick_next(&mut self.state.borrow_mut(), key))
+            next = match self.next_step(ruby, key, next) {
+                Ok(NextStep::Switch(fiber)) => return Some(fiber),
+                Ok(NextStep::Continue) => {
+                    self.tick_for(key);
+                    return None;
                 }
+                rare => self.take_rare_step(ruby, key, rare, result)?,
             };
         }
-        self.tick_for(key);
-        Ok(())
+    }
+
+    /// Like [`Scheduler::pick_again`], after a step that few fibers take.
+    #[cold]
+    #[inline(never)]
+    fn take_rare_step(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        step: Result<NextStep, Error>,
+        result: &mut Result<(), Error>,
+    ) -> Option<NextFiber> {
+        let returned = match step {
+            Ok(NextStep::Switch(fiber)) => self.transfer(ruby, key, fiber).map_err(Raised::into_error),
+            Ok(NextStep::Continue) => Ok(()),
+            Ok(NextStep::Raise(fiber, pending_raise)) => {
+                self.switch(ruby, key, || raise_by_helper(ruby, fiber, pending_raise))
+            }
+            Ok(NextStep::Abandon(overdue)) => self.switch(ruby, key, || abandon_by_helper(ruby, self, overdue)),
+            Ok(NextStep::CheckInterrupts) => {
+                let checked = self.check_interrupts(key);
+                *result = self.unpark_early(key, checked);
+                return None;
+            }
+            Err(error) => {
+                *result = self.unpark_early(key, Err(error));
+                return None;
+            }
+        };
+        self.pick_again(ruby, key, returned, result)
+    }
+
+    /// returned → switched away, or running with `result`.
+    #[cold]
+    #[inline(never)]
+    fn after_return(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        returned: Result<(), Raised>,
+        result: &mut Result<(), Error>,
+    ) -> ParkStep {
+        match self.pick_again(ruby, key, returned.map_err(Raised::into_error), result)? {
+            NextFiber::Other(fiber) => Some(fiber),
+            next => self.pick_slowly(ruby, key, next, result),
+        }
+    }
+
+    /// returned → picking: picks the next fiber. Or returned → running with `result`: `None`.
+    fn pick_again(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        returned: Result<(), Error>,
+        result: &mut Result<(), Error>,
+    ) -> Option<NextFiber> {
+        if returned.is_ok() && self.state.borrow().is_current(key) {
+            self.tick_for(key);
+            return None;
+        }
+        if let Err(error) = &returned
+            && let Some(unstarted) = self.unstarted_without_stack(ruby, error)
+        {
+            self.state.borrow_mut().set_current(key);
+            let retried = self.retry_start(ruby, unstarted, error);
+            *result = self.unpark_early(key, retried);
+            return None;
+        }
+        *result = self.recover(ruby, key, returned);
+        result.is_ok().then(|| self.pick_next(&mut self.state.borrow_mut(), key))
     }
 
     /// returned → picking: the fiber got control back without having been picked. An error leads to running, unless it

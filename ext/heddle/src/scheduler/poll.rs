@@ -6,6 +6,7 @@ use magnus::{Error, Ruby};
 
 use super::Scheduler;
 use super::fibers::FiberKey;
+use super::reactor::Reactor;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::{error, interrupts};
 
@@ -49,24 +50,12 @@ impl Scheduler {
         let Some(reactor) = slot.as_mut() else { return Err(error::scheduler_closed(ruby)) };
         self.state.borrow_mut().cancel_closed(reactor);
         let mut interrupted = false;
-        if timeout == Some(Duration::ZERO) {
-            reactor.poll_now().map_err(|error| error::from_core(ruby, error))?;
+        let polled = if timeout == Some(Duration::ZERO) {
+            reactor.poll_now()
         } else {
-            let waker = reactor.waker();
-            reactor.arm();
-            let ticker_state = self.preemption.ticker_state.get();
-            self.state.borrow_mut().counters.park(now);
-            ticker_state.inspect(|state| state.pause());
-            let waited = without_gvl(|| reactor.wait(timeout), &|| waker.wake());
-            ticker_state.inspect(|state| state.resume());
-            reactor.disarm();
-            now = Instant::now();
-            self.state.borrow_mut().counters.unpark(now);
-            match waited {
-                Some(result) => result.map_err(|error| error::from_core(ruby, error))?,
-                None => interrupted = true,
-            }
-        }
+            self.wait_in_kernel(reactor, timeout, &mut now).map(|waited| interrupted = !waited)
+        };
+        polled.map_err(|error| error::from_core(ruby, error))?;
         let mut state = self.state.borrow_mut();
         if timeout == Some(Duration::ZERO) {
             state.complete(reactor.completions());
@@ -80,5 +69,28 @@ impl Scheduler {
             trace.poll(began, timeout != Some(Duration::ZERO), state.counters.completed);
         }
         Ok(if interrupted { Polled::Interrupted } else { Polled::Done })
+    }
+    /// Waits without the GVL, and sets `now` to the time after that. Returns false if an interrupt of the thread was
+    /// pending already.
+    ///
+    /// Not inlined: a poll that does not wait is far more frequent, and needs less of a fiber's stack without this.
+    #[inline(never)]
+    fn wait_in_kernel(
+        &self,
+        reactor: &mut Reactor,
+        timeout: Option<Duration>,
+        now: &mut Instant,
+    ) -> Result<bool, heddle_core::Error> {
+        let waker = reactor.waker();
+        reactor.arm();
+        let ticker_state = self.preemption.ticker_state.get();
+        self.state.borrow_mut().counters.park(*now);
+        ticker_state.inspect(|state| state.pause());
+        let waited = without_gvl(|| reactor.wait(timeout), &|| waker.wake());
+        ticker_state.inspect(|state| state.resume());
+        reactor.disarm();
+        *now = Instant::now();
+        self.state.borrow_mut().counters.unpark(*now);
+        waited.map_or(Ok(false), |result| result.map(|()| true))
     }
 }

@@ -51,9 +51,9 @@ impl PrefetchHints {
         PrefetchHints { object, record, vm_stack: 0, stack: 0, switched_to: 0 }
     }
 
-    /// The fiber starts: Ruby has put its VM stack right above its C stack, of which little is in use yet.
-    pub fn begin(&mut self) {
-        self.vm_stack = here().next_multiple_of(PAGE);
+    /// The fiber starts, on this [`stack`].
+    pub fn begin(&mut self, stack: usize) {
+        self.vm_stack = stack;
     }
 
     /// The scheduler switches from the fiber to another one, whose record is at `next`.
@@ -82,6 +82,13 @@ impl PrefetchHints {
 /// Whether so many fibers need prefetching.
 pub fn are_many(fibers: usize) -> bool {
     fibers > FEW
+}
+
+/// The address of the VM stack of the current fiber, which has just started: Ruby has put it right above the C stack,
+/// of which little is in use yet.
+#[inline(always)]
+pub fn stack() -> usize {
+    here().next_multiple_of(PAGE)
 }
 
 /// An address near the end of the C stack.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use magnus::gc::Marker;
 
+use super::ended_stacks::Begun;
 use super::fibers::FiberKey;
 use super::pending_raises::PendingRaises;
 use super::prefetch_hints::PrefetchHints;
@@ -95,6 +96,8 @@ pub struct Record {
     pub task: TaskData,
     /// What to prefetch before it runs.
     pub prefetch_hints: PrefetchHints,
+    /// When and where it has begun, if it is managed.
+    pub begun: Begun,
     /// Its entry in the run queue is valid if it has this epoch; entries with other epochs are ignored.
     pub(super) epoch: u32,
     /// How many hooks (nested by traps and timeouts) are under way in it.
@@ -172,6 +175,19 @@ impl Record {
             *count = if was_parked { *count - 1 } else { *count + 1 };
         }
         self.epoch
+    }
+
+    /// It has started. Returns its key if it was spun: the code of such a fiber counts as being in a hook, so it is
+    /// neither preempted nor interrupted, except in the part that it calls the program's. It also notifies its observers
+    /// itself.
+    pub fn begin_block(&mut self, begun: Begun) -> Option<FiberKey> {
+        self.wait = Wait::Nothing;
+        self.begun = begun;
+        self.prefetch_hints.begin(begun.stack);
+        self.task.exit_observer.take().map(|_| {
+            self.hook_depth += 1;
+            self.key
+        })
     }
 
     /// It is about to wait. Returns what it waited for until then: a trap handler may wait within a wait.

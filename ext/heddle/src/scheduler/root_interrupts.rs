@@ -16,6 +16,7 @@ use magnus::{Error, RModule, Ruby, TryConvert, Value, prelude::*};
 
 use super::Scheduler;
 use super::fibers::FiberKey;
+use crate::ruby::constant::Constant;
 use crate::ruby::pending_interrupts::{self, Timing};
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, interrupts, postponed_job, thread};
@@ -178,5 +179,6 @@ impl Scheduler {
 }
 
 fn signal_handlers(ruby: &Ruby) -> Result<RModule, Error> {
-    ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("SignalHandlers")
+    static SIGNAL_HANDLERS: Constant = Constant::new(&["Heddle", "SignalHandlers"]);
+    SIGNAL_HANDLERS.get(ruby)
 }

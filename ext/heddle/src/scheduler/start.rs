@@ -1,14 +1,15 @@
 //! The first and the last steps of a managed fiber.
 
 use magnus::error::ErrorType;
-use magnus::{Error, RArray, Ruby, TryConvert, Value, block::Proc, prelude::*};
+use magnus::exception::Exception;
+use magnus::{Error, RArray, Ruby, Value, block::Proc, prelude::*};
 
 use super::fibers::FiberKey;
 use super::wait::Wait;
-use super::{Scheduler, unhandled};
+use super::{Scheduler, prefetch_hints, unhandled};
 use crate::ruby::receiver::Receiver;
 use crate::ruby::value::PinnedValue;
-use crate::ruby::{block, error, fiber};
+use crate::ruby::{error, fiber};
 
 /// A fiber that has not started.
 pub struct NewFiber {
@@ -20,22 +21,14 @@ pub struct NewFiber {
     pub preemptible: bool,
 }
 
-/// The code of every fiber of `Fiber.schedule`.
-pub struct Scheduled;
-
-/// Keeps the Proc that all these fibers are created with.
-pub static SCHEDULED: fiber::Code = fiber::Code::new();
-
-impl fiber::FiberBody for Scheduled {
-    fn run(ruby: &Ruby, _: Value, start: &[Value]) -> Result<Value, Error> {
-        let Some((scheduler, arguments)) = start.split_first() else {
-            return Err(error::fiber_error(ruby, "only its scheduler can start this fiber"));
-        };
-        let scheduler = Receiver::<Scheduler>::try_convert(*scheduler)?;
-        let (key, block) = scheduler.expect_unstarted(ruby)?;
-        let arguments = arguments.first().map(|arguments| RArray::try_convert(*arguments)).transpose()?;
-        scheduler.run_to_end(ruby, key, block, arguments)
-    }
+/// How the block of a fiber has ended.
+pub enum Ended {
+    /// It has returned.
+    Returned(Value),
+    /// It has raised an exception.
+    Failed(Exception),
+    /// The fiber is being killed.
+    Killed,
 }
 
 /// Runs a new fiber at once. When it first waits, or is preempted, the calling fiber continues, mostly ahead of the run
@@ -99,50 +92,57 @@ impl Scheduler {
         Ok(key)
     }
 
-    /// The key and the block of the current fiber, which has just been started.
+    /// The current fiber has just been started. Returns its block.
     ///
     /// # Errors
     /// FiberError if it is not an unstarted fiber of this scheduler.
-    pub fn expect_unstarted(&self, ruby: &Ruby) -> Result<(FiberKey, Proc), Error> {
-        let unstarted = {
-            let state = self.state.borrow();
-            let found = state.fibers.find(fiber::current());
-            let record = found.and_then(|key| Some((key, state.fibers.get(key)?)));
-            record
-                .filter(|(_, record)| record.wait == Wait::NotStarted)
-                .and_then(|(key, record)| Some((key, record.block?)))
+    pub fn begin_block(&self, ruby: &Ruby) -> Result<Value, Error> {
+        let begun = self.ended_stacks.begin(prefetch_hints::stack());
+        let started = {
+            let mut state = self.state.borrow_mut();
+            let key = state.fibers.find(fiber::current());
+            let record = key.and_then(|key| state.fibers.get_mut(key));
+            let unstarted = record.filter(|record| record.wait == Wait::NotStarted);
+            unstarted.and_then(|record| Some((record.block?, record.begin_block(begun))))
         };
-        match unstarted {
-            Some((key, block)) => Ok((key, Proc::try_convert(block.get())?)),
-            None => Err(error::fiber_error(ruby, "this fiber has already started, or belongs to another scheduler")),
+        let Some((block, ticks_for)) = started else {
+            return Err(error::fiber_error(ruby, "this fiber has already started, or belongs to another scheduler"));
+        };
+        // Since a spun fiber was created, a tick may have stopped the ticker because no other fiber needed it.
+        if let Some(key) = ticks_for {
+            self.tick_for(key);
         }
+        Ok(block.get())
     }
 
-    /// Runs the block of a fiber, with `arguments` if there are any. Then removes the fiber's record.
-    pub fn run_to_end(
-        &self,
-        ruby: &Ruby,
-        key: FiberKey,
-        block: Proc,
-        arguments: Option<RArray>,
-    ) -> Result<Value, Error> {
-        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
-            record.wait = Wait::Nothing;
-            record.prefetch_hints.begin();
-        }
-        let result = match arguments {
-            Some(arguments) => block.call::<_, Value>(arguments),
-            None => block::call(block),
-        };
-        let exit_observer = self.state.borrow_mut().end_block(key);
-        let result = match exit_observer {
-            Some(exit_observer) => notify_exit_observer(ruby, exit_observer, result),
-            None => result.inspect_err(|error| self.count_failure(ruby, error)),
+    /// The block of the current fiber has ended, and the fiber is about to. Removes the fiber's record.
+    ///
+    /// # Errors
+    /// What ends the thread, too.
+    pub fn end_block(&self, ruby: &Ruby, block: Value, ended: Ended) -> Result<Value, Error> {
+        let key = self.state.borrow().fibers.find(fiber::current());
+        let begun = key.and_then(|key| Some(self.state.borrow().fibers.get(key)?.begun));
+        let observer = key.and_then(|key| self.state.borrow_mut().end_block(key));
+        let result = match (ended, observer) {
+            (Ended::Failed(error), Some(observer)) => notify_of_failure(ruby, observer, error.into()),
+            (Ended::Failed(error), None) => {
+                let error = error.into();
+                self.count_failure(ruby, &error);
+                Err(error)
+            }
+            (Ended::Returned(value), Some(observer)) => notify(observer, "returned", &[value]).map(|_| value),
+            (Ended::Returned(value), None) => Ok(value),
+            (Ended::Killed, Some(observer)) => notify(observer, "killed", &[]),
+            (Ended::Killed, None) => Ok(ruby.qnil().as_value()),
         };
         let result = result.or_else(|error| unhandled::settle(ruby, block, error));
-        self.ended_stacks.add(ruby);
+        if let Some(begun) = begun {
+            self.ended_stacks.add(ruby, begun);
+        }
         // Ruby decides which fiber continues; see `FiberState`.
-        self.state.borrow_mut().end_fiber(key);
+        if let Some(key) = key {
+            self.state.borrow_mut().end_fiber(key);
+        }
         result
     }
 }
@@ -157,23 +157,23 @@ impl Scheduler {
     }
 }
 
-/// Notifies the exit observer of a fiber how the fiber ended. An error that the observer raises replaces the fiber's
-/// result.
-fn notify_exit_observer(ruby: &Ruby, exit_observer: PinnedValue, result: Result<Value, Error>) -> Result<Value, Error> {
-    let nil = ruby.qnil().as_value();
-    let notified: Result<Value, Error> = match &result {
-        Ok(value) => exit_observer.get().funcall("returned", (*value,)),
-        Err(error) if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) => {
-            exit_observer.get().funcall("returned", (nil,))
-        }
-        Err(error) => match error.error_type() {
-            ErrorType::Exception(exception) if !unhandled::propagates_to_thread(ruby, error) => {
-                exit_observer.get().funcall("failed", (*exception,))
+/// Notifies the exit observer of a fiber. An error that the observer raises replaces the fiber's result.
+fn notify(observer: PinnedValue, how: &str, arguments: &[Value]) -> Result<Value, Error> {
+    observer.get().funcall(how, arguments)
+}
+
+/// Like [`notify`], for a block that has raised an error.
+fn notify_of_failure(ruby: &Ruby, observer: PinnedValue, error: Error) -> Result<Value, Error> {
+    let notified = if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) {
+        notify(observer, "returned", &[ruby.qnil().as_value()])
+    } else {
+        match error.error_type() {
+            ErrorType::Exception(exception) if !unhandled::propagates_to_thread(ruby, &error) => {
+                notify(observer, "failed", &[exception.as_value()])
             }
-            // The error propagates to the root. Or the fiber is being killed: if anything were raised meanwhile, Ruby
-            // would forget the kill.
-            _ => exit_observer.get().funcall("killed", ()),
-        },
+            // The error propagates to the root.
+            _ => notify(observer, "killed", &[]),
+        }
     };
-    notified.and(result)
+    notified.and(Err(error))
 }

@@ -13,6 +13,7 @@ mod slices;
 pub mod tracing;
 mod waits;
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -357,16 +358,11 @@ impl State {
     }
 
     /// How many fibers wait for which kind of event, by its name.
-    pub fn waiting_by_kind(&self) -> Vec<(String, usize)> {
-        let mut kinds: Vec<(String, usize)> = Vec::new();
+    pub fn waiting_by_kind(&self) -> BTreeMap<&'static str, usize> {
+        let mut kinds = BTreeMap::new();
         for (_, record) in self.fibers.iter().filter(|(_, record)| record.state() == FiberState::Waiting) {
-            let kind = record.wait.to_string();
-            match kinds.iter_mut().find(|(name, _)| *name == kind) {
-                Some((_, count)) => *count += 1,
-                None => kinds.push((kind, 1)),
-            }
+            *kinds.entry(record.wait.kind()).or_insert(0) += 1;
         }
-        kinds.sort();
         kinds
     }
 
@@ -374,7 +370,7 @@ impl State {
     pub fn summary(&self) -> String {
         let kinds = self.waiting_by_kind();
         let runnable = self.count_in(FiberState::Runnable);
-        let waiting: usize = kinds.iter().map(|(_, count)| count).sum();
+        let waiting: usize = kinds.values().sum();
         let detail: Vec<String> = kinds.into_iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
         let detail = if detail.is_empty() { String::new() } else { format!(" ({})", detail.join(", ")) };
         format!("runnable={runnable} waiting={waiting}{detail}")

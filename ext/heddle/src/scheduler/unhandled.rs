@@ -4,22 +4,22 @@
 //! error here ends only its own fiber, and is reported as Ruby reports a thread's. An error that is meant for the
 //! whole thread (`exit`, signals, `Thread#kill`) does propagate.
 
-use magnus::{Error, RModule, Ruby, Value, block::Proc, error::ErrorType, prelude::*};
+use magnus::{Error, RModule, Ruby, Value, error::ErrorType, prelude::*};
 
+use crate::ruby::constant::Constant;
 use crate::ruby::error;
 
 /// Decides whether an error leaves its fiber. Returns the fiber's value if the error ends here, or the error if it
 /// propagates.
-pub fn settle(ruby: &Ruby, block: Proc, error: Error) -> Result<Value, Error> {
+pub fn settle(ruby: &Ruby, block: Value, error: Error) -> Result<Value, Error> {
     let nil = ruby.qnil().as_value();
     if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) {
         return Ok(nil);
     }
     match error.error_type() {
         ErrorType::Exception(exception) if !propagates_to_thread(ruby, &error) => {
-            let heddle: RModule = ruby.class_object().const_get("Heddle")?;
-            let report: RModule = heddle.const_get("UnhandledError")?;
-            let aborts: bool = report.funcall("report", (*exception, block))?;
+            static REPORT: Constant = Constant::new(&["Heddle", "UnhandledError"]);
+            let aborts: bool = REPORT.get::<RModule>(ruby)?.funcall("report", (*exception, block))?;
             if aborts { Err(error) } else { Ok(nil) }
         }
         _ => Err(error),

@@ -1,6 +1,5 @@
 //! What a fiber can wait for.
 
-use std::fmt;
 use std::os::fd::RawFd;
 
 use heddle_core::Interest;
@@ -44,6 +43,23 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// The kind of event, for users.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Wait::Nothing | Wait::NotStarted | Wait::Yielded | Wait::Preempted => "runnable",
+            Wait::Sleep => "sleep",
+            Wait::Block(_) => "block",
+            Wait::Ready(..) => "io_wait",
+            Wait::Select => "io_select",
+            Wait::Transfer(..) => "io",
+            Wait::Process(_) => "process",
+            Wait::Address(_) => "address",
+            Wait::Suspended => "suspend",
+            Wait::Drain => "close",
+            Wait::Raiser => "raise",
+        }
+    }
+
     /// Whether it is for descriptors.
     pub fn is_for_io(self) -> bool {
         matches!(self, Wait::Ready(..) | Wait::Select | Wait::Transfer(..))
@@ -59,23 +75,5 @@ impl Wait {
     pub fn keeps_yield_after_unlock(self, yields_already: bool) -> bool {
         matches!(self, Wait::Preempted | Wait::Ready(..) | Wait::Transfer(..))
             || yields_already && matches!(self, Wait::Yielded)
-    }
-}
-
-impl fmt::Display for Wait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Wait::Nothing | Wait::NotStarted | Wait::Yielded | Wait::Preempted => f.write_str("runnable"),
-            Wait::Sleep => f.write_str("sleep"),
-            Wait::Block(_) => f.write_str("block"),
-            Wait::Ready(..) => f.write_str("io_wait"),
-            Wait::Select => f.write_str("io_select"),
-            Wait::Transfer(..) => f.write_str("io"),
-            Wait::Process(_) => f.write_str("process"),
-            Wait::Address(_) => f.write_str("address"),
-            Wait::Suspended => f.write_str("suspend"),
-            Wait::Drain => f.write_str("close"),
-            Wait::Raiser => f.write_str("raise"),
-        }
     }
 }

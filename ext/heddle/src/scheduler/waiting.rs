@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use heddle_core::timers::TimerKey;
 use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
@@ -33,6 +34,7 @@ impl Scheduler {
     /// # Errors
     /// The error that was raised into the fiber. `done` is checked first: a wake-up that Ruby has passed to this fiber
     /// alone (a mutex, an element of a queue) must not get lost because a timeout came right after it.
+    #[inline(always)]
     pub fn wait<T>(
         &self,
         ruby: &Ruby,
@@ -41,36 +43,47 @@ impl Scheduler {
         deadline: Option<Instant>,
         mut done: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Outcome<T>, Error> {
-        let (begun, timer) = {
-            let mut state = self.state.borrow_mut();
-            let begun = state.begin_wait(key, wait);
-            (begun, deadline.map(|deadline| state.timers.insert(deadline, TimerAction::Wake(key))))
-        };
-        let outer = begun.map(|(outer, _)| outer);
-        if begun.is_some_and(|(_, has_raises)| has_raises) {
-            self.detect_swallowed(key);
-        }
+        let mut value = None;
+        self.wait_until(ruby, key, wait, deadline, &mut |state| {
+            value = done(state);
+            value.is_some()
+        })?;
+        Ok(value.map_or(Outcome::TimedOut, Outcome::Done))
+    }
+
+    /// [`Scheduler::wait`], until `done` returns true or the deadline has passed. Each waiting fiber has this function's
+    /// frame on its stack, so it holds little, and [`Scheduler::park_with`] is inlined.
+    #[inline(never)]
+    pub fn wait_until(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        deadline: Option<Instant>,
+        done: &mut dyn FnMut(&mut State) -> bool,
+    ) -> Result<(), Error> {
+        let (outer, timer) = self.begin_wait(key, wait, deadline);
         let result = loop {
-            let checked = {
+            let next = {
                 let mut state = self.state.borrow_mut();
-                if let Some(value) = done(&mut state) {
-                    break Ok(Outcome::Done(value));
+                if done(&mut state) {
+                    break Ok(());
                 }
-                match state.take_pending_raise(key) {
-                    Some(pending_raise) => Err(pending_raise),
-                    None if timer.is_some_and(|timer| !state.timers.is_pending(timer)) => break Ok(Outcome::TimedOut),
-                    None => {
-                        state.set_waiting(key);
-                        Ok(self.pick_next(&mut state, key))
-                    }
+                if state.may_be_due(key)
+                    && let Some(pending_raise) = state.take_pending_raise(key)
+                {
+                    drop(state);
+                    break Err(pending_raise.to_error());
                 }
+                if timer.is_some_and(|timer| !state.timers.is_pending(timer)) {
+                    break Ok(());
+                }
+                state.set_waiting(key);
+                self.pick_next(&mut state, key)
             };
-            let parked = match checked {
-                Ok(next) => self.park_with(ruby, key, next),
-                Err(pending_raise) => Err(pending_raise.to_error()),
-            };
-            if let Err(error) = parked {
-                break Err(error);
+            let parked = self.park_with(ruby, key, next);
+            if parked.is_err() {
+                break parked;
             }
         };
         let mut state = self.state.borrow_mut();
@@ -79,6 +92,20 @@ impl Scheduler {
         }
         state.end_wait(key, outer);
         result
+    }
+
+    /// Returns what the fiber waited for until then, and the timer of the deadline.
+    #[inline]
+    fn begin_wait(&self, key: FiberKey, wait: Wait, deadline: Option<Instant>) -> (Option<Wait>, Option<TimerKey>) {
+        let (begun, timer) = {
+            let mut state = self.state.borrow_mut();
+            let begun = state.begin_wait(key, wait);
+            (begun, deadline.map(|deadline| state.timers.insert(deadline, TimerAction::Wake(key))))
+        };
+        if begun.is_some_and(|(_, has_raises)| has_raises) {
+            self.detect_swallowed(key);
+        }
+        (begun.map(|(outer, _)| outer), timer)
     }
 
     /// Raises the next exception that is due in the fiber, if there is one.

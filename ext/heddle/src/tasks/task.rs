@@ -1,9 +1,6 @@
 //! The parts of `Heddle.spin`, `suspend` and `schedule`. Not hooks: `lib/heddle/structured` calls them.
 
-use magnus::typed_data::Obj;
-use magnus::{
-    Error, Module, Object, RClass, RHash, Ruby, Symbol, TryConvert, Value, block::Proc, function, method, prelude::*,
-};
+use magnus::{Error, Module, Object, RClass, RHash, Ruby, Symbol, Value, block::Proc, function, method, prelude::*};
 
 use crate::ruby::receiver::Receiver;
 use crate::ruby::value::PinnedValue;
@@ -17,8 +14,9 @@ use crate::scheduler::{Scheduler, registry};
 
 /// Defines the methods.
 pub fn define(class: RClass) -> Result<(), Error> {
-    class.define_private_method("spawn", method!(spawn, 2))?;
-    class.define_private_method("run_user_block", method!(run_user_block, 0))?;
+    class.define_private_method("spawn", method!(spawn, 3))?;
+    class.define_private_method("enter_user_block", method!(enter_user_block, 0))?;
+    class.define_private_method("leave_user_block", method!(leave_user_block, 1))?;
     class.define_private_method("suspend", method!(suspend, 0))?;
     class.define_private_method("post", method!(post, 2))?;
     class.define_private_method("observe_exit", method!(observe_exit, 2))?;
@@ -29,11 +27,17 @@ pub fn define(class: RClass) -> Result<(), Error> {
     Ok(())
 }
 
-/// Creates a fiber for the block, at the end of the run queue. Notifies `exit_observer` if the fiber cannot start.
-fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc, exit_observer: Value) -> Result<Value, Error> {
+/// Creates a fiber for the block, at the end of the run queue. Notifies `exit_observer` if the fiber cannot start. Any
+/// fiber that finds it in the run queue starts it, so `code` knows the scheduler.
+fn spawn(
+    ruby: &Ruby,
+    scheduler: Receiver<Scheduler>,
+    block: Proc,
+    exit_observer: Value,
+    code: Proc,
+) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
-    let storage = ruby.qtrue().as_value();
-    let child = fiber::spawn::<TaskBody>(scheduler.as_value(), storage)?;
+    let child = fiber::spawn_with(ruby, PinnedValue::assume_marked(code.as_value()), &[])?;
     let preemptible = scheduler.options.borrow().preempt == Preempt::All;
     let key = scheduler.register_unstarted(ruby, &NewFiber { fiber: child, block, preemptible })?;
     {
@@ -47,37 +51,27 @@ fn spawn(ruby: &Ruby, scheduler: Obj<Scheduler>, block: Proc, exit_observer: Val
     Ok(child.get())
 }
 
-/// The code of a fiber that `spawn` creates. Unlike a fiber of `Fiber.schedule`, it is started by any fiber that finds
-/// it in the run queue, so the fiber itself carries its scheduler.
-struct TaskBody;
-
-impl fiber::FiberBody for TaskBody {
-    fn run(ruby: &Ruby, scheduler: Value, _: &[Value]) -> Result<Value, Error> {
-        let scheduler = Receiver::<Scheduler>::try_convert(scheduler)?;
-        let (key, block) = scheduler.expect_unstarted(ruby)?;
-        // The fiber has started. The block itself notifies its observers. The fiber counts as being in a hook, so it
-        // is neither preempted nor interrupted, except in the parts for which the block calls `run_user_block`.
-        if let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(key) {
-            record.task.exit_observer = None;
-            record.hook_depth += 1;
-        }
-        // Since the fiber was created, a tick may have stopped the ticker because no other fiber needed it.
-        scheduler.tick_for(key);
-        scheduler.run_to_end(ruby, key, block, None)
-    }
-}
-
-/// Runs its block: the program's part of a fiber whose other parts must not be interrupted. In the block the fiber may
-/// be preempted.
-fn run_user_block(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
+/// The program's part of a fiber whose other parts must not be interrupted begins: the fiber may be preempted from now
+/// on. Returns what [`leave_user_block`] takes.
+fn enter_user_block(scheduler: Receiver<Scheduler>) -> bool {
     let current = fiber::current();
     let shielded = {
         let state = scheduler.state.borrow();
         state.fibers.find(current).filter(|key| state.fibers.get(*key).is_some_and(|record| record.is_shielded()))
     };
-    match shielded {
-        Some(key) => scheduler.run_user_block(key, || ruby.yield_value(())),
-        None => ruby.yield_value(()),
+    if let Some(key) = shielded {
+        scheduler.adjust_user_block_depth(key, 1);
+    }
+    shielded.is_some()
+}
+
+/// The program's part has ended. `entered` is nil if it has not begun.
+fn leave_user_block(scheduler: Receiver<Scheduler>, entered: Option<bool>) {
+    if entered == Some(true) {
+        let key = scheduler.state.borrow().fibers.find(fiber::current());
+        if let Some(key) = key {
+            scheduler.adjust_user_block_depth(key, -1);
+        }
     }
 }
 

@@ -130,6 +130,9 @@ module Heddle
 
       # @param raises [Boolean] whether to raise a child's error; false if another error is being raised
       def stop_children(raises)
+        # Most jobs have none.
+        return if @children.empty?
+
         failed = Heddle.shield { JobWait.new(@pool, self, unfinished_children).stop }
         raise failed.error if failed && raises
       end

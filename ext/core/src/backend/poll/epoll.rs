@@ -6,6 +6,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::error::{Error, Result};
 /// The eventfd's key. No descriptor's key has all bits set, since no descriptor is negative.
 const NOTIFICATION: u64 = u64::MAX;
 
-/// How many events one wait returns; the next wait returns the others. They are on the stack, and a fiber's is small.
+/// How many events one wait returns; the next wait returns the others.
 const BATCH: usize = 256;
 
 pub struct Epoll {
@@ -28,6 +29,9 @@ pub struct Epoll {
     /// Whether timeouts have nanosecond precision. They are rounded up to the millisecond before Linux 5.11, and where
     /// a seccomp filter does not know `epoll_pwait2`.
     precise: AtomicBool,
+    /// For the events of one wait. Not on the stack: any fiber may wait, and each would keep another page of memory.
+    /// Locked by the waiting thread alone, so never contended.
+    batch: Mutex<Box<[MaybeUninit<libc::epoll_event>]>>,
     abandoned: AtomicBool,
 }
 
@@ -42,7 +46,8 @@ impl Epoll {
         let flags = libc::EPOLLIN | libc::EPOLLET;
         control(&epoll, libc::EPOLL_CTL_ADD, eventfd.as_raw_fd(), NOTIFICATION, flags)
             .map_err(|errno| Error::os("epoll_ctl", errno))?;
-        Ok(Epoll { epoll, eventfd, precise: AtomicBool::new(true), abandoned: AtomicBool::new(false) })
+        let batch = Mutex::new(Box::new_uninit_slice(BATCH));
+        Ok(Epoll { epoll, eventfd, precise: AtomicBool::new(true), batch, abandoned: AtomicBool::new(false) })
     }
 
     /// `epoll_pwait2`, or else `epoll_wait`. Returns how many of `events` were written.
@@ -77,7 +82,7 @@ impl Selector for Epoll {
     }
 
     fn wait(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<()> {
-        let mut batch = [const { MaybeUninit::uninit() }; BATCH];
+        let mut batch = self.batch.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let count = match self.wait_into(&mut batch, timeout) {
             Err(Errno::EINTR) => 0,
             other => other.map_err(|errno| Error::os("epoll_wait", errno))?,

@@ -28,6 +28,8 @@ impl Kind {
     ///
     /// # Errors
     /// EBADF.
+    // Not inlined: what the kernel tells of a file is large, and a fiber's stack is small.
+    #[inline(never)]
     pub fn of(fd: RawFd) -> Result<Kind, Errno> {
         Ok(match files::kind(fd).ok_or(Errno::EBADF)? {
             libc::S_IFSOCK => Kind::Socket,

@@ -234,6 +234,13 @@ impl State {
         self.clear_current();
     }
 
+    /// A fiber that was dequeued has ended without the scheduler's knowledge.
+    pub fn forget_dead(&mut self, fiber: PinnedValue) {
+        if let Some(key) = self.fibers.find(fiber) {
+            self.fibers.remove(key);
+        }
+    }
+
     /// Whether the fiber has been passed to [`State::end_fiber`].
     pub fn is_ending(&self, fiber: PinnedValue) -> bool {
         self.ending == Some(fiber)

@@ -125,6 +125,17 @@ impl Operations {
         Some(ended)
     }
 
+    /// Like [`Operations::take_result`], unless the descriptor was closed before.
+    #[inline]
+    pub fn take_own_result(&mut self, token: Token) -> Option<i32> {
+        let pending = self.pending.get(token)?;
+        let result = pending.result.filter(|_| !pending.closed);
+        if result.is_some() {
+            self.remove(token);
+        }
+        result
+    }
+
     /// Whether the operation has ended.
     pub fn is_finished(&self, token: Token) -> bool {
         self.pending.get(token).is_none_or(|pending| pending.result.is_some())
