@@ -2,8 +2,9 @@
 
 # A child answers by a pipe, and its `exit` runs no `ensure` of another task
 
+finish = Thread::Queue.new
 other = task do
-  sleep(0.1)
+  finish.pop
 ensure
   say :ensured
 end
@@ -15,4 +16,5 @@ pid = fork do
 end
 writer.close
 say reader.read, Process.wait(pid) == pid
+finish << true
 other.join

@@ -6,4 +6,4 @@ require "net/http"
 server = TCPServer.new("127.0.0.1", 0)
 started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 say attempt { Timeout.timeout(0.1) { Net::HTTP.get(URI("http://127.0.0.1:#{server.addr[1]}/")) } }
-say (Process.clock_gettime(Process::CLOCK_MONOTONIC) - started) < 0.6
+say (Process.clock_gettime(Process::CLOCK_MONOTONIC) - started) < 5
