@@ -15,6 +15,7 @@ module Heddle # :nodoc:
 
     @receivers = Receivers.new
     @watching = ThreadGroup.new
+    @watches = false
 
     class << self
       # Starts the thread that watches a scheduler's thread. The extension calls this.
@@ -27,6 +28,18 @@ module Heddle # :nodoc:
         watching.name = "heddle stall watch"
         @watching.add(watching)
         join_at_exit
+        @watches = true
+      end
+
+      # Tells this thread's scheduler that a fiber has got a name, or lost it. A native thread cannot ask Ruby.
+      #
+      # @param fiber [Fiber]
+      # @param name [String, nil]
+      def named(fiber, name)
+        return unless @watches
+
+        scheduler = Fiber.scheduler
+        scheduler.__send__(:name_fiber, fiber, name && Names.quoted(name).lstrip) if scheduler.is_a?(Scheduler)
       end
 
       # @param receiver [#call]

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most ends of slices that are kept for a watching thread that does not run.
@@ -56,6 +56,8 @@ pub struct StallWatch {
     since: AtomicU64,
     /// Whether the watching thread waits for the next slice.
     is_asleep: AtomicBool,
+    /// What the fiber is called to which the current slice belongs.
+    fiber_name: Mutex<Option<Arc<str>>>,
     shared: Mutex<Shared>,
     changed: Condvar,
 }
@@ -78,6 +80,7 @@ impl StallWatch {
             current: AtomicU64::new(NONE),
             since: AtomicU64::new(0),
             is_asleep: AtomicBool::new(false),
+            fiber_name: Mutex::default(),
             shared: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -102,6 +105,17 @@ impl StallWatch {
             drop(self.lock());
             self.changed.notify_all();
         }
+    }
+
+    /// What the fiber is called that runs from now on. Called on the scheduler's thread, after [`StallWatch::begin`].
+    pub fn set_fiber_name(&self, name: Option<Arc<str>>) {
+        *self.fiber_name.lock().unwrap_or_else(PoisonError::into_inner) = name;
+    }
+
+    /// What the fiber is called that keeps the thread in this slice. `None` if it has no name, or the slice has ended.
+    pub fn fiber_name(&self, slice: u64) -> Option<Arc<str>> {
+        let name = self.fiber_name.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        name.filter(|_| self.is_current(slice))
     }
 
     /// The current slice, if there is one, ends.
@@ -265,6 +279,16 @@ mod tests {
         }
         watch.stop();
         assert_eq!(watch.wait(), Event::Stopped);
+    }
+
+    #[test]
+    fn a_fiber_has_its_name_in_its_own_slice_only() {
+        let watch = watch();
+        watch.begin(1, Instant::now());
+        watch.set_fiber_name(Some("clock".into()));
+        assert_eq!(watch.fiber_name(1).as_deref(), Some("clock"));
+        watch.begin(2, Instant::now());
+        assert_eq!(watch.fiber_name(1), None);
     }
 
     #[test]

@@ -103,6 +103,11 @@ impl Timing {
         self.watched = Watched { watch, number: self.watched.number, ..Watched::default() };
     }
 
+    /// What watches slices, if anything does.
+    pub fn watching(&self) -> Option<&StallWatch> {
+        self.watched.watch.as_deref()
+    }
+
     /// An entry was enqueued as the last.
     #[cold]
     pub fn pushed_last(&mut self) {

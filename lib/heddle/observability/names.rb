@@ -30,6 +30,7 @@ module Heddle # :nodoc:
       def assign(fiber, name)
         name = convert(name)
         Traces.named(fiber, name) if Heddle.tracing?
+        Stalls.named(fiber, name)
         return fiber.instance_variable_set(VARIABLE, name) if name
 
         fiber.remove_instance_variable(VARIABLE) if fiber.instance_variable_defined?(VARIABLE)

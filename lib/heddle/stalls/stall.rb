@@ -7,8 +7,8 @@ module Heddle
   # @!attribute [r] thread
   #   @return [Thread] the scheduler's thread
   # @!attribute [r] fiber
-  #   @return [String, nil] the fiber, as `inspect` shows it, with its name; nil if the stall had ended before Ruby
-  #     code could run
+  #   @return [String, nil] the fiber, as `inspect` shows it, with its name. If the stall had ended before Ruby code
+  #     could run, `fiber "GET /users/7"`, or nil if the fiber had no name
   # @!attribute [r] backtrace
   #   @return [Array<String>] where the fiber was, without Heddle's own frames; empty if the stall had ended before
   # @!attribute [r] native_method

@@ -9,8 +9,10 @@ module Heddle
     # @api private
     class Watcher
       # What the native thread has seen: `count` and `due` are nil if it has written no line.
-      Sighting = Data.define(:native_method, :native_function, :backtrace, :count, :due) do
+      Sighting = Data.define(:fiber_name, :native_method, :native_function, :backtrace, :count, :due) do
         def in_c? = native_method && !backtrace.empty?
+
+        def fiber = fiber_name && "fiber #{fiber_name}"
       end
       private_constant :Sighting
 
@@ -50,7 +52,7 @@ module Heddle
         current = @watch.current?(slice)
         return look if current && !sighting&.in_c?
 
-        { **sighting.to_h.except(:count, :due), fiber: (fiber if current) } if sighting
+        { **sighting.to_h.except(:fiber_name, :count, :due), fiber: current ? fiber : sighting.fiber } if sighting
       end
 
       def look = { native_method: @watch.native_method(@thread), native_function: nil, backtrace:, fiber: }

@@ -39,6 +39,39 @@ RSpec.describe "A stall in C code that keeps the GVL" do
     expect(output).to eq "1\n"
   end
 
+  it "is reported with the fiber's name" do
+    line, = reported(<<~RUBY)
+      Heddle.run(stall_after: 0.02) do
+        Heddle.spin(name: "idle") { sleep }
+        Heddle.spin(name: "worker") { Heddle.annotate("GET /7") { sleep(0) && read_byte } && exit! }
+        Heddle.annotate("main") { sleep }
+      end
+    RUBY
+
+    expect(line).to start_with(%(heddle: fiber "GET /7" has kept its thread for )).and include("so far: Kernel#syscall")
+  end
+
+  it "is reported with no name if the fiber has lost its name" do
+    line, = reported(<<~RUBY)
+      Heddle.run(stall_after: 0.02) { Fiber.schedule { Heddle.annotate("GET /7") { sleep(0) } && p(read_byte) } }
+    RUBY
+
+    expect(line).to start_with("heddle: a fiber has kept")
+  end
+
+  it "reaches receivers with the fiber's name after the fiber has ended" do
+    output, = run_ruby(program + <<~RUBY)
+      stalls = Thread::Queue.new
+      Heddle.on_stall { |stall| stalls << stall.fiber }
+      Heddle.run(stall_after: 0.02) do
+        Heddle.await(Heddle.spin(name: "big") { Integer.sqrt(10**400_000) }) while stalls.empty?
+      end
+      puts stalls.pop
+    RUBY
+
+    expect(output).to eq(%(fiber "big"\n)).or match(/\A#<Fiber:0x\h+.*> "big"\n\z/)
+  end
+
   it "is reported while the C code computes" do
     line, = reported(<<~RUBY, /to_s/, &kill)
       number = 1 << 300_000_000

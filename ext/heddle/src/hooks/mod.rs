@@ -46,6 +46,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("inspect", method!(inspect, 0))?;
     class.define_private_method("raw_stats", method!(stats::raw_stats, 0))?;
     class.define_private_method("count_failure", method!(stats::count_failure, 0))?;
+    class.define_private_method("name_fiber", method!(Scheduler::name_fiber, 2))?;
 
     class.define_method("fiber", method!(lifecycle::fiber, -1))?;
     class.define_private_method("start_yielding", method!(lifecycle::start_yielding, 3))?;

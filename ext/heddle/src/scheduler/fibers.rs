@@ -104,6 +104,7 @@ impl Fibers {
             task: TaskData::default(),
             prefetch_hints: PrefetchHints::of(fiber),
             begun: Begun::default(),
+            name: None,
             epoch: 0,
             hook_depth: 0,
             user_block_depth: 0,

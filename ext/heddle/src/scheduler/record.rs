@@ -1,6 +1,7 @@
 //! What the scheduler knows about a fiber, and the state that the fiber is in.
 
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::time::Instant;
 
 use magnus::gc::Marker;
@@ -67,6 +68,8 @@ pub struct Record {
     pub resumed_by: Option<FiberKey>,
     /// A blocking fiber, as a thread's root is: it waits for the others at the end, and no fiber waits for it.
     pub blocking: bool,
+    /// What reports of stalls call it, if its slices are watched.
+    pub name: Option<Arc<str>>,
     /// The block that it runs, for messages.
     pub block: Option<PinnedValue>,
     /// How often `unblock` was called for it. A fiber that blocks compares this with `unblocks_seen`.

@@ -24,7 +24,7 @@ use self::native::{Report, Watched};
 use super::{Scheduler, registry};
 use crate::capture::{self, Folders};
 use crate::ruby::nogvl::without_gvl;
-use crate::ruby::value::find_class;
+use crate::ruby::value::{PinnedValue, find_class};
 use crate::ruby::{error, frames, gvl_holder, interrupts, signal_frames, thread};
 
 pub use self::sighting::reset;
@@ -63,6 +63,18 @@ impl Scheduler {
         let object = ruby.obj_wrap(WatchObject { watched });
         object.funcall::<_, _, Value>("learn_layout", ())?;
         stalls.funcall::<_, _, Value>("watch", (object, ruby.thread_current())).map(|_| ())
+    }
+
+    /// A fiber has got a name, as reports show it, or lost it.
+    pub fn name_fiber(&self, fiber: Value, name: Option<String>) {
+        if self.is_inherited() || self.stalls.watch.borrow().is_none() {
+            return;
+        }
+        let mut state = self.state.borrow_mut();
+        // Not marked by this, but only looked up.
+        if let Some(key) = state.fibers.find(PinnedValue::assume_marked(fiber)) {
+            state.name(key, name.map(Arc::from));
+        }
     }
 
     /// Ends the watching threads. `inherited` says that they belong to the parent of this process.

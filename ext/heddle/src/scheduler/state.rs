@@ -196,6 +196,9 @@ impl State {
             self.trace_current(key);
         }
         self.current = self.fibers.set_running(key).map(|fiber| (fiber, key));
+        if self.few_fibers == 0 {
+            self.tell_name(key);
+        }
     }
 
     /// `current` enters a hook. `None` if it is not the fiber that the scheduler switched to.

@@ -51,7 +51,7 @@ impl Watched {
                 Event::Stalled(slice, length) => {
                     sighting = Arc::default();
                     if let Some(capture) = self.look(slice) {
-                        sighting.replace(capture);
+                        sighting.replace(capture, self.watch.fiber_name(slice));
                     }
                     self.reports.push(Report::Stalled(slice, length, Arc::clone(&sighting)));
                 }
@@ -68,7 +68,7 @@ impl Watched {
         let Some(capture) = self.look(slice) else { return };
         // Ruby takes the GVL from Ruby code, but other threads may come first.
         let may_yield = capture.runs_ruby() && length < self.watch.limit() + PATIENCE;
-        if !sighting.replace(capture) || may_yield {
+        if !sighting.replace(capture, self.watch.fiber_name(slice)) || may_yield {
             return;
         }
         self.watch.answer(slice);

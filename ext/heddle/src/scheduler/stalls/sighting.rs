@@ -2,7 +2,7 @@
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use heddle_core::stall_causes::StallCauses;
@@ -24,6 +24,8 @@ pub struct Sighting {
 #[derive(Default)]
 struct Shared {
     capture: Option<Capture>,
+    /// What the fiber is called.
+    fiber_name: Option<Arc<str>>,
     /// Whether the Ruby thread has it.
     is_answered: bool,
     /// The count, and whether it was due, if the native thread has reported the stall.
@@ -36,8 +38,9 @@ impl Sighting {
     }
 
     /// Stores a later capture, unless the earlier one tells more. False if the Ruby thread has taken over.
-    pub fn replace(&self, capture: Capture) -> bool {
+    pub fn replace(&self, capture: Capture, fiber_name: Option<Arc<str>>) -> bool {
         let mut shared = self.lock();
+        shared.fiber_name = fiber_name.or_else(|| shared.fiber_name.take());
         if !shared.is_answered && (!capture.frames.is_empty() || shared.capture.is_none()) {
             shared.capture = Some(capture);
         }
@@ -56,21 +59,22 @@ impl Sighting {
         let capture = shared.capture.as_ref()?;
         let place = capture.place(folders);
         let (count, is_due) = count(place);
-        let line = is_due.then(|| line(capture, folders, length, count));
+        let line = is_due.then(|| line(capture, shared.fiber_name.as_deref(), folders, length, count));
         shared.reported = Some((count, is_due));
         line
     }
 
-    /// Takes over from the native thread: the capture's method in C, its C function, its backtrace; and the count and
-    /// whether it was due, if the native thread has reported the stall. Nil if nothing was seen.
+    /// Takes over from the native thread: the fiber's name; the capture's method in C, its C function, its backtrace;
+    /// and the count and whether it was due, if the native thread has reported the stall. Nil if nothing was seen.
     pub fn answer(&self, ruby: &Ruby, folders: &Folders) -> Result<Option<RArray>, Error> {
-        let (capture, reported) = {
+        let (capture, fiber_name, reported) = {
             let mut shared = self.lock();
             shared.is_answered = true;
-            (shared.capture.take(), shared.reported)
+            (shared.capture.take(), shared.fiber_name.take(), shared.reported)
         };
         let Some(capture) = capture else { return Ok(None) };
         let seen = ruby.ary_new();
+        seen.push(fiber_name.as_deref())?;
         seen.push(capture.native_method())?;
         seen.push(capture.function.as_deref())?;
         seen.push(ruby.ary_from_vec(capture.backtrace(folders)))?;
@@ -81,10 +85,11 @@ impl Sighting {
 }
 
 /// As `Heddle::Stall#to_s`.
-fn line(capture: &Capture, folders: &Folders, length: Duration, count: u64) -> String {
+fn line(capture: &Capture, fiber_name: Option<&str>, folders: &Folders, length: Duration, count: u64) -> String {
+    let fiber = fiber_name.map_or_else(|| "a fiber".to_owned(), |name| format!("fiber {name}"));
     let times = if count > 1 { format!(", stall number {count} there") } else { String::new() };
     let (seconds, place) = (length.as_secs_f64(), capture.describe(folders));
-    format!("heddle: a fiber has kept its thread for {seconds:.3} s so far: {place}{times}\n")
+    format!("heddle: {fiber} has kept its thread for {seconds:.3} s so far: {place}{times}\n")
 }
 
 /// Counts a stall at this place. Returns how many there have been, and whether this one is to be reported.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use heddle_core::stall_watch::StallWatch;
+use heddle_core::timing::Timing;
 
 use super::State;
 use crate::scheduler::fibers::{Claimed, FiberKey};
@@ -56,6 +57,7 @@ impl State {
     #[inline(never)]
     fn attend(&mut self, next: FiberKey) {
         self.note_stall();
+        self.tell_name(next);
         if self.trace.is_some() {
             self.trace_switch(next);
         }
@@ -72,6 +74,23 @@ impl State {
         self.few_fibers = 0;
         if let Some(timing) = self.queue.timing_mut() {
             timing.watch(watch);
+        }
+    }
+
+    /// A fiber has got a name, or lost it.
+    pub fn name(&mut self, key: FiberKey, name: Option<Arc<str>>) {
+        if let Some(record) = self.fibers.get_mut(key) {
+            record.name = name;
+        }
+        if self.current.is_some_and(|(_, current)| current == key) {
+            self.tell_name(key);
+        }
+    }
+
+    /// Tells the watching thread, which cannot ask Ruby, what the fiber is called that runs now.
+    pub(super) fn tell_name(&self, key: FiberKey) {
+        if let Some(watch) = self.queue.timing().and_then(Timing::watching) {
+            watch.set_fiber_name(self.fibers.get(key).and_then(|record| record.name.clone()));
         }
     }
 
