@@ -33,7 +33,8 @@ class Timers
       @deadline = Clock.now + @seconds
     end
     cpu = Clock.cpu - cpu
-    result.merge(cpu_seconds: cpu)
+    numbers = result
+    numbers.merge(cpu_seconds: cpu, cpu_us: cpu / numbers[:operations] * 1e6)
   rescue ThreadError => e
     raise LeftOut, "#{@sleepers} sleepers: #{e.message}"
   end
