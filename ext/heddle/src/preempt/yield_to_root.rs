@@ -16,7 +16,9 @@ impl Scheduler {
         let is_shielded = {
             let state = self.state.borrow();
             let key = state.fibers.find(current).or_else(|| state.current().map(|(_, key)| key));
-            key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
+            // Nothing in a fiber that ends would rescue what is raised in it meanwhile.
+            state.is_ending(current)
+                || key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
         };
         if is_shielded || !safe_points::may_switch_here() {
             // The next tick tries again, unless a hook comes first.
