@@ -7,16 +7,18 @@ module Heddle
   # fiber would need 1.3 KiB more of its stack for as long as it lives. All of a waiting fiber's C frames fit into one
   # page of memory, and the garbage collector scans fewer words at each collection.
   #
-  # The extension defines {begin_block} and the three methods for the block's end.
+  # The extension defines {begin_block}, the three methods for the block's end, and `BlockError`, which matches every
+  # exception.
   module FiberBody
     # The scheduler passes itself and the block's arguments when it starts the fiber. After `ended = true` no interrupt
-    # is checked before the extension's method has begun, so one of the three is called, and once.
+    # is checked before the extension's method has begun, so one of the three is called, and once. To match an exception
+    # Ruby calls a method, at whose end it does check interrupts. From then on `BlockError` keeps them from the fiber.
     CODE = lambda do |scheduler = nil, arguments = nil|
       block = begin_block(scheduler)
       ended = false
       begin
         value = arguments ? block.call(*arguments) : block.call
-      rescue Exception => e # rubocop:disable Lint/RescueException -- the scheduler decides whether it ends the thread
+      rescue BlockError => e
         ended = true
         fail_block(scheduler, block, e)
       else

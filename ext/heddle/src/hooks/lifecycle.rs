@@ -60,6 +60,18 @@ pub fn begin_block(ruby: &Ruby, scheduler: Value) -> Result<Value, Error> {
     Receiver::<Scheduler>::try_convert(scheduler)?.begin_block(ruby)
 }
 
+/// `FiberBody::BlockError === exception`: in the current fiber, the code's `rescue` asks whether it matches what the
+/// block has raised. It always does.
+///
+/// Ruby checks interrupts at the end of this method, and has not called [`fail_block`] yet. What was raised in the fiber
+/// there would leave the `rescue`, and end the fiber that continues. So the rest of the fiber's life counts as a hook.
+pub fn is_block_error(_: &Ruby, _: Value, _: Value) -> bool {
+    if let Some(scheduler) = Scheduler::of_thread() {
+        scheduler.shield_end();
+    }
+    true
+}
+
 /// The block has returned.
 pub fn end_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, block: Value, value: Value) -> Result<Value, Error> {
     scheduler.end_block(ruby, block, Ended::Returned(value))

@@ -52,6 +52,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_private_method("start_yielding", method!(lifecycle::start_yielding, 3))?;
     let body = heddle.define_module("FiberBody")?;
     body.define_singleton_method("begin_block", function!(lifecycle::begin_block, 1))?;
+    body.define_module("BlockError")?.define_singleton_method("===", method!(lifecycle::is_block_error, 1))?;
     body.define_singleton_method("end_block", function!(lifecycle::end_block, 3))?;
     body.define_singleton_method("fail_block", function!(lifecycle::fail_block, 3))?;
     body.define_singleton_method("kill_block", function!(lifecycle::kill_block, 2))?;

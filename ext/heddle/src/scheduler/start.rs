@@ -115,6 +115,16 @@ impl Scheduler {
         Ok(block.get())
     }
 
+    /// The block of the current fiber has raised an exception, and [`Scheduler::end_block`] follows. The fiber is
+    /// neither preempted nor interrupted any more.
+    pub fn shield_end(&self) {
+        let mut state = self.state.borrow_mut();
+        let key = state.fibers.find(fiber::current());
+        if let Some(record) = key.and_then(|key| state.fibers.get_mut(key)) {
+            record.hook_depth += 1;
+        }
+    }
+
     /// The block of the current fiber has ended, and the fiber is about to. Removes the fiber's record.
     ///
     /// # Errors
