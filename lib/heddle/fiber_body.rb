@@ -10,13 +10,14 @@ module Heddle
   # The extension defines {begin_block}, the three methods for the block's end, and `BlockError`, which matches every
   # exception.
   module FiberBody
-    # The scheduler passes itself and the block's arguments when it starts the fiber. After `ended = true` no interrupt
-    # is checked before the extension's method has begun, so one of the three is called, and once. To match an exception
+    # The scheduler passes itself and the block's arguments when it starts the fiber. Ruby checks interrupts at the end
+    # of {begin_block}, and what is raised there counts as the block's error. After `ended = true` no interrupt is
+    # checked before the extension's method has begun, so one of the three is called, and once. To match an exception
     # Ruby calls a method, at whose end it does check interrupts. From then on `BlockError` keeps them from the fiber.
     CODE = lambda do |scheduler = nil, arguments = nil|
-      block = begin_block(scheduler)
       ended = false
       begin
+        block = begin_block(scheduler)
         value = arguments ? block.call(*arguments) : block.call
       rescue BlockError => e
         ended = true

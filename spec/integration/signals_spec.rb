@@ -44,6 +44,32 @@ RSpec.describe "Interrupts" do
       expect([output, errors, status.success?]).to eq ["rescued, nil is left\n", "", true]
     end
 
+    # Ruby handles signals between the extension's methods for a fiber's beginning and end, and the block.
+    %w[begin_block end_block fail_block].each do |method|
+      it "is raised out of Heddle.run, and in no fiber, if it comes at the end of #{method}" do
+        output, _errors, status = run_ruby(<<~RUBY)
+          require "heddle"
+          interrupter = TracePoint.new(:c_return) do |event|
+            next unless event.method_id == :#{method}
+
+            interrupter.disable
+            Process.kill(:INT, Process.pid)
+          end
+          begin
+            Heddle.run do
+              Fiber.schedule { begin; sleep; ensure; puts "ensured"; end }
+              interrupter.enable
+              Fiber.schedule { sleep(0.001) && #{method == "fail_block" ? 'raise("error")' : "nil"} }
+              sleep
+            end
+          rescue Interrupt
+            puts "interrupted"
+          end
+        RUBY
+        expect([output, status]).to match ["ensured\ninterrupted\n", be_success]
+      end
+    end
+
     it "ends a program that waits for its fibers at its end" do
       output, _errors, status = run_ruby(<<~RUBY)
         #{ctrl_c}

@@ -77,9 +77,12 @@ pub fn end_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, block: Value, valu
     scheduler.end_block(ruby, block, Ended::Returned(value))
 }
 
-/// The block has raised an exception.
-pub fn fail_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, block: Value, error: Exception) -> Result<Value, Error> {
-    scheduler.end_block(ruby, block, Ended::Failed(error))
+/// The block has raised an exception, or [`begin_block`] has.
+pub fn fail_block(ruby: &Ruby, scheduler: Value, block: Value, error: Exception) -> Result<Value, Error> {
+    if scheduler.is_nil() {
+        return Err(error.into());
+    }
+    Receiver::<Scheduler>::try_convert(scheduler)?.end_block(ruby, block, Ended::Failed(error))
 }
 
 /// The fiber is being killed, and has left the block.

@@ -20,14 +20,11 @@ pub fn may_switch_here() -> bool {
 ///   descriptors that the new IOs already own. The IOs close them again when they are collected, and the numbers may
 ///   name other files by then;
 /// - that opens or closes files and sockets. It takes no time, or waits in a hook. A connection that `accept` has
-///   taken would be lost between the end of `accept` and the assignment of its result;
-/// - that begins a fiber's block. The fiber's code handles what the block raises, and not what comes before it.
+///   taken would be lost between the end of `accept` and the assignment of its result.
 pub fn may_raise_here() -> bool {
-    /// See `lib/heddle/fiber_body.rb`.
-    const BEGINS_BLOCK: &str = "Heddle::FiberBody.begin_block";
     let Some(frame) = frames::innermost().filter(|frame| frame.is_native()) else { return true };
-    let is_unsafe = |name: String| name == BEGINS_BLOCK || is_descriptor_class(class_of(&name));
-    !frame.method_name().is_some_and(is_unsafe) && !frames::caller().is_some_and(frames::Frame::is_native)
+    let handles_descriptors = frame.method_name().is_some_and(|name| is_descriptor_class(class_of(&name)));
+    !handles_descriptors && !frames::caller().is_some_and(frames::Frame::is_native)
 }
 
 fn is_descriptor_class(class: &str) -> bool {
