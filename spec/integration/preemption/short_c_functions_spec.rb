@@ -6,6 +6,24 @@ RSpec.describe "A fiber that calls nothing but short C functions", if: File.dire
   # wakes up while the fiber waits for a processor, or the fiber computes while the ticker waits for one.
   def ticks = [Ticking.wakings, Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :millisecond)]
 
+  # How many times it is preempted per tick.
+  def preempted_share(call)
+    Heddle.run(ticker: :timerfd) do
+      result = Queue.new
+      YieldingFiber.schedule do
+        runs = 0
+        before = ticks
+        preempted = Fiber.scheduler.preemptions
+        Fiber.schedule { sleep(0.0001) while (runs += 1) < 30 }
+        100.times { call.call } while runs < 30
+        passed = ticks.zip(before).map { |counts| counts.reduce(:-) }.min
+        result.push((Fiber.scheduler.preemptions - preempted).to_r / [passed, 1].max)
+      end
+      result.pop
+    end
+  end
+
+  attempts = 5
   object = Object.new
   monitor = Monitor.new
   mutex = Mutex.new
@@ -25,20 +43,10 @@ RSpec.describe "A fiber that calls nothing but short C functions", if: File.dire
     }
   }.each do |name, call|
     it "is preempted at every third tick at least, if another fiber is due: #{name}" do
-      preempted, passed = Heddle.run(ticker: :timerfd) do
-        result = Queue.new
-        YieldingFiber.schedule do
-          runs = 0
-          before = ticks
-          preempted = Fiber.scheduler.preemptions
-          Fiber.schedule { sleep(0.0001) while (runs += 1) < 30 }
-          100.times { call.call } while runs < 30
-          passed = ticks.zip(before).map { |counts| counts.reduce(:-) }.min
-          result.push([Fiber.scheduler.preemptions - preempted, passed])
-        end
-        result.pop
-      end
-      expect(preempted).to be > passed / 3
+      # Other programs can only make the share smaller.
+      shares = Array.new(attempts).lazy.map { preempted_share(call) }
+
+      expect(shares.find { |share| share > 1 / 3r }).to be_truthy
     end
   end
 end
