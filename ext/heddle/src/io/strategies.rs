@@ -86,10 +86,14 @@ pub unsafe fn send_recv_pinned(transfer: &Transfer<'_>, mut fd: RawFd, memory: M
         let waited = scheduler.await_end(ruby, key, Wait::Transfer(fd, direction.interest()), token);
         match scheduler.take_result(token, &waited) {
             Some(count) if count >= 0 => return Ok(Some(count as isize)),
-            result => match end_send_recv(transfer, (fd, memory), token, (waited, result))? {
-                EndedTransfer::Result(result) => return Ok(result),
-                EndedTransfer::Again(again) => fd = again,
-            },
+            result => {
+                let ended = end_send_recv(transfer, fd, memory, token, waited, result);
+                match ended {
+                    Ok(EndedTransfer::Again(again)) => fd = again,
+                    Ok(EndedTransfer::Result(result)) => return Ok(result),
+                    Err(error) => return Err(error),
+                }
+            }
         }
     }
 }
@@ -105,9 +109,11 @@ enum EndedTransfer {
 #[inline(never)]
 fn end_send_recv(
     transfer: &Transfer<'_>,
-    (fd, memory): (RawFd, Memory),
+    fd: RawFd,
+    memory: Memory,
     token: Token,
-    (waited, result): (Result<(), Error>, Option<i32>),
+    waited: Result<(), Error>,
+    result: Option<i32>,
 ) -> Result<EndedTransfer, Error> {
     let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
     let result = match result {
