@@ -31,8 +31,9 @@ module Heddle
       end
     end
 
-    # @return [Proc] the code of a fiber that is started without arguments
-    def self.for(scheduler) = -> { CODE.call(scheduler) }
+    # @return [Proc] the code of a fiber that any fiber may start. It is no lambda, as it ignores the arguments of a
+    #   program's `transfer`
+    def self.for(scheduler) = proc { CODE.call(scheduler) }
   end
   private_constant :FiberBody
 

@@ -113,4 +113,28 @@ RSpec.describe "A Ractor" do
 
     expect(output).to eq "200\ndone\n"
   end
+
+  # To look up a method's name Ruby may wait for another Ractor's garbage collection, which no signal handler survives.
+  it "may collect garbage while stalls are looked at, if it has begun before" do
+    output, = run_ruby(<<~RUBY)
+      require "heddle"
+      Warning[:experimental] = false
+
+      def call_deeply(depth, &) = depth.zero? ? yield : instance_exec { call_deeply(depth - 1, &) }
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+      Ractor.new { loop { GC.start } }
+      Heddle.on_stall { nil }
+      Heddle.run(stall_after: 0.01) do
+        100.times do
+          finish = now + 0.012
+          Fiber.schedule { call_deeply(80) { nil until now > finish } }
+        end
+      end
+      $stdout.syswrite("done")
+      exit!(0)
+    RUBY
+
+    expect(output).to eq "done"
+  end
 end

@@ -78,5 +78,11 @@ RSpec.describe Heddle::Scheduler do
     it "raises FiberError in a fiber that the program makes" do
       expect { Fiber.new(&body::CODE).resume }.to raise_error(FiberError, /only its scheduler/)
     end
+
+    it "ignores the arguments of a program that transfers to a spun fiber" do
+      ended = false
+      Heddle.run { Heddle.spin { ended = true }.transfer(1, 2) }
+      expect(ended).to be true
+    end
   end
 end

@@ -124,6 +124,24 @@ RSpec.describe "A stall in C code that keeps the GVL" do
     expect(output).to eq "1\n"
   end
 
+  # The kernel continues the sleep by another system call.
+  it "keeps the system call that it is in after a SIGSTOP, although a signal would end that" do
+    sleep_call = RUBY_PLATFORM.start_with?("aarch64") ? 115 : 230
+    command = [RbConfig.ruby, "-W0", "-I", Processes::LIB, "-e", program + <<~RUBY]
+      second = [1, 0].pack("qq")
+      Heddle.run(stall_after: 0.5) { p syscall(#{sleep_call}, 1, 0, [second].pack("p").unpack1("J"), 0) }
+    RUBY
+    Open3.popen3(Processes::Fresh.environment, *command, unsetenv_others: true) do |_, output, errors, process|
+      task = "/proc/#{process.pid}"
+      Thread.pass until File.read("#{task}/syscall").start_with?("#{sleep_call} ")
+      Process.kill(:STOP, process.pid)
+      Thread.pass until File.read("#{task}/stat").include?(") T ")
+      Process.kill(:CONT, process.pid)
+
+      expect([output.read, errors.read]).to match ["0\n", /so far: in C code/]
+    end
+  end
+
   it "keeps the program's handlers of signals" do
     line, output = reported(<<~RUBY)
       real_time = (40..64).to_a.reverse.first(3)

@@ -10,6 +10,7 @@ mod system_call;
 
 use heddle_core::machine_code;
 use libc::pid_t;
+use magnus::Ruby;
 
 use crate::ruby::gvl_holder;
 
@@ -98,8 +99,8 @@ impl Capture {
 }
 
 /// Starts to watch which thread holds the GVL, without which [`of`] finds nothing. Called with the GVL.
-pub fn prepare() {
-    gvl_holder::watch();
+pub fn prepare(ruby: &Ruby) {
+    gvl_holder::watch(ruby);
 }
 
 /// Where the thread that holds the GVL is. `None` if no thread holds it, if that is not known, or if the thread has not

@@ -20,6 +20,8 @@ const ENDED: &[c_long] = &[
     libc::SYS_nanosleep,
     libc::SYS_ppoll,
     libc::SYS_pselect6,
+    // Continues a call of this list after a stop (SIGSTOP, a debugger, a frozen container).
+    libc::SYS_restart_syscall,
     libc::SYS_rt_sigsuspend,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_semop,
@@ -44,6 +46,7 @@ const ENDED_FOR_SOCKETS: &[c_long] = &[
     libc::SYS_recvfrom,
     libc::SYS_recvmmsg,
     libc::SYS_recvmsg,
+    libc::SYS_sendfile,
     libc::SYS_sendmmsg,
     libc::SYS_sendmsg,
     libc::SYS_sendto,

@@ -46,7 +46,7 @@ pub fn watch(ruby: &Ruby, signal: c_int) -> Result<(), Error> {
     start_thread().map_err(|failure| {
         error::system_call(ruby, Errno::from_raw(failure.raw_os_error().unwrap_or(libc::EAGAIN)), "Heddle.dump_on")
     })?;
-    capture::prepare();
+    capture::prepare(ruby);
     // This function is a method of the scheduler's class itself.
     signal_frames::learn_layout(Scheduler::class(ruby).singleton_class()?.as_value());
     // SAFETY: all of its fields may be zero; then the present action is read into it.

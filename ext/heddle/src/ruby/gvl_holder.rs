@@ -9,6 +9,7 @@ use std::os::raw::c_void;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use libc::pid_t;
+use magnus::Ruby;
 use rb_sys::{rb_event_flag_t, rb_internal_thread_event_data_t};
 
 use super::{fork, ractor};
@@ -36,9 +37,13 @@ pub fn current_thread() -> pid_t {
 }
 
 /// Makes [`holder`] known from now on. Called with the GVL, in the main Ractor.
-pub fn watch() {
+pub fn watch(ruby: &Ruby) {
     if IS_WATCHED.swap(true, Ordering::AcqRel) {
         return;
+    }
+    // The hook may never be called for a Ractor that runs already: its thread keeps the Ractor's own GVL.
+    if ractor::are_several(ruby) {
+        HAS_RACTORS.store(true, Ordering::SeqCst);
     }
     // SAFETY: called with the GVL; `on_event` stays loaded, as Ruby unloads no extension.
     unsafe { rb_sys::rb_internal_thread_add_event_hook(Some(on_event), RESUMED | SUSPENDED, std::ptr::null_mut()) };

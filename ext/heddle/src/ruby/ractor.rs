@@ -33,6 +33,13 @@ pub fn is_main() -> bool {
     !mark.is_null()
 }
 
+/// Whether other Ractors run, or are about to. Called in the main Ractor.
+pub fn are_several(ruby: &Ruby) -> bool {
+    let count = ruby.class_object().const_get::<_, RClass>("Ractor").and_then(|ractor| ractor.funcall("count", ()));
+    // The program may have replaced the method.
+    count.map_or(true, |count: usize| count > 1)
+}
+
 /// Allows every Ractor to call the methods that `define` defines. By default, Ruby allows that in the main Ractor only.
 pub fn safe<T>(define: impl FnOnce() -> T) -> T {
     // SAFETY: called with the GVL while Ruby loads the extension; sets a flag of the current thread.

@@ -56,7 +56,7 @@ impl Scheduler {
         let watch = Arc::new(StallWatch::new(limit));
         let folders = Folders { heddle: Some(stalls.const_get("LIB")?), libraries: stalls.funcall("libraries", ())? };
         let watched = Arc::new(Watched::new(Arc::clone(&watch), gvl_holder::current_thread(), folders));
-        capture::prepare();
+        capture::prepare(ruby);
         start_native(Arc::clone(&watched)).map_err(|error| error::from_core(ruby, error))?;
         *self.stalls.watch.borrow_mut() = Some(Arc::clone(&watch));
         self.state.borrow_mut().time_slices(Some(watch));
