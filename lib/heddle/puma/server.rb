@@ -43,8 +43,7 @@ module Heddle
       def handle_request(*arguments)
         return super unless @thread_pool.is_a?(FiberPool)
 
-        env = arguments[-2].env
-        outcome = Heddle.annotate("#{env["REQUEST_METHOD"]} #{env["REQUEST_PATH"] || env["PATH_INFO"]}") { super }
+        outcome = name_fiber(arguments[-2].env) { super }
         Fiber.scheduler.yield if KEPT.include?(outcome)
         outcome
       end
@@ -56,6 +55,15 @@ module Heddle
       private_constant :WRITE_TIME, :KEPT
 
       private
+
+      # {Heddle.annotate} would restore the previous name, but a connection has none.
+      def name_fiber(env)
+        fiber = Fiber.current
+        Names.assign(fiber, "#{env["REQUEST_METHOD"]} #{env["REQUEST_PATH"] || env["PATH_INFO"]}".freeze)
+        yield
+      ensure
+        Names.assign(fiber, nil)
+      end
 
       def prepare_fibers(settings, name)
         @min_threads = 0
