@@ -50,7 +50,7 @@ module Heddle
 
       # Seconds that a write to the pipe may take.
       WRITE_TIME = 1
-      # What `handle_request` returns if the connection is kept, in Puma 7 and 8, and in Puma 6.
+      # What `handle_request` returns if the connection is kept: a Symbol since Puma 7.2, before that true.
       KEPT = [:keep_alive, true].freeze
       private_constant :WRITE_TIME, :KEPT
 
