@@ -25,7 +25,7 @@ class ApplicationBenchmark
   # The scenario of the picture.
   DRAWN = "fast page beside 2 CPU-heavy clients"
   PICTURES = "tmp/benchmarks"
-  COLUMNS = { rate: "per second", p50: "p50, ms", p99: "p99, ms", memory: "memory, MB" }.freeze
+  COLUMNS = { rate: "per second", p50: "p50, ms", p99: "p99, ms", cpu: "CPU, µs", memory: "memory, MB" }.freeze
   UNITS = { "us" => 0.001, "ms" => 1.0, "s" => 1000.0, "m" => 60_000.0 }.freeze
 
   def initialize(app, rounds:, seconds:)
@@ -61,7 +61,7 @@ class ApplicationBenchmark
       # A server for each scenario, so that none inherits the memory of the one before.
       server = ApplicationServer.new(name, @app, environment)
       load = start_load(server.url(beside), beside_clients) if beside
-      @results[[scenario, name]] << wrk(server.url(path), clients).merge(memory: server.memory)
+      @results[[scenario, name]] << wrk(server, path, clients).merge(memory: server.memory)
       stop_load(load) if load
       server.stop
     end
@@ -76,14 +76,18 @@ class ApplicationBenchmark
     Process.wait(pid)
   end
 
-  def wrk(url, clients)
-    output = IO.popen(["wrk", "-t1", "-c#{clients}", "-d#{@seconds}", "--timeout", "30", "--latency", url], &:read)
+  def wrk(server, path, clients)
+    before = server.cpu
+    output = IO.popen(["wrk", "-t1", "-c#{clients}", "-d#{@seconds}", "--timeout", "30", "--latency",
+                       server.url(path)], &:read)
+    # Per request. It includes what the server does for the clients beside.
+    cpu = (server.cpu - before) / [output[/(\d+) requests in/, 1].to_i, 1].max * 1e6
     rate = output[%r{Requests/sec:\s+([\d.]+)}, 1].to_f
     p50, p99 = %w[50% 99%].map do |percentile|
       value, unit = output.match(/#{percentile}\s+([\d.]+)(us|ms|s|m)/)&.captures
       value ? value.to_f * UNITS.fetch(unit) : nil
     end
-    { rate:, p50:, p99: }
+    { rate:, p50:, p99:, cpu: }
   end
 
   def report

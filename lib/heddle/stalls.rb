@@ -18,6 +18,9 @@ module Heddle # :nodoc:
     @watches = false
 
     class << self
+      # @return [Boolean] whether this process watches, or has watched, a scheduler's thread
+      attr_reader :watches
+
       # Starts the thread that watches a scheduler's thread. The extension calls this.
       #
       # @param watch [StallWatch]
@@ -36,8 +39,6 @@ module Heddle # :nodoc:
       # @param fiber [Fiber]
       # @param name [String, nil]
       def named(fiber, name)
-        return unless @watches
-
         scheduler = Fiber.scheduler
         scheduler.__send__(:name_fiber, fiber, name && Names.quoted(name).lstrip) if scheduler.is_a?(Scheduler)
       end

@@ -43,9 +43,14 @@ module Heddle # :nodoc:
         raise Error, "Heddle.stop_trace: no trace is being recorded: begin one first, by Heddle.start_trace"
       end
 
+      # The trace that is being recorded or written. In a forked child it is the parent's.
+      #
+      # @return [Session, nil]
+      attr_reader :session
+
       # A fiber gets a name, or loses it.
       def named(fiber, name)
-        @session&.name(fiber, name)
+        @session&.name(fiber, name) if Heddle.tracing?
       end
 
       # The session has written its trace, or failed to.

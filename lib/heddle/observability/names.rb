@@ -24,17 +24,17 @@ module Heddle # :nodoc:
         name.frozen? ? name : name.dup.freeze
       end
 
+      # Servers call this twice for each request.
+      #
       # @param name [Object, nil] anything with `to_s`; nil removes the name
       # @return [String, nil] the name as it was stored
       # @raise [TypeError] if `to_s` returns no String
       def assign(fiber, name)
-        name = convert(name)
-        Traces.named(fiber, name) if Heddle.tracing?
-        Stalls.named(fiber, name)
-        return fiber.instance_variable_set(VARIABLE, name) if name
-
-        fiber.remove_instance_variable(VARIABLE) if fiber.instance_variable_defined?(VARIABLE)
-        nil
+        name = convert(name) unless name.nil?
+        Traces.named(fiber, name) if Traces.session
+        Stalls.named(fiber, name) if Stalls.watches
+        # For nil, removing the variable would cost more.
+        fiber.instance_variable_set(VARIABLE, name)
       end
 
       # @return [String] the name for a line of a report, quoted, after a space; empty for a fiber without a name

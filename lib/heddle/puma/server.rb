@@ -34,19 +34,36 @@ module Heddle
 
       # Puma calls this for each request. Names the fiber while it serves the request.
       #
+      # If the client keeps the connection, Puma looks next whether a further request has arrived. The other connections
+      # run before that. So no client gets one answer after the other while others wait for one. And a busy client has
+      # mostly sent its next request by then: Puma reads it at once, and the connection need not wait in the kernel.
+      #
       # @param arguments [Array] Puma's, the client being the last but one
+      # @return [Object] Puma's: what becomes of the connection
       def handle_request(*arguments)
         return super unless @thread_pool.is_a?(FiberPool)
 
-        env = arguments[-2].env
-        Heddle.annotate("#{env["REQUEST_METHOD"]} #{env["REQUEST_PATH"] || env["PATH_INFO"]}") { super }
+        outcome = name_fiber(arguments[-2].env) { super }
+        Fiber.scheduler.yield if KEPT.include?(outcome)
+        outcome
       end
 
       # Seconds that a write to the pipe may take.
       WRITE_TIME = 1
-      private_constant :WRITE_TIME
+      # What `handle_request` returns if the connection is kept: a Symbol since Puma 7.2, before that true.
+      KEPT = [:keep_alive, true].freeze
+      private_constant :WRITE_TIME, :KEPT
 
       private
+
+      # {Heddle.annotate} would restore the previous name, but a connection has none.
+      def name_fiber(env)
+        fiber = Fiber.current
+        Names.assign(fiber, "#{env["REQUEST_METHOD"]} #{env["REQUEST_PATH"] || env["PATH_INFO"]}".freeze)
+        yield
+      ensure
+        Names.assign(fiber, nil)
+      end
 
       def prepare_fibers(settings, name)
         @min_threads = 0
