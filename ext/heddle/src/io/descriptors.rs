@@ -128,20 +128,10 @@ pub fn descriptor(ruby: &Ruby, io: Value, interest: Interest) -> Result<RawFd, E
     expect_open(ruby, fd, interest).map(|()| fd)
 }
 
-/// Like [`descriptor`], with the IO's timeout.
+/// Like [`descriptor`], with the IO's timeout and the memory of `buffer`; see [`io::transfer_arguments`].
 ///
 /// # Errors
-/// Those of [`descriptor`].
-#[inline]
-pub fn descriptor_and_timeout(ruby: &Ruby, io: Value, interest: Interest) -> Result<(RawFd, Value), Error> {
-    let (fd, timeout) = io::descriptor_and_timeout(io)?;
-    expect_open(ruby, fd, interest).map(|()| (fd, timeout))
-}
-
-/// What [`descriptor_and_timeout`] returns, and the memory of `buffer`; see [`io::transfer_arguments`].
-///
-/// # Errors
-/// As there.
+/// Those of [`descriptor`], and as there.
 #[inline]
 pub fn transfer_arguments(
     ruby: &Ruby,

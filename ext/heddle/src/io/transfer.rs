@@ -62,9 +62,13 @@ impl<'a> Transfer<'a> {
     /// wait has frames of its own.
     #[inline(always)]
     pub fn run(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
-        let is_socket = self.kind == FdKind::Socket;
-        if is_socket && self.scheduler.io.batches.get() {
-            match self.begin_in_backend(buffer, range)? {
+        if self.kind == FdKind::Socket {
+            let attempt = if self.scheduler.io.batches.get() {
+                self.begin_in_backend(buffer, range)?
+            } else {
+                self.try_socket(buffer, range)?
+            };
+            match attempt {
                 Attempt::Ended(result) => return Ok(result),
                 Attempt::Waits(fd, memory) => {
                     // SAFETY: the memory is pinned.
@@ -75,21 +79,7 @@ impl<'a> Transfer<'a> {
                 Attempt::Refused => {}
             }
         }
-        if is_socket && self.direction == Direction::Read {
-            self.scheduler.yield_before_answer(self.ruby, self.key, self.io)?;
-        }
-        self.scheduler.consume_budget(self.ruby, self.key)?;
-        match self.run_at_once(buffer, range, true)? {
-            Attempt::Ended(result) => return Ok(result),
-            Attempt::Waits(fd, memory) => {
-                // SAFETY: the memory is pinned.
-                if let Some(result) = unsafe { send_recv_pinned(self, fd, memory)? } {
-                    return Ok(result);
-                }
-            }
-            Attempt::Refused => {}
-        }
-        self.run_without_operation(buffer, range)
+        self.run_at_once(buffer, range)
     }
 
     /// For a backend that submits in batches: what it can send or receive.
@@ -98,7 +88,7 @@ impl<'a> Transfer<'a> {
         let (fd, timeout, slice) = self.arguments(buffer, range)?;
         // The kernel would wait for data before it tried, and a listening socket never becomes ready for that.
         let refuses = self.direction == Direction::Read && io::may_listen(self.io) && is_listening(fd);
-        if refuses || !self.may_send_recv(range, timeout) { Ok(Attempt::Refused) } else { self.to_send_recv(fd, slice) }
+        if refuses || !(self.is_plain(range, timeout) && self.may_wait()) { Ok(Attempt::Refused) } else { self.to_send_recv(fd, slice) }
     }
 
     /// How an operation of the backend transfers the slice. With a bounce buffer it has done so when this returns.
@@ -113,73 +103,92 @@ impl<'a> Transfer<'a> {
         send_recv_bounced(self, fd, slice).map(|result| result.map_or(Attempt::Refused, Attempt::Ended))
     }
 
-    /// Like [`Transfer::run`], for a descriptor that looked like a socket's and is none.
-    #[cold]
+    /// For a backend that does not submit in batches: tries one system call that does not block.
     #[inline(never)]
-    fn run_without_operation(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
-        match self.run_at_once(buffer, range, false)? {
-            Attempt::Ended(result) => Ok(result),
-            // Does not happen without an operation. Ruby would wait and try again.
-            Attempt::Waits(..) | Attempt::Refused => Ok(negated(Errno::EAGAIN)),
+    fn try_socket(&self, buffer: Value, range: SliceRange) -> Result<Attempt, Error> {
+        if self.direction == Direction::Read {
+            self.scheduler.yield_before_answer(self.ruby, self.key, self.io)?;
+        }
+        self.scheduler.consume_budget(self.ruby, self.key)?;
+        let (fd, timeout, slice) = self.arguments(buffer, range)?;
+        if !self.is_plain(range, timeout) {
+            return Ok(Attempt::Refused);
+        }
+        match self.attempt(fd, slice, None) {
+            TryIo::Done(count) => {
+                self.note_sent(fd);
+                Ok(Attempt::Ended(count as isize))
+            }
+            TryIo::Failed(errno) => Ok(Attempt::Ended(negated(errno))),
+            TryIo::WouldBlock if self.may_wait() => self.to_send_recv(fd, slice),
+            TryIo::WouldBlock => {
+                self.scheduler.set_would_block(self.key, None);
+                Ok(Attempt::Ended(negated(Errno::EAGAIN)))
+            }
+            TryIo::NeedsOperation | TryIo::EndsAfter(_) => Ok(Attempt::Refused),
         }
     }
 
-    /// Tries system calls that do not block, and waits in between. With `may_operate` it leaves waiting for a socket to
-    /// the caller, if an operation of the backend can do that.
+    /// Tries system calls that do not block, and waits in between.
     #[inline(never)]
-    fn run_at_once(&self, buffer: Value, range: SliceRange, may_operate: bool) -> Result<Attempt, Error> {
-        let (mut fd, mut timeout, mut slice) = self.arguments(buffer, range)?;
+    fn run_at_once(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
+        self.scheduler.consume_budget(self.ruby, self.key)?;
+        let (mut fd, _, mut slice) = self.arguments(buffer, range)?;
         let mut done = 0;
-        let ended = loop {
+        loop {
             let from = self.from.map(|from| from + done as u64);
-            // SAFETY: no other fiber has run since the slice was made.
-            let attempt = || unsafe { try_now(self.direction, fd, slice.memory(), from, self.kind) };
-            let mut result = if self.scheduler.is_traced() { self.trace_attempt(fd, attempt) } else { attempt() };
+            let mut result = self.attempt(fd, slice, from);
             if result == TryIo::NeedsOperation {
                 result = transfer_file(self, fd, slice, from)?;
             }
             match result {
                 TryIo::Done(count) => {
                     done += count;
-                    if self.kind == FdKind::Socket && self.direction == Direction::Write {
-                        self.scheduler.expect_answer(self.key, fd);
-                    }
+                    self.note_sent(fd);
                     if count == 0 || done >= range.min_length || count == slice.size() {
-                        break done as isize;
+                        return Ok(done as isize);
                     }
                     slice = slice.after(count);
                 }
-                TryIo::Failed(errno) => break if done > 0 { done as isize } else { negated(errno) },
+                TryIo::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
                 TryIo::EndsAfter(time) => {
                     if !self.wait_until_ready(Some(time))? {
-                        break done as isize;
+                        return Ok(done as isize);
                     }
                 }
                 TryIo::WouldBlock | TryIo::NeedsOperation => {
-                    if may_operate && self.may_send_recv(range, timeout) {
-                        let attempt = self.to_send_recv(fd, slice.renewed(self)?)?;
-                        if !matches!(attempt, Attempt::Refused) {
-                            return Ok(attempt);
-                        }
-                    }
                     let caller = self.call_site.traits();
                     if range.min_length == 0 && !caller.expects_to_wait {
                         self.scheduler.set_would_block(self.key, (!caller.never_waits).then_some(fd));
-                        break negated(Errno::EAGAIN);
+                        return Ok(negated(Errno::EAGAIN));
                     }
                     if !self.wait_until_ready(time::optional_interval(io::timeout(self.io)?)?)? {
                         if caller.expects_to_wait {
                             return Err(error::io_timeout(self.ruby));
                         }
-                        break if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) };
+                        return Ok(if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) });
                     }
                 }
             }
             // Looked up again, as other fibers may have run, and freed the buffer or closed the IO.
             slice = slice.renewed(self)?;
-            (fd, timeout) = self.descriptor_and_timeout()?;
-        };
-        Ok(Attempt::Ended(ended))
+            fd = self.descriptor()?;
+        }
+    }
+
+    /// A system call that does not block. No other fiber has run since the slice was made.
+    #[inline]
+    fn attempt(&self, fd: RawFd, slice: BufferSlice, from: Option<u64>) -> TryIo {
+        // SAFETY: no other fiber has run since the slice was made.
+        let attempt = || unsafe { try_now(self.direction, fd, slice.memory(), from, self.kind) };
+        if self.scheduler.is_traced() { self.trace_attempt(fd, attempt) } else { attempt() }
+    }
+
+    /// Something was sent or received.
+    fn note_sent(&self, fd: RawFd) {
+        if self.kind == FdKind::Socket && self.direction == Direction::Write {
+            self.scheduler.expect_answer(self.key, fd);
+        }
     }
 
     /// The descriptor, its timeout, and the memory.
@@ -190,11 +199,14 @@ impl<'a> Transfer<'a> {
         Ok((fd, timeout, BufferSlice::within(self.ruby, contents, buffer, range)?))
     }
 
-    /// Whether an operation of the backend may send or receive: it waits, and knows no timeout.
-    fn may_send_recv(&self, range: SliceRange, timeout: Value) -> bool {
-        let plain = self.kind == FdKind::Socket && self.from.is_none() && range.min_length == 0 && timeout.is_nil();
-        // A non-blocking read must return EAGAIN rather than wait. Non-blocking writes do not call the hook.
-        plain && !(self.direction == Direction::Read && self.call_site.traits().never_waits)
+    /// Whether an operation of the backend could send or receive: it waits, and knows no timeout.
+    fn is_plain(&self, range: SliceRange, timeout: Value) -> bool {
+        self.kind == FdKind::Socket && self.from.is_none() && range.min_length == 0 && timeout.is_nil()
+    }
+
+    /// A non-blocking read must return EAGAIN rather than wait. Non-blocking writes do not call the hook.
+    fn may_wait(&self) -> bool {
+        !(self.direction == Direction::Read && self.call_site.traits().never_waits)
     }
 
     /// Records a system call that does not wait.
@@ -223,10 +235,6 @@ impl<'a> Transfer<'a> {
     /// The IO's descriptor, looked up again.
     pub fn descriptor(&self) -> Result<RawFd, Error> {
         descriptors::descriptor(self.ruby, self.io, self.direction.interest())
-    }
-
-    fn descriptor_and_timeout(&self) -> Result<(RawFd, Value), Error> {
-        descriptors::descriptor_and_timeout(self.ruby, self.io, self.direction.interest())
     }
 }
 

@@ -26,22 +26,7 @@ pub fn descriptor(io: Value) -> Result<RawFd, Error> {
     Ok(fd)
 }
 
-/// The results of [`descriptor`] and [`timeout`], with a single `protect`.
-pub fn descriptor_and_timeout(io: Value) -> Result<(RawFd, Value), Error> {
-    let mut fd = -1;
-    let timeout = protect(|| {
-        // SAFETY: as in `descriptor`.
-        unsafe {
-            let io = rb_sys::rb_io_get_io(io.as_raw());
-            fd = rb_sys::rb_io_descriptor(io);
-            rb_sys::rb_io_timeout(io)
-        }
-    })?;
-    // SAFETY: a number or nil.
-    Ok((fd, unsafe { Value::from_raw(timeout) }))
-}
-
-/// What [`descriptor_and_timeout`] and [`io_buffer::contents`] return, under one `protect`.
+/// What [`descriptor`], [`timeout`] and [`io_buffer::contents`] return, under one `protect`.
 ///
 /// # Errors
 /// As there.
