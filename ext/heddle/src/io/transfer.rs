@@ -88,7 +88,11 @@ impl<'a> Transfer<'a> {
         let (fd, timeout, slice) = self.arguments(buffer, range)?;
         // The kernel would wait for data before it tried, and a listening socket never becomes ready for that.
         let refuses = self.direction == Direction::Read && io::may_listen(self.io) && is_listening(fd);
-        if refuses || !(self.is_plain(range, timeout) && self.may_wait()) { Ok(Attempt::Refused) } else { self.to_send_recv(fd, slice) }
+        if refuses || !(self.is_plain(range, timeout) && self.may_wait()) {
+            Ok(Attempt::Refused)
+        } else {
+            self.to_send_recv(fd, slice)
+        }
     }
 
     /// How an operation of the backend transfers the slice. With a bounce buffer it has done so when this returns.
