@@ -19,6 +19,8 @@ module Heddle # :nodoc:
     # The highest value of `events:`. A record takes 40 bytes.
     MOST_EVENTS = 100_000_000
 
+    @begun = false
+
     class << self
       # @param target [String, #to_path, #write]
       # @param method [String] the public method, for messages
@@ -33,6 +35,8 @@ module Heddle # :nodoc:
                        "by Heddle.stop_trace or the end of the block of Heddle.trace"
         end
         @session = Session.new(recorder, target, method)
+        @begun = true
+        @session
       end
 
       # @return [Session]
@@ -43,10 +47,9 @@ module Heddle # :nodoc:
         raise Error, "Heddle.stop_trace: no trace is being recorded: begin one first, by Heddle.start_trace"
       end
 
-      # The trace that is being recorded or written. In a forked child it is the parent's.
-      #
-      # @return [Session, nil]
-      attr_reader :session
+      # @return [Boolean] whether a trace is being recorded or written, by this process or the one that has forked it.
+      #   Every Ractor may ask
+      def begun? = @begun
 
       # A fiber gets a name, or loses it.
       def named(fiber, name)
@@ -55,7 +58,7 @@ module Heddle # :nodoc:
 
       # The session has written its trace, or failed to.
       def forget(session)
-        @session = nil if @session.equal?(session)
+        @session, @begun = nil, false if @session.equal?(session)
       end
     end
   end

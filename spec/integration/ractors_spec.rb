@@ -95,6 +95,12 @@ RSpec.describe "A Ractor" do
     expect(outcomes([program], 'require "heddle"')).to eq ["[1, :running, :waiting]"]
   end
 
+  it "may name its fibers while a trace is recorded" do
+    begin_trace = 'require "heddle"; Heddle.start_trace(File::NULL)'
+
+    expect(outcomes(["Heddle.annotate('name') { 1 }"], begin_trace)).to eq ["1"]
+  end
+
   it "does not disturb a scheduler of the main Ractor" do
     output, = run_ruby(<<~RUBY)
       require "heddle"

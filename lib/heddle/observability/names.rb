@@ -31,7 +31,7 @@ module Heddle # :nodoc:
       # @raise [TypeError] if `to_s` returns no String
       def assign(fiber, name)
         name = convert(name) unless name.nil?
-        Traces.named(fiber, name) if Traces.session
+        Traces.named(fiber, name) if Traces.begun?
         Stalls.named(fiber, name) if Stalls.watches
         # For nil, removing the variable would cost more.
         fiber.instance_variable_set(VARIABLE, name)
