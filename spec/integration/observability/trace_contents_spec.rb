@@ -104,7 +104,14 @@ RSpec.describe "Heddle.trace" do
     },
     /\Awaiting to read fd \d+\z/ => -> { IO.pipe { |reader, _| reader.wait_readable(0.001) } },
     "IO.select" => -> { IO.pipe { |reader, _| IO.select([reader], nil, nil, 0.001) } },
-    /\Aprocess \d+\z/ => -> { Process.wait(Process.spawn("sleep 0.02")) }
+    /\Aprocess \d+\z/ => lambda {
+      IO.pipe do |input, output|
+        process = Process.spawn("cat", in: input)
+        # Runs when this fiber waits.
+        Heddle.spin { output.close }
+        Process.wait(process)
+      end
+    }
   }.each do |name, program|
     it "tells that a fiber waits for #{name.inspect}" do
       id = nil
