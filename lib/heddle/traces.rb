@@ -58,7 +58,10 @@ module Heddle # :nodoc:
 
       # The session has written its trace, or failed to.
       def forget(session)
-        @session, @begun = nil, false if @session.equal?(session)
+        return unless @session.equal?(session)
+
+        @session = nil
+        @begun = false
       end
     end
   end
