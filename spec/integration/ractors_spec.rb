@@ -132,7 +132,7 @@ RSpec.describe "A Ractor" do
       Ractor.new { loop { GC.start } }
       Heddle.on_stall { nil }
       Heddle.run(stall_after: 0.01) do
-        100.times do
+        25.times do
           finish = now + 0.012
           Fiber.schedule { call_deeply(80) { nil until now > finish } }
         end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "open3"
+require "timeout"
 
 # C code that keeps the GVL: no Ruby code of the process can run. The example's process sees the report and ends the C
 # code, so each report that is seen was made while the stall lasted.
@@ -14,20 +15,22 @@ RSpec.describe "A stall in C code that keeps the GVL" do
     def poll_byte = syscall(PPOLL, [DESCRIPTORS].pack("p").unpack1("J"), 1, 0, 0, 0)
   RUBY
 
+  kill = ->(_, process) { Process.kill(:KILL, process.pid) && nil }
+
   # Runs the program, and yields its stdin and process when it has written such a line to stderr. Returns this line and
-  # all of stdout.
+  # all of stdout; nil if there is no such line in time.
   define_method(:reported) do |text, such = /so far/, &ending|
     ending ||= ->(input, _) { input.write("x") }
     command = [RbConfig.ruby, "-W0", "-I", Processes::LIB, "-e", program + text]
     Open3.popen3(Processes::Fresh.environment, *command, unsetenv_others: true) do |input, output, errors, process|
-      line = errors.each_line.find { |candidate| candidate.match?(such) }
+      line = Timeout.timeout(Processes::LIMIT) { errors.each_line.find { |candidate| candidate.match?(such) } }
       ending.call(input, process)
       input.close
       [line, output.read]
+    rescue Timeout::Error
+      kill.call(input, process)
     end
   end
-
-  kill = ->(_, process) { Process.kill(:KILL, process.pid) }
 
   it "is reported on $stderr while it lasts, with the method, its caller's place and the C function" do
     line, output = reported(<<~RUBY)
@@ -72,10 +75,11 @@ RSpec.describe "A stall in C code that keeps the GVL" do
     expect(output).to eq(%(fiber "big"\n)).or match(/\A#<Fiber:0x\h+.*> "big"\n\z/)
   end
 
+  # The following programs repeat it, as a thread that waits for a processor may stall elsewhere.
   it "is reported while the C code computes" do
     line, = reported(<<~RUBY, /to_s/, &kill)
-      number = 1 << 300_000_000
-      Heddle.run(stall_after: 0.02) { number.to_s }
+      number = 1 << 60_000_000
+      Heddle.run(stall_after: 0.02) { loop { number.to_s && sleep(0) } }
     RUBY
 
     expect(line).to match(/so far: Integer#to_s called at -e:\d+/)
@@ -84,9 +88,9 @@ RSpec.describe "A stall in C code that keeps the GVL" do
   it "is reported with the program's own line if a library calls the C code" do
     line, = reported(<<~RUBY, /JSON/, &kill)
       require "json"
-      data = Array.new(100_000) { |number| { "key" => [number.to_s, 1.5] } }
+      data = [Array.new(100_000) { |number| { "key" => [number.to_s, 1] } }] * 30
       GC.disable # The report would be of the collector.
-      Heddle.run(stall_after: 0.02) { JSON.generate([data] * 1000) }
+      Heddle.run(stall_after: 0.02) { loop { JSON.generate(data) && sleep(0) } }
     RUBY
 
     expect(line).to match(/so far: JSON\S* called at \S+json\S+:\d+, from -e:9/)
@@ -94,9 +98,9 @@ RSpec.describe "A stall in C code that keeps the GVL" do
 
   it "is reported if a method of Ruby's own calls the C code" do
     line, = reported(<<~RUBY, /Marshal/, &kill)
-      text = Marshal.dump(["text"] * 30_000_000)
+      text = Marshal.dump(["text"] * 15_000_000)
       GC.disable
-      Heddle.run(stall_after: 0.02) { Marshal.load(text) }
+      Heddle.run(stall_after: 0.02) { loop { Marshal.load(text) && sleep(0) } }
     RUBY
 
     expect(line).to match(/so far: Marshal\.load called at -e:8/)
