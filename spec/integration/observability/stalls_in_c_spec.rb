@@ -65,7 +65,7 @@ RSpec.describe "A stall in C code that keeps the GVL" do
   it "reaches receivers with the fiber's name after the fiber has ended" do
     output, = run_ruby(program + <<~RUBY)
       stalls = Thread::Queue.new
-      Heddle.on_stall { |stall| stalls << stall.fiber }
+      Heddle.on_stall { |stall| stalls << stall.fiber if stall.fiber }
       Heddle.run(stall_after: 0.02) do
         Heddle.await(Heddle.spin(name: "big") { Integer.sqrt(10**400_000) }) while stalls.empty?
       end
