@@ -108,10 +108,9 @@ RSpec.describe "A stall in C code that keeps the GVL" do
 
   it "reaches receivers afterwards, with what was seen while it lasted" do
     output, = run_ruby(program + <<~RUBY)
-      stalls = Thread::Queue.new
-      Heddle.on_stall { |stall| stalls << stall }
-      Heddle.run(stall_after: 0.02) { Fiber.schedule { Integer.sqrt(10**400_000) while stalls.empty? } }
-      stall = stalls.pop
+      stall = nil
+      Heddle.on_stall { |seen| stall ||= seen }
+      Heddle.run(stall_after: 0.02) { Fiber.schedule { Integer.sqrt(10**400_000) until stall } }
       puts stall.ended?, stall.native_method, stall.location, stall.backtrace, stall.fiber
       p stall.native_function
     RUBY
