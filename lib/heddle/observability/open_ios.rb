@@ -18,7 +18,7 @@ module Heddle
 
     # @return [String] `reading #<TCPSocket 127.0.0.1:5432>`
     def wait_for(number, verb)
-      io = by_number[number]
+      io = owner_of(number)
       return "#{verb} descriptor #{number}" unless io
 
       io.instance_variable_get(PURPOSE) || "#{verb} #{describe(io)}"
@@ -29,11 +29,22 @@ module Heddle
 
     private
 
+    # Several IOs can have one number: `IO.for_fd` makes a second one, and a socket that does not know that its
+    # descriptor was closed keeps the number, which the kernel gives to the next file.
+    #
+    # @return [IO, nil]
+    def owner_of(number)
+      sockets, others = by_number[number]&.partition { |io| io.is_a?(BasicSocket) }
+      return unless sockets
+
+      sockets.find { |socket| socket.stat.socket? } || others.first
+    end
+
     def by_number
       @by_number ||= {}.tap do |found|
         ObjectSpace.each_object(IO) do |io|
           number = number_of(io)
-          found[number] = io if number && (!found[number] || io.is_a?(BasicSocket))
+          (found[number] ||= []).push(io) if number
         end
       end
     end

@@ -150,6 +150,17 @@ RSpec.describe "Heddle.fibers" do
     expect(told).to match(/\A#{reading} #<TCPSocket 127\.0\.0\.1:#{port}>\z/)
   end
 
+  it "tells for which pipe a fiber waits whose descriptor another socket once had" do
+    # A child process: the socket that lost its descriptor would be in the way of other examples.
+    same, told = in_child do
+      stale, = UNIXSocket.pair
+      IO.for_fd(stale.fileno).close
+      IO.pipe { |reader, _| [reader.fileno == stale.fileno, info_on(-> { reader.read(1) }).first.waiting_for] }
+    end
+
+    expect([same, told]).to match([true, /\A#{reading} #<IO:fd \d+>\z/])
+  end
+
   it "tells which process a fiber waits for" do
     told, pid = Heddle.run do
       pid = spawn("exec sleep 60")
