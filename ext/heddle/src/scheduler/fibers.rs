@@ -1,6 +1,7 @@
 //! The fibers that the scheduler knows.
 
 use std::collections::hash_map::Entry;
+use std::num::NonZeroU64;
 use std::time::Instant;
 
 use heddle_core::prefetch::{LINE, prefetch};
@@ -16,22 +17,24 @@ use super::wait::Wait;
 use crate::ruby::value::PinnedValue;
 
 /// Names a record: its index, and a serial number. A key whose record is gone never names a later record.
-// One integer, so that it is compared and copied as one.
+// One integer, so that it is compared and copied as one, and not 0, so that an `Option` of it takes no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FiberKey(u64);
+pub struct FiberKey(NonZeroU64);
 
 impl FiberKey {
+    /// The serial number must not be 0.
     fn new(index: u32, serial: u32) -> Self {
-        FiberKey(u64::from(serial) << u32::BITS | u64::from(index))
+        let number = u64::from(serial) << u32::BITS | u64::from(index);
+        FiberKey(NonZeroU64::new(number).expect("serial numbers begin with 1"))
     }
 
     /// A number that no other fiber of the scheduler has.
     pub fn number(self) -> u64 {
-        self.0
+        self.0.get()
     }
 
     fn index(self) -> usize {
-        self.0 as u32 as usize
+        self.0.get() as u32 as usize
     }
 }
 
@@ -43,7 +46,7 @@ const LINES_OF_RECORD: usize = size_of::<Record>() / LINE + 1;
 pub struct Fibers {
     records: Slab<Record>,
     by_fiber: FxHashMap<PinnedValue, FiberKey>,
-    next_serial: u32,
+    last_serial: u32,
     parked: Parked,
 }
 
@@ -74,10 +77,10 @@ impl Fibers {
         blocking: bool,
         block: Option<PinnedValue>,
     ) -> &mut Record {
-        self.next_serial = self.next_serial.wrapping_add(1);
+        self.last_serial = self.last_serial.wrapping_add(1).max(1);
         let place = self.records.vacant_entry();
         let index = u32::try_from(place.key()).expect("more than u32::MAX fibers");
-        let key = FiberKey::new(index, self.next_serial);
+        let key = FiberKey::new(index, self.last_serial);
         self.by_fiber.insert(fiber, key);
         place.insert(Record {
             key,

@@ -36,7 +36,6 @@ const PAGE: usize = 4096;
 pub struct PrefetchHints {
     object: usize,
     record: usize,
-    vm_stack: usize,
     /// Where its C stack ended when it was last switched from.
     stack: usize,
     /// Ruby's record of the fiber that it switched to then. Ruby reads that record once more when this fiber
@@ -48,12 +47,7 @@ impl PrefetchHints {
     /// The addresses that are known of a fiber that has not started.
     pub fn of(fiber: PinnedValue) -> Self {
         let (object, record) = fiber::addresses(fiber);
-        PrefetchHints { object, record, vm_stack: 0, stack: 0, switched_to: 0 }
-    }
-
-    /// The fiber starts, on this [`stack`].
-    pub fn begin(&mut self, stack: usize) {
-        self.vm_stack = stack;
+        PrefetchHints { object, record, stack: 0, switched_to: 0 }
     }
 
     /// The scheduler switches from the fiber to another one, whose record is at `next`.
@@ -67,15 +61,15 @@ impl PrefetchHints {
         self.record
     }
 
-    /// Prefetches all of it.
-    pub fn prefetch(&self) {
+    /// Prefetches all of it. `vm_stack` is the [`stack`] on which the fiber has begun.
+    pub fn prefetch(&self, vm_stack: usize) {
         prefetch(self.object, 1);
         prefetch(self.record.wrapping_add(EXECUTION.0), EXECUTION.1);
         prefetch(self.record.wrapping_add(STATE.0), STATE.1);
         prefetch(self.switched_to.wrapping_add(STATE.0), STATE.1);
         prefetch(self.stack.wrapping_sub(FRAMES_BELOW), FRAMES);
-        prefetch(self.vm_stack, VALUES);
-        prefetch(self.vm_stack.wrapping_add(VM_STACK - METHOD_FRAMES), METHOD_FRAMES / LINE);
+        prefetch(vm_stack, VALUES);
+        prefetch(vm_stack.wrapping_add(VM_STACK - METHOD_FRAMES), METHOD_FRAMES / LINE);
     }
 }
 

@@ -161,7 +161,7 @@ impl Record {
         let wake_up = self.unblocks != self.unblocks_seen;
         wake_up
             || self.end_request.is_some()
-            || self.blocking && !(self.pending_raises.is_empty() && self.task.inbox.is_empty())
+            || self.blocking && (!self.pending_raises.is_empty() || self.task.has_posted())
     }
 
     /// Returns the epoch of the new state.
@@ -186,7 +186,6 @@ impl Record {
     pub fn begin_block(&mut self, begun: Begun) -> Option<FiberKey> {
         self.wait = Wait::Nothing;
         self.begun = begun;
-        self.prefetch_hints.begin(begun.stack);
         self.task.exit_observer.take().map(|_| {
             self.hook_depth += 1;
             self.key

@@ -133,7 +133,7 @@ impl State {
             leaving.prefetch_hints.leave(record);
         }
         if let Some(record) = self.queue.upcoming(0).and_then(|(key, _)| self.fibers.get(*key)) {
-            record.prefetch_hints.prefetch();
+            record.prefetch_hints.prefetch(record.begun.stack);
         }
         // The line above reads that record two switches later.
         if let Some((key, _)) = self.queue.upcoming(2) {
