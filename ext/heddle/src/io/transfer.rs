@@ -118,7 +118,8 @@ impl<'a> Transfer<'a> {
         if !self.is_plain(range, timeout) {
             return Ok(Attempt::Refused);
         }
-        match self.attempt(fd, slice, None) {
+        // SAFETY: no other fiber has run since the slice was made, above.
+        match unsafe { self.attempt(fd, slice, None) } {
             TryIo::Done(count) => {
                 self.note_sent(fd);
                 Ok(Attempt::Ended(count as isize))
@@ -136,12 +137,16 @@ impl<'a> Transfer<'a> {
     /// Tries system calls that do not block, and waits in between.
     #[inline(never)]
     fn run_at_once(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
-        self.scheduler.consume_budget(self.ruby, self.key)?;
+        // For a socket without batches, `try_socket` has consumed it.
+        if self.kind != FdKind::Socket || self.scheduler.io.batches.get() {
+            self.scheduler.consume_budget(self.ruby, self.key)?;
+        }
         let (mut fd, _, mut slice) = self.arguments(buffer, range)?;
         let mut done = 0;
         loop {
             let from = self.from.map(|from| from + done as u64);
-            let mut result = self.attempt(fd, slice, from);
+            // SAFETY: the slice was made, or renewed, after other fibers have run.
+            let mut result = unsafe { self.attempt(fd, slice, from) };
             if result == TryIo::NeedsOperation {
                 result = transfer_file(self, fd, slice, from)?;
             }
@@ -180,10 +185,13 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// A system call that does not block. No other fiber has run since the slice was made.
+    /// A system call that does not block.
+    ///
+    /// # Safety
+    /// No other fiber may have run since the slice was made.
     #[inline]
-    fn attempt(&self, fd: RawFd, slice: BufferSlice, from: Option<u64>) -> TryIo {
-        // SAFETY: no other fiber has run since the slice was made.
+    unsafe fn attempt(&self, fd: RawFd, slice: BufferSlice, from: Option<u64>) -> TryIo {
+        // SAFETY: the caller's obligation is the same.
         let attempt = || unsafe { try_now(self.direction, fd, slice.memory(), from, self.kind) };
         if self.scheduler.is_traced() { self.trace_attempt(fd, attempt) } else { attempt() }
     }
