@@ -32,6 +32,31 @@ RSpec.describe "Garbage collection" do
     end
   end
 
+  # Each tick comes before the collection ends that the last one has begun.
+  it "at each allocation does no harm to the time limits of fibers that compute", timeout: 70 do
+    output, errors, = run_ruby(<<~RUBY, timeout: 60)
+      require "heddle"
+      require "timeout"
+      GC.stress = true
+      raised = 0
+      Heddle.run(preempt: :all) do
+        fibers = Array.new(3) do
+          Heddle.spin do
+            5.times do
+              Timeout.timeout(0.03) { loop { "a" + "b" } }
+            rescue Timeout::Error
+              raised += 1
+            end
+          end
+        end
+        Heddle.await_all(*fibers)
+      end
+      GC.stress = false
+      p raised
+    RUBY
+    expect([output, errors]).to eq ["15\n", ""]
+  end
+
   # Only the fiber still refers to the scheduler.
   it "doesn't collect a scheduler that its thread has released while a fiber of the scheduler runs" do
     output, errors, status = run_ruby(<<~RUBY)

@@ -78,6 +78,10 @@ pub fn register<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
 }
 
 /// The gate's timing for a class. Nil leaves the decision to earlier masks, of which there are none.
+///
+/// This allocates nothing while an entry is [`Progress::Sent`]. With `GC.stress` each allocation collects garbage, for
+/// longer than a tick. So a tick would come before this ends, have Ruby search the list again, and this be called again,
+/// until the stack is full.
 fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Value, Error> {
     let [_, class] = arguments else { return Ok(ruby.qnil().as_value()) };
     // Ruby asks for each entry in order, and stops at the first that it may raise. So this is the first of its class.
@@ -86,11 +90,11 @@ fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Val
         // Aborts Ruby's search by an exception, so that Ruby searches the list again after the job.
         Some(Progress::Announced) => Err(Error::new(error::stop_class(ruby)?, "sent to the fiber that is running")),
         // Ruby checks interrupts at the end of this call, too, and asks once more, so the record must stay.
-        Some(Progress::Sent) => Ok(ruby.to_symbol("immediate").as_value()),
+        Some(Progress::Sent) => Ok(ruby.sym_new("immediate").as_value()),
         None => Ok(match G::timing(ruby, *class, entry) {
             Timing::Unchanged => ruby.qnil().as_value(),
-            Timing::OnBlocking => ruby.to_symbol("on_blocking").as_value(),
-            Timing::Never => ruby.to_symbol("never").as_value(),
+            Timing::OnBlocking => ruby.sym_new("on_blocking").as_value(),
+            Timing::Never => ruby.sym_new("never").as_value(),
         }),
     }
 }
