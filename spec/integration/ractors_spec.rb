@@ -120,6 +120,26 @@ RSpec.describe "A Ractor" do
     expect(output).to eq "200\ndone\n"
   end
 
+  # Ruby 3.3 waits for another Ractor's collection where it looks up an instance variable of a thread.
+  it "may collect garbage while ticks find no other fiber due" do
+    output, = run_ruby(<<~RUBY)
+      require "heddle"
+      Warning[:experimental] = false
+      # The Ractors pause, as Ruby gives other Ractors hardly any time between two collections.
+      2.times { Ractor.new { loop { GC.start(full_mark: false); sleep(0.0001) } } }
+      Heddle.run(preempt: :all, tick: 0.001) do
+        60.times do
+          Fiber.schedule { sleep(0.05) }
+          300_000.times { Integer.sqrt(2) }
+        end
+        $stdout.syswrite("done")
+        exit!(0)
+      end
+    RUBY
+
+    expect(output).to eq "done"
+  end
+
   # To look up a method's name Ruby may wait for another Ractor's garbage collection, which no signal handler survives.
   it "may collect garbage while stalls are looked at, if it has begun before" do
     output, = run_ruby(<<~RUBY)
@@ -129,7 +149,8 @@ RSpec.describe "A Ractor" do
       def call_deeply(depth, &) = depth.zero? ? yield : instance_exec { call_deeply(depth - 1, &) }
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-      Ractor.new { loop { GC.start } }
+      # It pauses, as Ruby gives other Ractors hardly any time between two collections.
+      Ractor.new { loop { GC.start; sleep(0.001) } }
       Heddle.on_stall { nil }
       Heddle.run(stall_after: 0.01) do
         25.times do

@@ -112,8 +112,9 @@ impl Scheduler {
     /// A tick has found no other fiber due. If none can be due for a while, the next ticks are postponed.
     pub fn suppress_ticks(&self, now: Instant) {
         let since = self.preemption.last_tick.get().map_or(Duration::ZERO, |tick| now.saturating_duration_since(tick));
-        let due = self.state.borrow_mut().next_due_at(now).filter(|_| !self.is_root_wanted());
-        let Some(due) = due else { return self.allow_ticks() };
+        let next_due = self.state.borrow_mut().next_due_at(now);
+        // Not while the state is borrowed: on Ruby 3.3 `is_root_wanted` lets another Ractor collect garbage.
+        let Some(due) = next_due.filter(|_| !self.is_root_wanted()) else { return self.allow_ticks() };
         let length = due.saturating_duration_since(now);
         let began = self.preemption.tick_suppression.get() != TickSuppression::None
             && self.preemption.ticker.borrow().as_ref().is_some_and(|ticker| ticker.postpone(length, since));
