@@ -78,7 +78,10 @@ module Specs
                 %i[out err] => output)
     process = Process.detach(pid)
     stop(process, output) unless process.join(LIMIT)
-    process.value.success?
+    status = process.value
+    # RSpec itself says nothing if a signal has killed it.
+    output.puts "RSpec has not ended by itself: #{status}" unless [0, 1].include?(status.exitstatus)
+    status.success?
   end
 
   # A process writes the log, so that it also has what a crashing Ruby prints.
