@@ -113,7 +113,7 @@ impl Scheduler {
     pub fn suppress_ticks(&self, now: Instant) {
         let since = self.preemption.last_tick.get().map_or(Duration::ZERO, |tick| now.saturating_duration_since(tick));
         let next_due = self.state.borrow_mut().next_due_at(now);
-        // Not while the state is borrowed: on Ruby 3.3 `is_root_wanted` lets another Ractor collect garbage.
+        // Not while the state is borrowed: on Ruby 3.3 and 3.4 `is_root_wanted` lets another Ractor collect.
         let Some(due) = next_due.filter(|_| !self.is_root_wanted()) else { return self.allow_ticks() };
         let length = due.saturating_duration_since(now);
         let began = self.preemption.tick_suppression.get() != TickSuppression::None
