@@ -8,6 +8,8 @@ RSpec.describe "The root fiber of a thread with CPU-bound fibers" do
 
   # The CPU-bound fiber prints the exceptions that it rescues.
   prelude = <<~RUBY
+    # Under `nohup` Ruby ignores the signal.
+    trap("HUP", "DEFAULT")
     require "heddle"
     $stdout.sync = true
     def send_signal(name)
