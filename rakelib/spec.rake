@@ -80,7 +80,7 @@ module Specs
     stop(process, output) unless process.join(LIMIT)
     status = process.value
     # RSpec itself says nothing if a signal has killed it.
-    output.puts "RSpec has not ended by itself: #{status}" unless [0, 1].include?(status.exitstatus)
+    output.puts "RSpec has not ended by itself: #{status}" if status.signaled?
     status.success?
   end
 

@@ -131,9 +131,7 @@ RSpec.describe "A Ractor" do
       # For a time only, as Ruby gives other Ractors hardly any between two collections.
       finish = now + 2
       2.times do
-        Ractor.new(finish) do |finish|
-          (GC.start(full_mark: false); sleep(0.0001)) until Process.clock_gettime(Process::CLOCK_MONOTONIC) > finish
-        end
+        Ractor.new(finish) { |finish| (GC.start(full_mark: false); sleep(0.0001)) until now > finish }
       end
       Heddle.run(preempt: :all, tick: 0.001) do
         until now > finish
@@ -158,9 +156,7 @@ RSpec.describe "A Ractor" do
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
       # For a time only, as Ruby gives other Ractors hardly any between two collections.
-      Ractor.new(now + 5) do |finish|
-        (GC.start; sleep(0.001)) until Process.clock_gettime(Process::CLOCK_MONOTONIC) > finish
-      end
+      Ractor.new(now + 5) { |finish| (GC.start; sleep(0.001)) until now > finish }
       Heddle.on_stall { nil }
       Heddle.run(stall_after: 0.01) do
         25.times do
