@@ -64,10 +64,16 @@ RSpec.describe "A stall in C code that keeps the GVL" do
 
   it "reaches receivers with the fiber's name after the fiber has ended" do
     output, = run_ruby(program + <<~RUBY)
+      require "io/nonblock"
       stalls = Thread::Queue.new
       Heddle.on_stall { |stall| stalls << stall.fiber if stall.fiber }
+      bytes = IO.popen("while sleep 0.1; do echo; done")
+      bytes.nonblock = false
       Heddle.run(stall_after: 0.02) do
-        Heddle.await(Heddle.spin(name: "big") { Integer.sqrt(10**400_000) }) while stalls.empty?
+        while stalls.empty?
+          reader = Heddle.spin(name: "big") { syscall(READ, bytes.fileno, " " * 8, 1) }
+          Heddle.await(reader)
+        end
       end
       puts stalls.pop
     RUBY
