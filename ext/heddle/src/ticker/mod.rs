@@ -24,6 +24,9 @@ use crate::ruby::error;
 
 pub use self::state::TickerState;
 
+/// The shortest time to the next tick. The kernel disarms a timer that is set to zero.
+const IMMEDIATELY: Duration = Duration::from_nanos(1);
+
 /// The kind of ticker that a scheduler's options choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TickerChoice {

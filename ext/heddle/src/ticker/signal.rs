@@ -10,7 +10,7 @@ use libc::{c_int, c_void, sigaction, siginfo_t};
 use nix::errno::Errno;
 
 use super::state::TickerState;
-use super::throttle;
+use super::{IMMEDIATELY, throttle};
 use crate::ruby::{fork, postponed_job};
 
 const SIGNALS: usize = 65;
@@ -61,7 +61,7 @@ impl SignalTicker {
 
     /// Sets the time to the next tick; further ticks follow at the usual period. Does not start a stopped ticker.
     pub fn set_next(&self, time: Duration) -> Result<(), Error> {
-        set_timer(self.state, time, self.period)
+        set_timer(self.state, time.max(IMMEDIATELY), self.period)
     }
 
     /// Stops ticking.

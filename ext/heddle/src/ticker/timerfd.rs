@@ -18,11 +18,9 @@ use nix::errno::Errno;
 use timerfd::{ClockId, SetTimeFlags, TimerFd, TimerState};
 
 use super::state::TickerState;
-use super::throttle;
+use super::{IMMEDIATELY, throttle};
 use crate::ruby::postponed_job;
 
-/// The shortest time; a timer that is set to zero is disarmed.
-const IMMEDIATELY: Duration = Duration::from_nanos(1);
 const THREAD_NAME: &str = "heddle ticker";
 
 /// See the module.
