@@ -73,6 +73,7 @@ RSpec.describe "A stall in C code that keeps the GVL" do
         while stalls.empty?
           reader = Heddle.spin(name: "big") { syscall(READ, bytes.fileno, " " * 8, 1) }
           Heddle.await(reader)
+          sleep 0.01 # Releases the GVL to the threads that report.
         end
       end
       puts stalls.pop
