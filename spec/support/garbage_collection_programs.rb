@@ -122,8 +122,8 @@ module GarbageCollectionPrograms
     # Few events, as each takes many allocations to write, and is one more itself if it is a collection.
     "Heddle.trace" => [true, lambda {
       io = StringIO.new
-      Heddle.trace(io, events: 50) { Heddle.await(Heddle.spin(name: "named") { sleep(0.001) }) }
-      io.string.include?(%("traceEvents"))
+      Heddle.trace(io, events: 50) { Heddle.annotate("named") { Heddle.await(Heddle.spin { sleep(0.001) }) } }
+      io.string.include?(%("named"))
     }],
     "stats" => [1, -> { sleep(0) && Fiber.scheduler.stats[:fibers][:running] }]
   }.freeze
