@@ -119,7 +119,7 @@ module GarbageCollectionPrograms
       found.map(&:waiting_for).sort
     }],
     "Heddle.dump" => [true, -> { StringIO.new.tap { |io| Heddle.dump(io) }.string.include?("Schedulers: ") }],
-    # Few events, as each takes many allocations to write, and is one more itself if it is a collection.
+    # Few events: each takes many allocations to write. Under GC.stress these are collections, which are events, too.
     "Heddle.trace" => [true, lambda {
       io = StringIO.new
       Heddle.trace(io, events: 50) { Heddle.annotate("named") { Heddle.await(Heddle.spin { sleep(0.001) }) } }

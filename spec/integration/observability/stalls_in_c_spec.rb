@@ -67,12 +67,11 @@ RSpec.describe "A stall in C code that keeps the GVL" do
       require "io/nonblock"
       stalls = Thread::Queue.new
       Heddle.on_stall { |stall| stalls << stall.fiber if stall.fiber }
-      bytes = IO.popen("while sleep 0.1; do echo; done")
-      bytes.nonblock = false
+      $stdin.reopen(IO.popen("while sleep 0.1; do echo; done"))
+      $stdin.nonblock = false
       Heddle.run(stall_after: 0.02) do
         while stalls.empty?
-          reader = Heddle.spin(name: "big") { syscall(READ, bytes.fileno, " " * 8, 1) }
-          Heddle.await(reader)
+          Heddle.await(Heddle.spin(name: "big") { read_byte })
           sleep 0.01 # Releases the GVL to the threads that report.
         end
       end
