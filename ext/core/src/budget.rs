@@ -3,10 +3,6 @@
 //! A fiber whose operations always finish at once never switches, and a scheduler whose run queue is never empty never
 //! polls. Each has a bound here. The first is the budget of tokio's cooperative scheduling, the second the count of
 //! switches after which Go's and Polyphony's schedulers poll the network.
-//!
-//! A third one is for a fiber that starts others: each new fiber runs at once, and then its starter continues ahead of
-//! the run queue, as with Go's `runnext` and tokio's LIFO slot. At the end of the queue it would start one fiber per
-//! round, and so N fibers in N²/2 slices of the others. But a fiber that starts fibers for ever must not starve them.
 
 use std::time::{Duration, Instant};
 
@@ -22,8 +18,6 @@ const SWITCHES_PER_POLL: u32 = 256;
 
 /// The same while an operation waits for its submission to the kernel.
 const SWITCHES_PER_SUBMISSION: u32 = 16;
-/// How many fibers are started between two rounds of the run queue.
-const STARTS_PER_ROUND: u32 = 16;
 
 /// What is left of each bound.
 pub struct Budget {
@@ -32,7 +26,6 @@ pub struct Budget {
     is_boosted: bool,
     switches_since_poll: u32,
     last_poll: Instant,
-    starts_in_round: u32,
     /// An operation waits for its submission to the kernel.
     has_submissions: bool,
     /// How many slices had started at the last poll.
@@ -51,7 +44,6 @@ impl Default for Budget {
             is_boosted: false,
             switches_since_poll: 0,
             last_poll,
-            starts_in_round: 0,
             has_submissions: false,
             slices_until_poll: 0,
             tried: 0,
@@ -83,12 +75,6 @@ impl Budget {
         self.is_boosted
     }
 
-    /// Accounts for the start of a fiber. True if its starter may continue ahead of the run queue.
-    pub fn start_fiber(&mut self) -> bool {
-        self.starts_in_round = (self.starts_in_round + 1) % STARTS_PER_ROUND;
-        self.starts_in_round != 0
-    }
-
     /// Starts a fiber's time slice. True if timers and I/O must be polled first, although the run queue, which has
     /// `queued()` entries, is not empty.
     #[inline]
@@ -96,12 +82,23 @@ impl Budget {
         self.operations_left = OPERATIONS_PER_SLICE;
         self.is_boosted = false;
         self.switches_since_poll += 1;
+        self.is_poll_due(queued)
+    }
+
+    /// What [`Budget::start_slice`] has returned for this slice.
+    #[inline]
+    pub fn is_poll_due(&self, queued: impl FnOnce() -> usize) -> bool {
         if !self.switches_since_poll.is_multiple_of(SWITCHES_PER_CLOCK_CHECK) {
             return false;
         }
         let min_switches = if self.has_submissions { SWITCHES_PER_SUBMISSION } else { SWITCHES_PER_POLL };
         let whole_round = u32::try_from(queued()).unwrap_or(u32::MAX).max(min_switches);
         self.switches_since_poll >= whole_round || self.last_poll.elapsed() >= MAX_POLL_INTERVAL
+    }
+
+    /// Whether the last poll of timers and I/O was so long ago that a computing fiber must poll.
+    pub fn is_poll_late(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.last_poll) >= MAX_POLL_INTERVAL
     }
 
     /// Notes that the backend has an operation, which it submits to the kernel with the next poll.
@@ -185,13 +182,6 @@ mod tests {
     }
 
     #[test]
-    fn a_fiber_that_starts_others_joins_the_queue_once_a_round() {
-        let mut budget = Budget::default();
-        let rounds = (0..10 * STARTS_PER_ROUND).filter(|_| !budget.start_fiber()).count();
-        assert_eq!(rounds, 10);
-    }
-
-    #[test]
     fn a_run_queue_that_is_never_empty_does_not_starve_io() {
         let mut budget = Budget::default();
         let switches = (1..).find(|_| budget.start_slice(|| 2)).unwrap();
@@ -207,6 +197,14 @@ mod tests {
         budget.polled(Instant::now() + Duration::from_secs(1));
         let switches = (1..).find(|_| budget.start_slice(|| 2)).unwrap();
         assert_eq!(switches, SWITCHES_PER_POLL);
+    }
+
+    #[test]
+    fn a_poll_is_late_after_the_longest_time_between_two_polls() {
+        let (mut budget, now) = (Budget::default(), Instant::now());
+        budget.polled(now);
+        assert!(!budget.is_poll_late(now + MAX_POLL_INTERVAL / 2));
+        assert!(budget.is_poll_late(now + MAX_POLL_INTERVAL));
     }
 
     #[test]

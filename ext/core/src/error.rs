@@ -20,13 +20,44 @@ pub enum Error {
         backend: &'static str,
         /// Why it is unavailable, as a clause that follows a colon.
         reason: String,
+        /// What is used up, if that is why.
+        exhausted: Option<Exhausted>,
     },
+}
+
+/// What the process or the machine has none of left. That may pass: what nothing refers to has not been collected yet,
+/// and the kernel frees the memory of a closed ring some time after its descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exhausted {
+    /// File descriptors.
+    Descriptors,
+    /// Memory, or what the user may lock of it.
+    Memory,
+}
+
+impl Exhausted {
+    /// What an errno tells of.
+    pub fn by(errno: Errno) -> Option<Self> {
+        match errno {
+            Errno::EMFILE | Errno::ENFILE => Some(Exhausted::Descriptors),
+            Errno::ENOMEM => Some(Exhausted::Memory),
+            _ => None,
+        }
+    }
 }
 
 impl Error {
     /// Wraps the errno of the system call `call`.
     pub fn os(call: &'static str, errno: Errno) -> Self {
         Error::Os { errno, call }
+    }
+
+    /// What is used up, if that is the reason.
+    pub fn exhausted(&self) -> Option<Exhausted> {
+        match self {
+            Error::Os { errno, .. } => Exhausted::by(*errno),
+            Error::BackendUnavailable { exhausted, .. } => *exhausted,
+        }
     }
 
     /// Wraps a `std::io::Error` of the system call `call`; one without an errno counts as EIO.
@@ -39,7 +70,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Os { errno, call } => write!(f, "{call}: {}", errno.desc()),
-            Error::BackendUnavailable { backend, reason } => {
+            Error::BackendUnavailable { backend, reason, .. } => {
                 write!(f, "the {backend} backend cannot be had here: {reason}")
             }
         }

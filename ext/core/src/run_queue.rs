@@ -1,11 +1,14 @@
 //! The run queue: which fibers are runnable, and in which order they run.
 //!
-//! There are three classes in order of priority:
+//! There are five classes in order of priority:
 //!
-//! 1. Woken: an event has woken the fiber, or the fiber has yielded. It usually has little to do, and other fibers or
+//! 1. Due: the fiber's sleep has ended while another fiber computes. See `due.rs`.
+//! 2. Starters: the fiber has started another one, and continues. They alternate with woken fibers by ticks: see
+//!    `starters.rs`.
+//! 3. Woken: an event has woken the fiber, or the fiber has yielded. It usually has little to do, and other fibers or
 //!    peers wait for its result.
-//! 2. Fresh: the fiber was preempted before it has computed for a [`Policy::quantum`] since it was woken.
-//! 3. Spent: the fiber has computed for longer.
+//! 4. Fresh: the fiber was preempted before it has computed for a [`Policy::quantum`] since it was woken.
+//! 5. Spent: the fiber has computed for longer.
 //!
 //! So the latency of I/O-bound fibers does not depend on the number of CPU-bound fibers, and a fiber that computes for
 //! some milliseconds does not wait for fibers that compute for minutes. This is a multilevel feedback queue, as Unix
@@ -16,9 +19,18 @@
 //! waited for a quantum, it runs as soon as woken fibers have run for a tick. So where there is always a woken fiber, as
 //! on a busy server, what needs little more than a tick does not wait for many quanta.
 
+mod due;
+mod explored;
+mod slice;
+mod starters;
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use self::due::Due;
+use self::explored::Explored;
+use self::slice::{Class, Slice};
+use self::starters::{Continued, Starters};
 use crate::timing::Timing;
 
 /// How CPU-bound fibers share the CPU.
@@ -36,35 +48,6 @@ impl Default for Policy {
     }
 }
 
-/// The class of a preempted fiber.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Fresh,
-    Spent,
-}
-
-/// The current fiber's time slice, and the part of its quantum that it has used in earlier ones.
-#[derive(Debug, Clone, Copy)]
-struct Slice {
-    since: Instant,
-    used: Duration,
-    /// The class from which the fiber was dequeued, if it had been preempted, and since when it was in that class.
-    class: Option<(Class, Instant)>,
-    /// The fiber was dequeued although woken fibers were in the queue. They do not preempt it before this time.
-    protected_until: Option<Instant>,
-}
-
-impl Slice {
-    /// The first slice of a quantum.
-    fn start(now: Instant) -> Self {
-        Slice { since: now, used: Duration::ZERO, class: None, protected_until: None }
-    }
-
-    fn used_at(&self, now: Instant) -> Duration {
-        self.used + now.saturating_duration_since(self.since)
-    }
-}
-
 struct Preempted<T> {
     entry: T,
     used: Duration,
@@ -74,13 +57,18 @@ struct Preempted<T> {
 
 /// A run queue. An entry may become void while it is queued; [`RunQueue::pop`] drops void entries.
 pub struct RunQueue<T> {
+    due: Due<T>,
+    starters: Starters<T>,
     woken: VecDeque<T>,
     fresh: VecDeque<Preempted<T>>,
     spent: VecDeque<Preempted<T>>,
-    /// The current fiber's slice. `None` until the first tick in it, which saves a read of the clock at each switch.
+    /// The current fiber's slice. `None` for a woken fiber until the first tick, which saves a read of the clock at each
+    /// switch.
     slice: Option<Slice>,
     /// Since when woken fibers have run ahead of preempted fibers.
     preempted_waiting_since: Option<Instant>,
+    /// When a fiber was preempted last.
+    last_preemption: Option<Instant>,
     /// Since when fresh fibers have run ahead of spent fibers.
     spent_waiting_since: Option<Instant>,
     policy: Policy,
@@ -88,22 +76,27 @@ pub struct RunQueue<T> {
     is_plain: bool,
     /// See [`RunQueue::set_timed`].
     timing: Option<Box<Timing>>,
+    /// See [`RunQueue::explore`].
+    explored: Option<Box<Explored<T>>>,
 }
 
 impl<T> RunQueue<T> {
     /// An empty queue.
     pub fn new(policy: Policy) -> Self {
-        let (woken, fresh, spent) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
         RunQueue {
-            woken,
-            fresh,
-            spent,
+            due: Due::new(),
+            starters: Starters::new(),
+            woken: VecDeque::new(),
+            fresh: VecDeque::new(),
+            spent: VecDeque::new(),
             slice: None,
             preempted_waiting_since: None,
+            last_preemption: None,
             spent_waiting_since: None,
             policy,
             is_plain: true,
             timing: None,
+            explored: None,
         }
     }
 
@@ -132,7 +125,8 @@ impl<T> RunQueue<T> {
     }
 
     fn note_kinds(&mut self) {
-        self.is_plain = self.timing.is_none() && !self.has_preempted();
+        let has_other_classes = self.has_preempted() || !self.starters.is_empty() || !self.due.is_idle();
+        self.is_plain = self.timing.is_none() && self.explored.is_none() && !has_other_classes;
     }
 
     /// Changes the policy from now on.
@@ -142,7 +136,7 @@ impl<T> RunQueue<T> {
 
     /// The number of entries, including void ones.
     pub fn len(&self) -> usize {
-        self.woken.len() + self.fresh.len() + self.spent.len()
+        self.due.len() + self.starters.len() + self.woken.len() + self.fresh.len() + self.spent.len()
     }
 
     /// Whether there is no entry.
@@ -152,17 +146,12 @@ impl<T> RunQueue<T> {
 
     /// Whether all entries, and at least one, are of preempted fibers.
     pub fn has_only_preempted(&self) -> bool {
-        self.woken.is_empty() && self.has_preempted()
+        !self.has_woken() && self.has_preempted()
     }
 
-    /// Whether there is an entry of a woken fiber.
+    /// Whether there is an entry of a woken fiber, of a due one or of a starter.
     pub fn has_woken(&self) -> bool {
-        !self.woken.is_empty()
-    }
-
-    /// The entry of a woken fiber at `index`, in the order of dequeuing.
-    pub fn upcoming(&self, index: usize) -> Option<&T> {
-        self.woken.get(index)
+        !self.woken.is_empty() || !self.starters.is_empty() || self.due.len() > 0
     }
 
     /// Whether there is an entry of a preempted fiber.
@@ -186,10 +175,35 @@ impl<T> RunQueue<T> {
         }
     }
 
+    /// Enqueues the current fiber, which starts another one. The other one's slice begins.
+    pub fn push_starter(&mut self, entry: T, clock: impl FnOnce() -> Instant) {
+        // In a round, the last read of the clock is recent enough.
+        let now = self.slice.and_then(|slice| slice.continued_at).unwrap_or_else(clock);
+        match self.explored.as_deref_mut().map(Explored::start_fiber) {
+            Some(true) => self.push_next(entry),
+            Some(false) => self.push_woken(entry),
+            None => {
+                self.is_plain = false;
+                let running_since = self.slice.map_or(now, |slice| slice.since);
+                self.starters.push(entry, running_since, now);
+            }
+        }
+        self.slice = Some(Slice { protected_until: Some(now + self.policy.tick / 2), ..Slice::start(now) });
+        if let Some(timing) = &mut self.timing {
+            timing.end_slice(now);
+            timing.begin_slice(now);
+        }
+    }
+
     /// Enqueues the current fiber, which is preempted. If it had been preempted before, it returns to the head of its
     /// class, unless its quantum is used up.
     pub fn push_preempted(&mut self, entry: T, now: Instant) {
+        if self.explored.is_some() {
+            return self.push_woken(entry);
+        }
         self.is_plain = false;
+        self.starters.end_round();
+        self.last_preemption = Some(now);
         let slice = self.slice.take();
         let used = slice.map_or(Duration::ZERO, |slice| slice.used_at(now));
         if used >= self.policy.quantum {
@@ -202,29 +216,26 @@ impl<T> RunQueue<T> {
         }
     }
 
-    /// Resets the slice, for a fiber that was started directly and not dequeued.
-    pub fn reset_slice(&mut self) {
-        self.slice = None;
-        if let Some(timing) = &mut self.timing {
-            let now = Instant::now();
-            timing.end_slice(now);
-            timing.begin_slice(now);
-        }
-    }
-
     /// Whether the current fiber, which computes, should be preempted in favour of a fiber in the queue. Not at the
     /// first tick since it was woken: it may have run for a moment only, and preempted it would wait for all that are
     /// woken meanwhile.
     pub fn should_preempt(&mut self, now: Instant) -> bool {
         let Some(slice) = &self.slice else {
-            self.slice = Some(Slice::start(now));
+            let protected_until = self.has_woken().then(|| now + self.policy.tick / 2);
+            self.slice = Some(Slice { protected_until, ..Slice::start(now) });
             return false;
         };
-        if !self.woken.is_empty() {
+        if self.has_woken() {
             return slice.protected_until.is_none_or(|end| now >= end);
         }
         let used_up = slice.used_at(now) >= self.policy.quantum;
         used_up && self.has_preempted()
+    }
+
+    /// How long a fiber in the queue that would preempt the current fiber has to wait for that.
+    pub fn protected_for(&self, now: Instant) -> Option<Duration> {
+        let end = self.slice.as_ref().filter(|_| self.has_woken())?.protected_until?;
+        Some(end.saturating_duration_since(now)).filter(|left| !left.is_zero())
     }
 
     /// When the quantum of the current fiber, which computes, is used up. The quantum starts over as long as no
@@ -249,7 +260,10 @@ impl<T> RunQueue<T> {
         if let Some(timing) = &mut self.timing {
             timing.end_slice(now);
         }
-        let claimed = if self.has_preempted() { self.pop_by_class(now, claim) } else { self.pop_woken(now, claim) };
+        let claimed = match self.explored {
+            Some(_) => self.pop_chosen(now, claim),
+            None => self.pop_by_class(now, claim),
+        };
         self.note_kinds();
         if let Some(timing) = &mut self.timing
             && claimed.is_some()
@@ -260,22 +274,52 @@ impl<T> RunQueue<T> {
     }
 
     fn pop_by_class<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
-        if (self.woken.is_empty() || self.is_preempted_overdue(now))
+        if !self.due.is_idle()
+            && let Some((claimed, enqueued)) = self.due.pop(claim)
+        {
+            self.slice = None;
+            self.note_wait(enqueued.unwrap_or(now), now);
+            return Some(claimed);
+        }
+        if self.has_preempted()
+            && (!self.has_woken() || self.is_preempted_overdue(now))
             && let Some(claimed) = self.pop_preempted(now, claim)
         {
             return Some(claimed);
         }
         // All of the chosen class's entries may have been void.
-        self.pop_woken(now, claim).or_else(|| self.pop_preempted(now, claim))
+        let claimed = self.pop_starter(now, claim).or_else(|| self.pop_woken(now, claim));
+        // A late starter gives way to woken fibers, but their entries may have been void.
+        claimed.or_else(|| self.pop_starter(now, claim)).or_else(|| self.pop_preempted(now, claim))
+    }
+
+    /// A starter continues its round as one slice, to which the slices of the fibers count that it starts.
+    fn pop_starter<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
+        let Policy { tick, .. } = self.policy;
+        let continued = self.starters.pop(now, tick, self.woken.len(), claim)?;
+        let Continued { claimed, enqueued, round } = continued;
+        let protected_until = Some(now + tick / 2);
+        self.slice = round.map(|since| Slice { protected_until, continued_at: Some(now), ..Slice::start(since) });
+        self.note_wait(enqueued, now);
+        Some(claimed)
+    }
+
+    fn note_wait(&mut self, enqueued: Instant, now: Instant) {
+        if let Some(timing) = &mut self.timing {
+            timing.scheduled.record(now.saturating_duration_since(enqueued));
+        }
     }
 
     /// Whether preempted fibers have waited for woken fibers for long enough. Starts the count if it has not started.
     fn is_preempted_overdue(&mut self, now: Instant) -> bool {
-        let has_waited = |since: Instant, time: Duration| now.saturating_duration_since(since) >= time;
+        let has_elapsed = |since: Instant, time: Duration| now.saturating_duration_since(since) >= time;
         let since = *self.preempted_waiting_since.get_or_insert(now);
         let Policy { quantum, tick } = self.policy;
-        let fresh_is_late = self.fresh.front().is_some_and(|first| has_waited(first.since, quantum));
-        has_waited(since, if fresh_is_late { tick } else { quantum })
+        // The fiber that was preempted last may have been a new one, and so in no class until then. Woken fibers run
+        // before a second fiber computes.
+        let since_preemption = self.last_preemption.map_or(since, |preemption| preemption.max(since));
+        let fresh_is_late = self.fresh.front().is_some_and(|first| has_elapsed(first.since, quantum));
+        has_elapsed(since, quantum) || fresh_is_late && has_elapsed(since_preemption, tick)
     }
 
     fn pop_preempted<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
@@ -325,8 +369,8 @@ impl<T> RunQueue<T> {
         if class == Class::Fresh && !self.spent.is_empty() {
             self.spent_waiting_since.get_or_insert(now);
         }
-        let protected_until = (!self.woken.is_empty()).then(|| now + self.policy.tick);
-        self.slice = Some(Slice { since: now, used, class: Some((class, since)), protected_until });
+        let protected_until = self.has_woken().then(|| now + self.policy.tick);
+        self.slice = Some(Slice { used, class: Some((class, since)), protected_until, ..Slice::start(now) });
         Some(claimed)
     }
 

@@ -1,21 +1,19 @@
 //! Detects time slices that are too long while they last.
 //!
-//! The scheduler's thread notes the beginning and the end of each slice. A native thread waits until a slice has lasted
-//! for the limit, or a long slice has ended. It also learns if no other thread has answered an announced slice in time.
+//! The scheduler's thread notes the beginning and the end of each slice. Another thread waits until a slice has lasted
+//! for the limit, or a long slice has ended.
 //!
 //! The watching thread needs no tick: it sleeps until the current slice would reach the limit, and then looks again. A
 //! slice that began meanwhile cannot have reached the limit, so none is noticed late. While no slice is under way the
 //! thread sleeps without a limit, and the next slice wakes it.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most ends of slices that are kept for a watching thread that does not run.
+/// The most ends of slices that are kept for a watching thread that does not run. The end of an announced slice is
+/// always kept.
 const MAX_KEPT: usize = 64;
-/// How long a slice may be unanswered. A Ruby thread that wants the GVL gets it after 0.1 s, unless C code keeps it.
-const PATIENCE: Duration = Duration::from_millis(200);
 /// No slice is under way.
 const NONE: u64 = 0;
 
@@ -33,16 +31,23 @@ pub struct EndedStall {
 }
 
 /// What the watching thread learns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The slice with this number has reached the limit, and has lasted this long.
-    Stalled(u64, Duration),
-    /// The slice lasts, and was not answered: see [`StallWatch::answer`]. Comes again until it is.
-    Unanswered(u64, Duration),
-    /// A long slice has ended. It may not have been announced.
-    Ended(EndedStall),
+    /// See [`Noticed`].
+    Noticed(Noticed),
+    /// The wait was interrupted: see [`StallWatch::interrupt`].
+    Interrupted,
     /// Nothing is watched any more.
     Stopped,
+}
+
+/// What has happened since the last wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Noticed {
+    /// The long slices that have ended, in their order. They may not have been announced.
+    pub ended: Vec<EndedStall>,
+    /// The slice that has reached the limit now, and how long it has lasted: it is announced. Later than the others.
+    pub stalled: Option<(u64, Duration)>,
 }
 
 /// See the module.
@@ -54,20 +59,18 @@ pub struct StallWatch {
     current: AtomicU64,
     /// When the current slice began, in nanoseconds since `origin`.
     since: AtomicU64,
-    /// Whether the watching thread waits for the next slice.
+    /// Whether the watching thread waits for the next beginning or end of a slice.
     is_asleep: AtomicBool,
-    /// What the fiber is called to which the current slice belongs.
-    fiber_name: Mutex<Option<Arc<str>>>,
     shared: Mutex<Shared>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
+    /// The last slice that was announced, or [`NONE`].
     announced: u64,
-    /// Until when the announced slice is to be answered; `None` if it was.
-    answer_due: Option<Instant>,
-    ended: VecDeque<EndedStall>,
+    ended: Vec<EndedStall>,
+    interrupted: bool,
     stopped: bool,
 }
 
@@ -80,7 +83,6 @@ impl StallWatch {
             current: AtomicU64::new(NONE),
             since: AtomicU64::new(0),
             is_asleep: AtomicBool::new(false),
-            fiber_name: Mutex::default(),
             shared: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -98,36 +100,29 @@ impl StallWatch {
     /// A slice begins. Called on the scheduler's thread, and `number` is larger than all before.
     pub fn begin(&self, number: u64, now: Instant) {
         self.since.store(self.time(now), Ordering::Release);
+        self.set_current(number);
+    }
+
+    /// The current slice, if there is one, ends.
+    pub fn end(&self) {
+        self.set_current(NONE);
+    }
+
+    fn set_current(&self, slice: u64) {
         // Sequentially consistent, as the load below and those in `wait`: one of the two threads sees the other's
         // store.
-        self.current.store(number, Ordering::SeqCst);
+        self.current.store(slice, Ordering::SeqCst);
         if self.is_asleep.load(Ordering::SeqCst) {
             drop(self.lock());
             self.changed.notify_all();
         }
     }
 
-    /// What the fiber is called that runs from now on. Called on the scheduler's thread, after [`StallWatch::begin`].
-    pub fn set_fiber_name(&self, name: Option<Arc<str>>) {
-        *self.fiber_name.lock().unwrap_or_else(PoisonError::into_inner) = name;
-    }
-
-    /// What the fiber is called that keeps the thread in this slice. `None` if it has no name, or the slice has ended.
-    pub fn fiber_name(&self, slice: u64) -> Option<Arc<str>> {
-        let name = self.fiber_name.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        name.filter(|_| self.is_current(slice))
-    }
-
-    /// The current slice, if there is one, ends.
-    pub fn end(&self) {
-        self.current.store(NONE, Ordering::SeqCst);
-    }
-
     /// Tells the watching thread of the end of a long slice.
     pub fn post(&self, ended: EndedStall) {
         let mut shared = self.lock();
-        if shared.ended.len() < MAX_KEPT {
-            shared.ended.push_back(ended);
+        if shared.ended.len() < MAX_KEPT || ended.slice == shared.announced {
+            shared.ended.push(ended);
         }
         drop(shared);
         self.changed.notify_all();
@@ -138,12 +133,16 @@ impl StallWatch {
         self.current.load(Ordering::SeqCst) == slice
     }
 
-    /// The announced slice is taken care of: it is not announced as unanswered.
-    pub fn answer(&self, slice: u64) {
-        let mut shared = self.lock();
-        if shared.announced == slice {
-            shared.answer_due = None;
-        }
+    /// The slice that is under way, if it was announced.
+    pub fn announced(&self) -> Option<u64> {
+        let slice = self.lock().announced;
+        (slice != NONE && self.is_current(slice)).then_some(slice)
+    }
+
+    /// Ends the watching thread's wait, so that the thread can handle its interrupts.
+    pub fn interrupt(&self) {
+        self.lock().interrupted = true;
+        self.changed.notify_all();
     }
 
     /// Ends all watching.
@@ -153,49 +152,45 @@ impl StallWatch {
     }
 
     /// Waits for the next event. Called on the watching thread.
+    ///
+    /// While a slice is under way that may become too long, the ends of others are kept until it ends or does so. To
+    /// report them, the watching thread needs the GVL, which that slice may not release; it would not be announced.
     pub fn wait(&self) -> Event {
         let mut shared = self.lock();
+        let mut at_first = None;
         loop {
-            if let Some(ended) = shared.ended.pop_front() {
-                return Event::Ended(ended);
+            if std::mem::take(&mut shared.interrupted) {
+                return Event::Interrupted;
+            }
+            let (slice, age) = self.current();
+            let is_new = slice != NONE && slice != shared.announced;
+            let stalled = (is_new && age >= self.limit).then_some((slice, age));
+            if let Some((slice, _)) = stalled {
+                shared.announced = slice;
+            }
+            let keeps_ends = *at_first.get_or_insert(slice) == slice && is_new;
+            if stalled.is_some() || !shared.ended.is_empty() && !keeps_ends {
+                return Event::Noticed(Noticed { ended: std::mem::take(&mut shared.ended), stalled });
             }
             if shared.stopped {
                 return Event::Stopped;
             }
-            let (slice, age) = self.current();
-            let is_long = slice != NONE && age >= self.limit;
-            let left = if slice == NONE {
-                None
-            } else if !is_long {
-                Some(self.limit.saturating_sub(age))
-            } else if slice != shared.announced {
-                shared.announced = slice;
-                shared.answer_due = Some(Instant::now() + PATIENCE);
-                return Event::Stalled(slice, age);
-            } else {
-                // Once answered, the slice wakes this thread by its end.
-                shared.answer_due.map(|due| due.saturating_duration_since(Instant::now()))
-            };
-            if is_long && left.is_some_and(|left| left.is_zero()) {
-                shared.answer_due = Some(Instant::now() + PATIENCE);
-                return Event::Unanswered(slice, age);
-            }
-            shared = self.sleep(shared, slice, left);
+            shared = self.sleep(shared, slice, is_new.then(|| self.limit.saturating_sub(age)));
         }
     }
 
+    /// Sleeps until something has changed, or for that time. As long as no end is kept, the ends of slices change
+    /// nothing for it.
     fn sleep<'a>(&self, shared: MutexGuard<'a, Shared>, slice: u64, time: Option<Duration>) -> MutexGuard<'a, Shared> {
-        if let Some(time) = time {
-            return self
-                .changed
-                .wait_timeout(shared, time)
-                .map_or_else(|lost| lost.into_inner().0, |(shared, _)| shared);
-        }
-        self.is_asleep.store(true, Ordering::SeqCst);
-        let shared = if self.is_current(slice) {
-            self.changed.wait(shared).unwrap_or_else(PoisonError::into_inner)
-        } else {
-            shared
+        let waits_for_change = time.is_none() || !shared.ended.is_empty();
+        self.is_asleep.store(waits_for_change, Ordering::SeqCst);
+        let shared = match time {
+            _ if waits_for_change && !self.is_current(slice) => shared,
+            Some(time) => {
+                let waited = self.changed.wait_timeout(shared, time);
+                waited.map_or_else(|lost| lost.into_inner().0, |(shared, _)| shared)
+            }
+            None => self.changed.wait(shared).unwrap_or_else(PoisonError::into_inner),
         };
         self.is_asleep.store(false, Ordering::SeqCst);
         shared
@@ -235,39 +230,78 @@ mod tests {
         EndedStall { slice, length: LIMIT, late: 0, latest: Duration::ZERO }
     }
 
+    fn noticed(watch: &StallWatch) -> (Vec<u64>, Option<u64>) {
+        match watch.wait() {
+            Event::Noticed(Noticed { ended, stalled }) => {
+                (ended.iter().map(|ended| ended.slice).collect(), stalled.map(|(slice, _)| slice))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn end_long(watch: &StallWatch, number: u64) {
+        watch.end();
+        watch.post(ended(number));
+    }
+
     #[test]
     fn a_slice_that_reaches_the_limit_is_announced_once_and_then_its_end() {
         let watch = watch();
         watch.begin(1, Instant::now());
-        assert!(matches!(watch.wait(), Event::Stalled(1, age) if age >= LIMIT));
-        watch.answer(1);
-        watch.end();
-        watch.post(ended(1));
-        assert_eq!(watch.wait(), Event::Ended(ended(1)));
+        assert_eq!(watch.announced(), None);
+        let Event::Noticed(Noticed { ended, stalled: Some((1, age)) }) = watch.wait() else { panic!("it is long") };
+        assert!(ended.is_empty() && age >= LIMIT);
+        assert_eq!(watch.announced(), Some(1));
+        end_long(&watch, 1);
+        assert_eq!((watch.announced(), noticed(&watch)), (None, (vec![1], None)));
     }
 
     #[test]
-    fn a_slice_that_is_not_answered_is_announced_as_unanswered_until_it_is() {
+    fn a_slice_that_may_become_too_long_keeps_the_ends_of_others_until_it_is() {
         let watch = watch();
-        watch.begin(1, Instant::now());
-        assert!(matches!(watch.wait(), Event::Stalled(1, _)));
-        (0..2).for_each(|_| assert!(matches!(watch.wait(), Event::Unanswered(1, age) if age >= PATIENCE)));
-        watch.answer(1);
-        watch.end();
+        (1..=2).for_each(|number| watch.post(ended(number)));
+        watch.begin(3, Instant::now());
+        assert_eq!(noticed(&watch), (vec![1, 2], Some(3)));
+        end_long(&watch, 3);
+        watch.begin(4, Instant::now());
+        assert_eq!(noticed(&watch), (vec![3], Some(4)));
+    }
+
+    #[test]
+    fn the_end_of_a_slice_wakes_a_watching_thread_that_keeps_the_ends_of_others() {
+        let watch = Arc::new(StallWatch::new(Duration::from_secs(3600)));
         watch.post(ended(1));
-        assert_eq!(watch.wait(), Event::Ended(ended(1)));
+        watch.begin(2, Instant::now());
+        let watching = Arc::clone(&watch);
+        let thread = thread::spawn(move || noticed(&watching));
+        await_sleep(&watch);
+        watch.end();
+        assert_eq!(thread.join().unwrap(), (vec![1], None));
+    }
+
+    #[test]
+    fn a_wait_can_be_interrupted() {
+        let watch = watch();
+        let watching = Arc::clone(&watch);
+        let thread = thread::spawn(move || watching.wait());
+        watch.interrupt();
+        assert!(matches!(thread.join(), Ok(Event::Interrupted)));
     }
 
     #[test]
     fn a_slice_wakes_a_watching_thread_that_waits_for_one() {
         let watch = watch();
         let watching = Arc::clone(&watch);
-        let thread = thread::spawn(move || watching.wait());
+        let thread = thread::spawn(move || noticed(&watching));
+        await_sleep(&watch);
+        watch.begin(7, Instant::now());
+        assert_eq!(thread.join().unwrap(), (vec![], Some(7)));
+    }
+
+    fn await_sleep(watch: &StallWatch) {
         while !watch.is_asleep.load(Ordering::SeqCst) {
             thread::yield_now();
         }
-        watch.begin(7, Instant::now());
-        assert!(matches!(thread.join(), Ok(Event::Stalled(7, _))));
     }
 
     #[test]
@@ -282,21 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fiber_has_its_name_in_its_own_slice_only() {
+    fn a_bounded_number_of_ends_is_kept_and_that_of_the_announced_slice() {
         let watch = watch();
-        watch.begin(1, Instant::now());
-        watch.set_fiber_name(Some("clock".into()));
-        assert_eq!(watch.fiber_name(1).as_deref(), Some("clock"));
-        watch.begin(2, Instant::now());
-        assert_eq!(watch.fiber_name(1), None);
-    }
-
-    #[test]
-    fn a_bounded_number_of_ends_is_kept() {
-        let watch = watch();
-        (0..MAX_KEPT as u64 + 5).for_each(|number| watch.post(ended(number)));
-        watch.stop();
-        let kept = std::iter::from_fn(|| Some(watch.wait()).filter(|event| *event != Event::Stopped)).count();
-        assert_eq!(kept, MAX_KEPT);
+        let announced = MAX_KEPT as u64 + 5;
+        watch.begin(announced, Instant::now());
+        assert_eq!(noticed(&watch), (vec![], Some(announced)));
+        watch.end();
+        (1..=announced).for_each(|number| watch.post(ended(number)));
+        let kept: Vec<u64> = (1..=MAX_KEPT as u64).chain([announced]).collect();
+        assert_eq!(noticed(&watch), (kept, None));
     }
 }

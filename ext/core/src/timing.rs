@@ -103,11 +103,6 @@ impl Timing {
         self.watched = Watched { watch, number: self.watched.number, ..Watched::default() };
     }
 
-    /// What watches slices, if anything does.
-    pub fn watching(&self) -> Option<&StallWatch> {
-        self.watched.watch.as_deref()
-    }
-
     /// An entry was enqueued as the last.
     #[cold]
     pub fn pushed_last(&mut self) {
@@ -120,9 +115,24 @@ impl Timing {
         self.enqueued.push_front(Instant::now());
     }
 
+    /// The entry at `index` was removed. Returns when it was enqueued.
+    pub fn removed(&mut self, index: usize) -> Option<Instant> {
+        self.enqueued.remove(index)
+    }
+
     /// The first entry was dequeued. Returns when it was enqueued.
     pub fn popped(&mut self) -> Option<Instant> {
         self.enqueued.pop_front()
+    }
+
+    /// When the last entry was enqueued.
+    pub fn last_enqueued(&self) -> Option<Instant> {
+        self.enqueued.back().copied()
+    }
+
+    /// When the current fiber began to run, if one runs.
+    pub fn slice_began(&self) -> Option<Instant> {
+        self.running_since
     }
 
     /// A fiber starts to run, after the previous slice has ended.
@@ -160,7 +170,7 @@ impl Timing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stall_watch::Event;
+    use crate::stall_watch::{Event, Noticed};
 
     const LIMIT: Duration = Duration::from_millis(10);
 
@@ -181,7 +191,8 @@ mod tests {
         long.delayed(begin - LIMIT);
         long.delayed(long.at());
         timing.post(long);
-        let Event::Ended(ended) = watch.wait() else { panic!("it has ended") };
+        let Event::Noticed(Noticed { ended, .. }) = watch.wait() else { panic!("it has ended") };
+        let ended = ended[0];
         assert_eq!((ended.slice, ended.length, ended.late), (1, Duration::from_secs(9), 2));
         assert_eq!(ended.latest, ended.length, "not more than the slice, although a fiber was due before");
     }

@@ -123,7 +123,6 @@ impl Ring {
     pub fn new(capacity: usize) -> Result<Self, TryReserveError> {
         let mut records = Vec::new();
         records.try_reserve_exact(capacity)?;
-        #[cfg(target_os = "linux")]
         advise_huge_pages(&records);
         Ok(Ring { records, capacity, total: 0, untimed: 0, origin: Instant::now() })
     }
@@ -221,7 +220,6 @@ impl Ring {
 
 /// The first write to each page of memory takes longer than a hundred records do. Where the kernel has larger pages,
 /// there are fewer of them.
-#[cfg(target_os = "linux")]
 fn advise_huge_pages(records: &Vec<Record>) {
     const PAGE: usize = 4096;
     let begin = records.as_ptr().addr().next_multiple_of(PAGE);

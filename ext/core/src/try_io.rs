@@ -245,7 +245,6 @@ fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
     }
 }
 
-#[cfg(target_os = "linux")]
 mod nowait {
     //! `RWF_NOWAIT`: Linux 4.14 and later, for pipes and sockets as well as for files.
 
@@ -268,20 +267,5 @@ mod nowait {
 
     fn position(offset: Option<u64>) -> libc::off_t {
         offset.map_or(CURRENT_POSITION, |offset| libc::off_t::try_from(offset).unwrap_or(libc::off_t::MAX))
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod nowait {
-    //! Other systems have no such call, so the caller uses poll(2) and a plain call.
-
-    use super::{Errno, RawFd, RawSlice, RawSliceMut};
-
-    pub fn read(_: RawFd, _: RawSliceMut<'_>, _: Option<u64>) -> Result<usize, Errno> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
-    pub fn write(_: RawFd, _: RawSlice<'_>, _: Option<u64>) -> Result<usize, Errno> {
-        Err(Errno::EOPNOTSUPP)
     }
 }

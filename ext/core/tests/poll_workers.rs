@@ -139,22 +139,30 @@ fn a_result_ends_a_wait_without_an_armed_waker() {
 }
 
 #[test]
-fn reads_beyond_the_limit_are_done_immediately() {
+fn reads_beyond_the_limit_are_queued_and_can_be_cancelled() {
     let (mut poll, release) = poll_with_occupied_worker();
     let file = file(b"content");
     for token in 0..1_000 {
         read(&mut poll, token, &file, 7);
     }
     let mut completions = Vec::new();
+    poll.wait(Some(Duration::ZERO)).expect("wait");
     poll.completions(&mut completions);
-    assert!(!completions.is_empty(), "some are done although no worker is free");
+    assert!(completions.is_empty(), "none is done while no worker is free");
+    poll.cancel(999);
+    poll.completions(&mut completions);
+    assert!(
+        completions == [Completion { token: 999, result: -(Errno::ECANCELED as i32) }],
+        "a queued one is cancelled"
+    );
+    completions.clear();
     drop(release);
     while !poll.is_idle() {
         poll.wait(Some(TEST_TIMEOUT)).expect("wait");
         poll.completions(&mut completions);
     }
     completions.sort_unstable_by_key(|completion| completion.token);
-    let expected: Vec<_> = (0..1_000).map(|token| Completion { token, result: 7 }).collect();
+    let expected: Vec<_> = (0..999).map(|token| Completion { token, result: 7 }).collect();
     assert!(completions == expected, "each completes once");
 }
 
@@ -179,7 +187,6 @@ fn dropping_the_backend_waits_for_reads_in_flight() {
 
 /// FUSE's files report readiness, too.
 #[test]
-#[cfg(target_os = "linux")]
 fn a_file_that_reports_readiness_is_read_by_a_worker() {
     let (mut poll, release) = poll_with_occupied_worker();
     let mounts = File::open("/proc/self/mounts").expect("/proc");
@@ -205,16 +212,15 @@ fn reading_a_closed_file_fails() {
 
 #[test]
 fn reading_a_pipe_at_an_offset_fails() {
-    let (mut poll, _release) = poll_with_occupied_worker();
+    let (mut poll, release) = poll_with_occupied_worker();
+    drop(release);
     let (reader, mut writer) = pipe().expect("pipe");
     writer.write_all(b"x").expect("write");
     read(&mut poll, 1, &reader, 7);
     assert_eq!(next(&mut poll), Completion { token: 1, result: -(Errno::ESPIPE as i32) });
 }
 
-/// Not a part of the contract of all backends: the portable selector cannot guarantee it, see its source.
 #[test]
-#[cfg(target_os = "linux")]
 fn priority_data_does_not_wake_a_reader() {
     use std::net::{TcpListener, TcpStream};
     let (mut poll, _release) = poll_with_occupied_worker();
@@ -232,4 +238,15 @@ fn priority_data_does_not_wake_a_reader() {
     assert!(start.elapsed() >= timeout, "priority data ends no further wait");
     there.write_all(b"x").expect("write");
     assert_eq!(next(&mut poll), Completion { token: 2, result: 1 });
+}
+
+#[test]
+fn a_receive_is_refused() {
+    let mut poll = Poll::new(Arc::new(WorkerPool::new(1))).expect("poll");
+    let mut buffer = [0];
+    let (reader, _writer) = pipe().expect("pipe");
+    let operation = Operation::Receive { fd: reader.as_raw_fd(), buffer: buffer.as_mut_ptr(), length: 1 };
+    // SAFETY: the buffer outlives the completion, which is awaited.
+    unsafe { poll.submit(1, operation) };
+    assert_eq!(next(&mut poll), Completion { token: 1, result: -(Errno::EOPNOTSUPP as i32) });
 }

@@ -1,8 +1,6 @@
 //! Reading and writing where a seccomp filter does not know `preadv2` and `pwritev2`, as in older containers, and
 //! returns EPERM.
 
-#![cfg(target_os = "linux")]
-
 use std::fs::File;
 use std::io::{Read, pipe};
 use std::os::fd::AsRawFd;

@@ -11,7 +11,6 @@ use crate::error::Result;
 use crate::waker::Waker;
 
 pub mod poll;
-#[cfg(target_os = "linux")]
 pub mod uring;
 
 /// Names an operation. The caller of `submit` chooses it, and may reuse it once the completion has arrived.
@@ -62,7 +61,7 @@ pub enum Operation {
         /// What to wait for; not empty.
         interest: Interest,
     },
-    /// Read up to `length` bytes. Completes with their number; 0 is the end of the file.
+    /// Read up to `length` bytes from a file. Completes with their number; 0 is the end of the file.
     Read {
         /// The descriptor.
         fd: RawFd,
@@ -73,7 +72,7 @@ pub enum Operation {
         /// The file offset, or None for the descriptor's own position. Only files have offsets.
         offset: Option<u64>,
     },
-    /// Write up to `length` bytes. Completes with their number.
+    /// Write up to `length` bytes to a file. Completes with their number.
     Write {
         /// The descriptor.
         fd: RawFd,
@@ -84,7 +83,8 @@ pub enum Operation {
         /// The file offset, or None for the descriptor's own position.
         offset: Option<u64>,
     },
-    /// Read up to `length` bytes from a socket, once data has arrived. Completes as `Read` does.
+    /// Read up to `length` bytes from a socket, once data has arrived. Completes as `Read` does. Only for a backend that
+    /// [is batching](Backend::is_batching): others complete with `-EOPNOTSUPP`.
     Receive {
         /// The descriptor.
         fd: RawFd,
@@ -93,7 +93,8 @@ pub enum Operation {
         /// The size of `buffer`.
         length: usize,
     },
-    /// Write up to `length` bytes to a socket, once there is room. Completes as `Write` does.
+    /// Write up to `length` bytes to a socket, once there is room. Completes as `Write` does. Only for a backend that
+    /// [is batching](Backend::is_batching).
     Send {
         /// The descriptor.
         fd: RawFd,
@@ -115,15 +116,6 @@ impl Operation {
             | Operation::Send { fd, .. } => fd,
         }
     }
-
-    /// The readiness that the operation needs.
-    pub fn interest(&self) -> Interest {
-        match *self {
-            Operation::Ready { interest, .. } => interest,
-            Operation::Read { .. } | Operation::Receive { .. } => Interest::READABLE,
-            Operation::Write { .. } | Operation::Send { .. } => Interest::WRITABLE,
-        }
-    }
 }
 
 /// The end of an operation.
@@ -141,12 +133,12 @@ pub struct Completion {
 /// `submit` takes raw pointers: the caller keeps a buffer alive, and neither reads nor writes it, until `completions`
 /// has returned the completion with the operation's token. Dropping a backend cancels its operations and waits for
 /// their ends, so no buffer is in use afterwards.
-pub trait Backend {
+pub trait Backend: Send {
     /// As users spell it: `"io_uring"` or `"poll"`.
     fn name(&self) -> &'static str;
 
     /// Whether many operations are submitted with one system call. If so, trying a system call before submitting an
-    /// operation saves nothing.
+    /// operation saves nothing. Otherwise the caller waits for readiness, and transfers by itself.
     fn is_batching(&self) -> bool;
 
     /// Starts `operation`, with the next `wait` at the latest.
@@ -178,6 +170,6 @@ pub trait Backend {
     fn waker(&self) -> Waker;
 
     /// Releases the backend in a forked child without disturbing the parent's operations. No completion arrives any
-    /// more.
+    /// more. The child has closed the backend's descriptors inside fork(2): see [`crate::process_fd`].
     fn abandon(self: Box<Self>);
 }

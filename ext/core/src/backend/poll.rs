@@ -1,14 +1,10 @@
-//! The backend over readiness: epoll on Linux, elsewhere what the `polling` crate finds.
+//! The backend over readiness: epoll.
 //!
-//! A readiness interface transfers no data. So the backend waits for readiness, and then reads or writes with a call
-//! that cannot block. A file is always "ready" and may block nevertheless, so worker threads read and write files.
+//! A readiness interface transfers no data: a fiber waits here until its descriptor is ready, and then reads or writes by
+//! itself. A file is always "ready" and may block nevertheless, so worker threads read and write files.
 
-#[cfg(target_os = "linux")]
 mod epoll;
 mod offload;
-mod portable;
-mod selector;
-mod transfer;
 mod watch;
 
 use std::os::fd::RawFd;
@@ -17,21 +13,21 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-use self::offload::Offload;
-use self::selector::{Event, Selector};
-use self::transfer::{Kind, Transfer};
-use self::watch::{Waiter, Waiting, Watch, Work};
-use super::{Backend, Completion, Operation, Token};
+use self::epoll::{Epoll, Event};
+use self::offload::{Offload, Transfer};
+use self::watch::{Waiter, Waiting, Watch};
+use super::{Backend, Completion, Interest, Operation, Token};
 use crate::error::Result;
+use crate::files;
 use crate::waker::{Notify, Waker};
 use crate::workers::WorkerPool;
 
-/// A backend over the system's readiness interface.
+/// A backend over epoll.
 ///
 /// A wait for readiness costs one system call to arm the descriptor and one to wait. Cancelling an operation disarms
 /// nothing: at worst one later `wait` ends without a completion.
 pub struct Poll {
-    selector: Arc<dyn Selector>,
+    epoll: Arc<Epoll>,
     waker: Waker,
     offload: Offload,
     /// By descriptor number.
@@ -54,48 +50,35 @@ impl Poll {
     /// # Errors
     /// EMFILE, ENFILE or ENOMEM of the system calls that set it up.
     pub fn new(workers: Arc<WorkerPool>) -> Result<Self> {
-        #[cfg(target_os = "linux")]
-        return Ok(Self::over(Arc::new(epoll::Epoll::new()?), workers));
-        #[cfg(not(target_os = "linux"))]
-        return Self::portable(workers);
-    }
-
-    /// A backend over the `polling` crate, which is the one on other systems than Linux.
-    ///
-    /// # Errors
-    /// As for [`Poll::new`].
-    pub fn portable(workers: Arc<WorkerPool>) -> Result<Self> {
-        Ok(Self::over(Arc::new(portable::Portable::new()?), workers))
-    }
-
-    fn over(selector: Arc<dyn Selector>, workers: Arc<WorkerPool>) -> Self {
-        let waker = || Waker::new(Notification(Arc::clone(&selector)));
-        Poll {
+        let epoll = Arc::new(Epoll::new()?);
+        let waker = || Waker::new(Notification(Arc::clone(&epoll)));
+        Ok(Poll {
             waker: waker(),
             // A waker of its own, as the backend arms it in each `wait`, and the scheduler arms the other.
             offload: Offload::new(workers, waker()),
-            selector,
+            epoll,
             watches: Vec::new(),
             waiting: Waiting::default(),
             done: Vec::new(),
             events: Vec::new(),
             armings: 0,
             abandoned: false,
-        }
+        })
     }
 
     fn complete(&mut self, token: Token, errno: Errno) {
         self.done.push(Completion { token, result: -(errno as i32) });
     }
 
-    /// Waits until `fd` is ready, and then does `work`.
-    fn watch(&mut self, token: Token, fd: RawFd, work: Work) {
-        match self.make_room(fd).and_then(|()| self.arm(fd, &work)) {
+    /// Waits until `fd` is ready.
+    fn watch(&mut self, token: Token, fd: RawFd, interest: Interest) {
+        match self.make_room(fd).and_then(|()| self.arm(fd, interest)) {
             Ok(()) => {
-                self.watches[fd as usize].push(Waiter { token, work });
+                self.watches[fd as usize].push(Waiter { token, interest });
                 self.waiting.insert(token, fd);
             }
-            Err(Errno::EPERM) => self.do_without_waiting(token, fd, work),
+            // A file, which is always ready.
+            Err(Errno::EPERM) => self.done.push(Completion { token, result: interest.0.into() }),
             Err(errno) => self.complete(token, errno),
         }
     }
@@ -109,54 +92,36 @@ impl Poll {
     #[inline(never)]
     fn make_more_room(&mut self, fd: RawFd, index: usize) -> std::result::Result<(), Errno> {
         // Checked before the allocation, as a number that is not open may be as large as two thousand million.
-        Kind::of(fd)?;
+        files::kind(fd).ok_or(Errno::EBADF)?;
         self.watches.resize_with(index + 1, Watch::default);
         Ok(())
     }
 
-    /// Arms `fd` for `work` and for all operations that already wait for it. EPERM says that the file is always ready.
-    fn arm(&mut self, fd: RawFd, work: &Work) -> std::result::Result<(), Errno> {
+    /// Arms `fd` for `interest` and for all operations that already wait for it. EPERM says that the file is always
+    /// ready.
+    fn arm(&mut self, fd: RawFd, interest: Interest) -> std::result::Result<(), Errno> {
         let key = self.fresh_key(fd);
         let watch = &mut self.watches[fd as usize];
         if watch.registered {
-            let armed = self.selector.modify(fd, key, watch.interest() | work.interest());
+            let armed = self.epoll.modify(fd, key, watch.interest() | interest);
             if says_file_is_gone(armed) {
                 // The number was closed, and may name another file. No event for the old file can arrive.
-                watch.forget_file();
+                watch.registered = false;
                 self.fail_all(fd, Errno::EBADF);
             } else {
                 armed?;
                 watch.key = key;
+                return Ok(());
             }
+        }
+        match self.epoll.add(fd, key, interest) {
+            // The number was closed, a duplicate kept the file open, and the number names the same file again.
+            Err(Errno::EEXIST) => self.epoll.modify(fd, key, interest)?,
+            other => other?,
         }
         let watch = &mut self.watches[fd as usize];
-        // The selector notices when another file replaces a registered one. So the kind is looked up once. epoll
-        // refuses regular files by itself; kqueue would wait for a change of their length.
-        let kind_matters = matches!(work, Work::Transfer(_)) || cfg!(not(target_os = "linux"));
-        let kind = if kind_matters && watch.kind.is_none() { Some(Kind::of(fd)?) } else { watch.kind };
-        if kind == Some(Kind::Storage) && kind_matters {
-            return Err(Errno::EPERM);
-        }
-        if !watch.registered {
-            match self.selector.add(fd, key, work.interest()) {
-                // The number was closed, a duplicate kept the file open, and the number names the same file again.
-                Err(Errno::EEXIST) => self.selector.modify(fd, key, work.interest())?,
-                other => other?,
-            }
-        }
-        (watch.key, watch.registered, watch.kind) = (key, true, kind);
+        (watch.key, watch.registered) = (key, true);
         Ok(())
-    }
-
-    /// Does `work` on a file, which is always ready.
-    #[cold]
-    #[inline(never)]
-    fn do_without_waiting(&mut self, token: Token, fd: RawFd, work: Work) {
-        let completion = match work {
-            Work::Report(interest) => Some(Completion { token, result: interest.0.into() }),
-            Work::Transfer(transfer) => self.offload.start(token, fd, transfer),
-        };
-        self.done.extend(completion);
     }
 
     /// Completes the operations whose descriptors have become ready.
@@ -170,11 +135,8 @@ impl Poll {
                 continue;
             };
             let first = self.done.len();
-            watch.serve(fd, event.ready, &mut self.done);
+            watch.serve(event.ready, &mut self.done);
             self.forget_from(first);
-        }
-        // Only after the last event, as kqueue has two events for one key.
-        for event in &events {
             self.rearm(event.key);
         }
         self.events = events;
@@ -189,9 +151,9 @@ impl Poll {
             return;
         }
         watch.key = fresh;
-        let armed = self.selector.modify(fd, fresh, watch.interest());
+        let armed = self.epoll.modify(fd, fresh, watch.interest());
         if says_file_is_gone(armed) {
-            watch.forget_file();
+            watch.registered = false;
             self.fail_all(fd, Errno::EBADF);
         } else if let Err(errno) = armed {
             self.fail_all(fd, errno);
@@ -229,18 +191,16 @@ impl Backend for Poll {
     }
 
     unsafe fn submit(&mut self, token: Token, operation: Operation) {
-        // SAFETY: the caller keeps the buffer until `completions` has returned the completion. By then the transfer no
-        // longer exists: it is done, or `cancel` has dropped it.
-        let (fd, transfer) = unsafe {
-            match operation {
-                Operation::Ready { fd, interest } => return self.watch(token, fd, Work::Report(interest)),
-                Operation::Read { fd, buffer, length, offset } => (fd, Transfer::read(buffer, length, offset)),
-                Operation::Write { fd, buffer, length, offset } => (fd, Transfer::write(buffer, length, offset)),
-                Operation::Receive { fd, buffer, length } => (fd, Transfer::read(buffer, length, None)),
-                Operation::Send { fd, buffer, length } => (fd, Transfer::write(buffer, length, None)),
-            }
+        let (fd, transfer) = match operation {
+            Operation::Ready { fd, interest } => return self.watch(token, fd, interest),
+            // SAFETY: the caller keeps the buffer until `completions` has returned the completion. By then the transfer
+            // no longer exists: it is done, or `cancel` has dropped it.
+            Operation::Read { fd, buffer, length, offset } => (fd, unsafe { Transfer::read(buffer, length, offset) }),
+            // SAFETY: as above.
+            Operation::Write { fd, buffer, length, offset } => (fd, unsafe { Transfer::write(buffer, length, offset) }),
+            Operation::Receive { .. } | Operation::Send { .. } => return self.complete(token, Errno::EOPNOTSUPP),
         };
-        self.watch(token, fd, Work::Transfer(transfer));
+        self.offload.start(token, fd, transfer);
     }
 
     fn cancel(&mut self, token: Token) {
@@ -253,9 +213,12 @@ impl Backend for Poll {
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<()> {
+        if timeout != Some(Duration::ZERO) && !self.offload.is_idle() {
+            self.offload.run_stuck();
+        }
         let has_completions = self.offload.arm() || !self.done.is_empty();
         self.events.clear();
-        let waited = self.selector.wait(if has_completions { Some(Duration::ZERO) } else { timeout }, &mut self.events);
+        let waited = self.epoll.wait(if has_completions { Some(Duration::ZERO) } else { timeout }, &mut self.events);
         self.offload.disarm();
         if !self.events.is_empty() {
             self.dispatch();
@@ -278,7 +241,6 @@ impl Backend for Poll {
 
     fn abandon(mut self: Box<Self>) {
         self.abandoned = true;
-        self.selector.abandon();
         self.offload.abandon();
     }
 }
@@ -292,21 +254,22 @@ impl Drop for Poll {
         // From here on only worker threads may still use a buffer.
         self.watches.clear();
         self.waiting.clear();
+        self.offload.drop_queued();
         loop {
             self.completions(&mut Vec::new());
             if self.offload.is_idle() {
                 return;
             }
             if self.wait(None).is_err() {
-                // Even without the selector the worker threads use their buffers until their transfers end.
+                // Even without epoll the worker threads use their buffers until their transfers end.
                 std::thread::yield_now();
             }
         }
     }
 }
 
-/// Ends the selector's wait.
-struct Notification(Arc<dyn Selector>);
+/// Ends epoll's wait.
+struct Notification(Arc<Epoll>);
 
 impl Notify for Notification {
     fn notify(&self) {

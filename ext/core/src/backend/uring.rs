@@ -3,9 +3,9 @@
 mod set_up;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use io_uring::types::{Fd, SubmitArgs, Timespec};
@@ -16,6 +16,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use self::set_up::{SUBMISSION_ENTRIES, Setup, check_features, set_up, unavailable};
 use super::{Backend, Completion, Interest, Operation, Token};
 use crate::error::{Error, Result};
+use crate::process_fd::{ProcessFd, Registration};
 use crate::waker::{Notify, Waker};
 
 /// The file offset that means 'the descriptor's own position' (`IORING_FEAT_RW_CUR_POS`).
@@ -35,7 +36,7 @@ const CANCEL: u64 = u64::MAX - 1;
 /// The io_uring backend.
 pub struct Uring {
     /// `None` only after `abandon`.
-    ring: Option<IoUring>,
+    ring: Option<Ring>,
     /// Entries that have not been submitted. Only `wait` moves them into the ring, as an operation in the queue can
     /// still be dropped.
     queue: Vec<squeue::Entry>,
@@ -67,17 +68,37 @@ struct InFlight {
 }
 
 /// The eventfd that ends a wait. Wakers share it with the backend, and may outlive the backend.
-struct Event {
-    fd: EventFd,
-    /// Whether it belongs to the parent of this process.
-    abandoned: AtomicBool,
-}
+struct Event(ProcessFd);
 
 impl Notify for Arc<Event> {
     fn notify(&self) {
-        if !self.abandoned.load(Ordering::Relaxed) {
-            // Otherwise an eventfd's write fails only if its counter is full, and then the reader has been woken.
-            while self.fd.write(1) == Err(Errno::EINTR) {}
+        let one = 1u64.to_ne_bytes();
+        // Otherwise fails only if the counter is full, and then the reader has been woken; and in a forked child, which
+        // has no eventfd. SAFETY: `one` has the eight bytes that an eventfd takes.
+        let write = || unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        while Errno::result(write()) == Err(Errno::EINTR) {}
+    }
+}
+
+/// A ring whose descriptor a forked child closes inside fork(2).
+struct Ring {
+    ring: ManuallyDrop<IoUring>,
+    number: Registration,
+}
+
+impl Ring {
+    fn new(ring: IoUring) -> Self {
+        let number = Registration::new(ring.as_raw_fd());
+        Ring { ring: ManuallyDrop::new(ring), number }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // In a forked child the number is closed, and may name another file. The ring's memory is leaked there.
+        if self.number.withdraw() {
+            // SAFETY: the ring is not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.ring) };
         }
     }
 }
@@ -94,10 +115,10 @@ impl Uring {
         let (ring, setup) = set_up(stays_on_thread)?;
         check_features(&ring)?;
         let eventfd = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC)
-            .map_err(|errno| unavailable(format!("eventfd answers {errno}")))?;
-        let event = Arc::new(Event { fd: eventfd, abandoned: AtomicBool::new(false) });
+            .map_err(|errno| unavailable(format!("eventfd answers {errno}"), Some(errno as i32)))?;
+        let event = Arc::new(Event(OwnedFd::from(eventfd).into()));
         Ok(Uring {
-            ring: Some(ring),
+            ring: Some(Ring::new(ring)),
             queue: Vec::with_capacity(SUBMISSION_ENTRIES as usize),
             first_queued: 0,
             in_flight: 0,
@@ -113,7 +134,7 @@ impl Uring {
     }
 
     fn ring(&mut self) -> &mut IoUring {
-        self.ring.as_mut().expect("an abandoned ring is used no more")
+        &mut self.ring.as_mut().expect("an abandoned ring is used no more").ring
     }
 
     /// Queues an entry and returns its sequence number.
@@ -125,7 +146,7 @@ impl Uring {
     /// Moves the queue into the ring, and submits early if the ring is full. False if the kernel makes no room, for
     /// lack of memory or because too many completions wait. The next `wait` tries again.
     fn flush(&mut self) -> bool {
-        let Some(ring) = self.ring.as_mut() else { return false };
+        let Some(Ring { ring, .. }) = self.ring.as_mut() else { return false };
         let mut moved = 0;
         while moved < self.queue.len() {
             let mut submissions = ring.submission();
@@ -156,7 +177,7 @@ impl Uring {
         if !self.listening {
             self.listening = true;
             let counter: *mut u64 = &mut *self.wake_counter;
-            let fd = Fd(self.event.fd.as_fd().as_raw_fd());
+            let fd = Fd(self.event.0.as_raw_fd());
             self.push(opcode::Read::new(fd, counter.cast(), size_of::<u64>() as u32).build().user_data(WAKE));
         }
     }
@@ -202,7 +223,10 @@ impl Uring {
             self.flush();
             match self.ring().submit_and_wait(1).map_err(|error| errno_of(&error)) {
                 Ok(_) | Err(Errno::EINTR) => {}
-                // The ring's thread has ended, and the kernel has ended the thread's operations.
+                // This is not the ring's thread. Mostly that thread has ended, and the kernel has ended its
+                // operations. If a program has called hooks of a scheduler that no thread has set, the thread may
+                // live, and only it can wait for completions. Closing the ring cancels the operations. A read or
+                // write of a pipe or socket takes place in the ring's thread alone, which enters this ring no more.
                 Err(Errno::EEXIST | Errno::EBADFD) => return,
                 // The kernel may still write to the buffers, so try again.
                 Err(_) => std::thread::sleep(OUT_OF_MEMORY_PAUSE),
@@ -287,7 +311,7 @@ impl Backend for Uring {
     fn completions(&mut self, into: &mut Vec<Completion>) {
         let (mut ended, mut woken) = (self.dropped.len(), false);
         into.append(&mut self.dropped);
-        if let Some(ring) = self.ring.as_mut() {
+        if let Some(Ring { ring, .. }) = self.ring.as_mut() {
             for entry in ring.completion() {
                 match entry.user_data() {
                     CANCEL => {}
@@ -317,8 +341,7 @@ impl Backend for Uring {
     }
 
     fn abandon(mut self: Box<Self>) {
-        self.event.abandoned.store(true, Ordering::Relaxed);
-        // Unmapping and closing the child's copy does not affect the parent's ring; cancelling would.
+        // Cancelling would affect the parent's ring.
         self.ring = None;
     }
 }

@@ -1,4 +1,8 @@
+mod due;
+mod starters;
+
 use super::*;
+use crate::exploration::{Deviation, Exploration, Strategy};
 
 const QUANTUM: Duration = Duration::from_millis(10);
 const TICK: Duration = Duration::from_millis(1);
@@ -247,4 +251,82 @@ fn the_first_tick_preempts_a_fiber_that_was_preempted_before() {
     assert_eq!(pop(&mut queue), Some("running"));
     queue.push_woken("woken");
     assert!(queue.should_preempt(now));
+}
+
+#[test]
+fn an_exploration_lets_a_starter_continue_but_not_for_ever() {
+    let mut queue = queue();
+    queue.explore(recorded(&[]), number);
+    queue.push_woken("second");
+    let passed = (1..).find(|_| {
+        queue.push_starter("first", Instant::now);
+        pop(&mut queue) != Some("first")
+    });
+    assert_eq!(passed, Some(16));
+}
+
+#[test]
+fn an_exploration_takes_starters_in_their_order() {
+    let (mut queue, now) = (queue(), Instant::now());
+    queue.push_woken("third");
+    queue.push_starter("second", || now);
+    queue.push_starter("first", || now);
+    queue.explore(recorded(&[]), number);
+    assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [Some("first"), Some("second"), Some("third")]);
+}
+
+/// Entries of the fibers 0 to 2, as a test's exploration numbers them.
+fn number(entry: &&'static str) -> u64 {
+    ["first", "second", "third"].iter().position(|name| name == entry).map_or(3, |index| index as u64)
+}
+
+fn recorded(deviations: &[(u32, u32, u32)]) -> Exploration {
+    let deviations = deviations.iter().map(|&(from, point, to)| Deviation { from, point, to });
+    Exploration::new(Strategy::recorded(deviations), false)
+}
+
+#[test]
+fn an_exploration_without_deviations_keeps_the_order() {
+    let mut queue = queue();
+    queue.explore(recorded(&[]), number);
+    ["first", "second", "third"].into_iter().for_each(|entry| queue.push_woken(entry));
+    assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [Some("first"), Some("second"), Some("third")]);
+    assert_eq!(pop(&mut queue), None);
+}
+
+#[test]
+fn an_exploration_chooses_which_entry_is_next() {
+    let mut queue = queue();
+    queue.explore(recorded(&[(0, 1, 2)]), number);
+    ["first", "second", "third"].into_iter().for_each(|entry| queue.push_woken(entry));
+    assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [Some("third"), Some("first"), Some("second")]);
+}
+
+#[test]
+fn an_exploration_drops_void_entries() {
+    let mut queue = queue();
+    queue.explore(recorded(&[(0, 1, 1)]), number);
+    ["first", "second"].into_iter().for_each(|entry| queue.push_woken(entry));
+    assert_eq!(queue.pop(|entry| (*entry == "first").then_some(*entry)), Some("first"));
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn an_exploration_takes_a_preempted_fiber_like_one_that_was_woken() {
+    let mut queue = queue();
+    queue.push_preempted("first", Instant::now());
+    queue.explore(recorded(&[]), number);
+    queue.push_preempted("second", Instant::now());
+    queue.push_woken("third");
+    assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [Some("first"), Some("second"), Some("third")]);
+}
+
+#[test]
+fn an_exploration_preempts_in_favour_of_the_fiber_that_it_chooses() {
+    let mut queue = queue();
+    queue.explore(recorded(&[(0, 1, 2)]), number);
+    ["second", "third"].into_iter().for_each(|entry| queue.push_woken(entry));
+    assert!(queue.is_preempted_at_point(number(&"first")));
+    queue.push_preempted("first", Instant::now());
+    assert_eq!(pop(&mut queue), Some("third"));
 }

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use heddle_core::Interest;
 use nix::errno::Errno;
 
-use crate::rig::{Buffer, Rig, done, failed, file, is_ready, over_every_backend, take_over};
+use crate::rig::{Buffer, Rig, done, failed, file, is_ready, over_every_backend, over_io_uring, take_over};
 
 over_every_backend!(
     a_reused_number_names_the_new_file,
@@ -17,13 +17,16 @@ over_every_backend!(
     an_event_of_the_old_file_is_not_delivered_to_a_waiter_for_the_new_one,
     an_event_of_the_old_file_is_not_delivered_after_its_waiter_was_cancelled,
     a_wait_for_a_closed_descriptor_can_be_cancelled,
+    dropping_the_backend_ends_reads_of_files,
+    wakers_outlive_their_backend,
+);
+
+over_io_uring!(
     a_reused_number_is_read_by_the_new_files_kind,
     a_read_cancelled_before_its_submission_takes_nothing_from_the_next_file,
     a_write_cancelled_before_its_submission_gives_nothing_to_the_next_file,
     operations_around_one_cancelled_before_its_submission_are_done,
     dropping_the_backend_ends_the_use_of_buffers,
-    dropping_the_backend_ends_reads_of_files,
-    wakers_outlive_their_backend,
 );
 
 fn a_reused_number_names_the_new_file(mut rig: Rig) {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heddle_core::backend::poll::Poll;
-#[cfg(target_os = "linux")]
 use heddle_core::backend::uring::Uring;
 use heddle_core::workers::WorkerPool;
 use heddle_core::{Backend, Completion, Error, Interest, Operation, Token};
@@ -21,20 +20,28 @@ macro_rules! over_every_backend {
         mod poll {
             $(#[test] fn $behaviour() { crate::rig::check(crate::rig::poll, super::$behaviour) })+
         }
-        mod portable_poll {
-            $(#[test] fn $behaviour() { crate::rig::check(crate::rig::portable_poll, super::$behaviour) })+
-        }
-        #[cfg(target_os = "linux")]
         mod io_uring {
             $(#[test] fn $behaviour() { crate::rig::check(crate::rig::io_uring, super::$behaviour) })+
         }
-        #[cfg(target_os = "linux")]
         mod io_uring_of_any_thread {
             $(#[test] fn $behaviour() { crate::rig::check(crate::rig::io_uring_of_any_thread, super::$behaviour) })+
         }
     };
 }
 pub(crate) use over_every_backend;
+
+/// Defines a test of each behaviour for each backend that itself reads and writes what is no file.
+macro_rules! over_io_uring {
+    ($($behaviour:ident),+ $(,)?) => {
+        mod transferring_io_uring {
+            $(#[test] fn $behaviour() { crate::rig::check(crate::rig::io_uring, super::$behaviour) })+
+        }
+        mod transferring_io_uring_of_any_thread {
+            $(#[test] fn $behaviour() { crate::rig::check(crate::rig::io_uring_of_any_thread, super::$behaviour) })+
+        }
+    };
+}
+pub(crate) use over_io_uring;
 
 /// Makes a backend.
 pub type Maker = fn() -> Result<Box<dyn Backend>, Error>;
@@ -43,16 +50,10 @@ pub fn poll() -> Result<Box<dyn Backend>, Error> {
     Ok(Box::new(Poll::new(workers())?))
 }
 
-pub fn portable_poll() -> Result<Box<dyn Backend>, Error> {
-    Ok(Box::new(Poll::portable(workers())?))
-}
-
-#[cfg(target_os = "linux")]
 pub fn io_uring() -> Result<Box<dyn Backend>, Error> {
     Ok(Box::new(Uring::new(true)?))
 }
 
-#[cfg(target_os = "linux")]
 pub fn io_uring_of_any_thread() -> Result<Box<dyn Backend>, Error> {
     Ok(Box::new(Uring::new(false)?))
 }

@@ -9,9 +9,20 @@ use std::os::unix::net::UnixStream;
 use heddle_core::Interest;
 use nix::errno::Errno;
 
-use crate::rig::{Buffer, Rig, done, failed, file, is_ready, over_every_backend};
+use crate::rig::{Buffer, Rig, done, failed, file, is_ready, over_every_backend, over_io_uring};
 
 over_every_backend!(
+    a_device_without_readiness_is_read,
+    the_end_of_a_file_is_read_as_nothing,
+    reading_a_write_only_file_fails,
+    a_file_is_read_and_written_at_its_position,
+    a_file_is_read_and_written_at_an_offset,
+    reading_a_directory_fails,
+    reading_a_closed_descriptor_fails,
+    many_reads_of_a_file_complete_each_with_its_own_data,
+);
+
+over_io_uring!(
     a_pipe_is_read_once_there_is_data,
     a_socket_is_read_once_there_is_data,
     a_socket_receives_once_there_is_data,
@@ -22,21 +33,13 @@ over_every_backend!(
     sending_without_a_receiver_fails,
     receiving_from_a_pipe_succeeds_or_fails_with_enotsock,
     a_terminal_is_read_once_there_is_a_line,
-    a_device_without_readiness_is_read,
     each_reader_of_one_descriptor_gets_its_share,
     a_read_and_a_wait_share_a_descriptor,
     a_full_pipe_is_written_once_there_is_room,
     a_full_socket_is_written_once_there_is_room,
     a_datagram_is_read_whole,
     the_end_of_a_pipe_is_read_as_nothing,
-    the_end_of_a_file_is_read_as_nothing,
     writing_without_a_reader_fails,
-    reading_a_write_only_file_fails,
-    a_file_is_read_and_written_at_its_position,
-    a_file_is_read_and_written_at_an_offset,
-    reading_a_directory_fails,
-    reading_a_closed_descriptor_fails,
-    many_reads_of_a_file_complete_each_with_its_own_data,
 );
 
 fn a_pipe_is_read_once_there_is_data(mut rig: Rig) {

@@ -1,20 +1,20 @@
-//! Linux: epoll, and an eventfd to end its wait.
+//! epoll, and an eventfd to end its wait.
 //!
-//! The `polling` crate (see [`super::portable`]) uses epoll, too, but does not fit for three reasons. Its wait starts
-//! over after a signal. It takes five system calls instead of one. And it always asks for priority data together with
-//! readable data, so out-of-band data would make a fiber that waits to read spin.
+//! The `polling` crate uses epoll, too, but does not fit for three reasons. Its wait starts over after a signal. It takes
+//! five system calls instead of one. And it always asks for priority data together with readable data, so out-of-band
+//! data would make a fiber that waits to read spin.
 
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
 
-use super::selector::{Event, Selector};
 use crate::backend::Interest;
 use crate::error::{Error, Result};
+use crate::process_fd::ProcessFd;
 
 /// The eventfd's key. No descriptor's key has all bits set, since no descriptor is negative.
 const NOTIFICATION: u64 = u64::MAX;
@@ -22,17 +22,28 @@ const NOTIFICATION: u64 = u64::MAX;
 /// How many events one wait returns; the next wait returns the others.
 const BATCH: usize = 256;
 
+/// A descriptor has become ready for what it was armed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// The key of the registration. An outdated key is that of a file that had this number before.
+    pub key: usize,
+    /// The readiness; all bits after an error or a hang-up.
+    pub ready: Interest,
+}
+
+/// A set of descriptors, each reported once per `add` or `modify`.
+///
+/// `wait` is called on one thread at a time; `notify` on any.
 pub struct Epoll {
-    epoll: OwnedFd,
+    epoll: ProcessFd,
     /// Registered edge-triggered, so each write is an event without any read.
-    eventfd: OwnedFd,
+    eventfd: ProcessFd,
     /// Whether timeouts have nanosecond precision. They are rounded up to the millisecond before Linux 5.11, and where
     /// a seccomp filter does not know `epoll_pwait2`.
     precise: AtomicBool,
     /// For the events of one wait. Not on the stack: any fiber may wait, and each would keep another page of memory.
     /// Locked by the waiting thread alone, so never contended.
     batch: Mutex<Box<[MaybeUninit<libc::epoll_event>]>>,
-    abandoned: AtomicBool,
 }
 
 impl Epoll {
@@ -47,7 +58,7 @@ impl Epoll {
         control(&epoll, libc::EPOLL_CTL_ADD, eventfd.as_raw_fd(), NOTIFICATION, flags)
             .map_err(|errno| Error::os("epoll_ctl", errno))?;
         let batch = Mutex::new(Box::new_uninit_slice(BATCH));
-        Ok(Epoll { epoll, eventfd, precise: AtomicBool::new(true), batch, abandoned: AtomicBool::new(false) })
+        Ok(Epoll { epoll, eventfd, precise: AtomicBool::new(true), batch })
     }
 
     /// `epoll_pwait2`, or else `epoll_wait`. Returns how many of `events` were written.
@@ -70,18 +81,29 @@ impl Epoll {
         };
         Errno::result(count).map(|count| count as usize)
     }
-}
 
-impl Selector for Epoll {
-    fn add(&self, fd: RawFd, key: usize, interest: Interest) -> std::result::Result<(), Errno> {
+    /// Registers a descriptor for one event.
+    ///
+    /// # Errors
+    /// EEXIST if the descriptor is registered already, EPERM if such a file is always ready, EBADF, ENOMEM, ENOSPC.
+    pub fn add(&self, fd: RawFd, key: usize, interest: Interest) -> std::result::Result<(), Errno> {
         control(&self.epoll, libc::EPOLL_CTL_ADD, fd, key as u64, once(interest))
     }
 
-    fn modify(&self, fd: RawFd, key: usize, interest: Interest) -> std::result::Result<(), Errno> {
+    /// Arms a registered descriptor for one more event, replacing its earlier interest.
+    ///
+    /// # Errors
+    /// ENOENT if the number now names a file that is not registered, EPERM if that file is always ready, EBADF.
+    pub fn modify(&self, fd: RawFd, key: usize, interest: Interest) -> std::result::Result<(), Errno> {
         control(&self.epoll, libc::EPOLL_CTL_MOD, fd, key as u64, once(interest))
     }
 
-    fn wait(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<()> {
+    /// Waits for events, a notification, a signal or the end of `timeout`, and appends the events. Never returns
+    /// before the end of `timeout` because of rounding.
+    ///
+    /// # Errors
+    /// Those of the system call, except EINTR.
+    pub fn wait(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<()> {
         let mut batch = self.batch.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let count = match self.wait_into(&mut batch, timeout) {
             Err(Errno::EINTR) => 0,
@@ -97,19 +119,13 @@ impl Selector for Epoll {
         Ok(())
     }
 
-    fn notify(&self) {
-        // In a forked child this would wake the parent.
-        if !self.abandoned.load(Ordering::Relaxed) {
-            let one = 1u64.to_ne_bytes();
-            // Otherwise fails only after 2^64 notifications. SAFETY: `one` has the eight bytes that an eventfd takes.
-            let write = || unsafe { libc::write(self.eventfd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
-            while Errno::result(write()) == Err(Errno::EINTR) {}
-        }
-    }
-
-    /// Dropping only closes the child's descriptors, which does not affect the parent's, so only `notify` must stop.
-    fn abandon(&self) {
-        self.abandoned.store(true, Ordering::Relaxed);
+    /// Ends the present wait, or else the next one.
+    pub fn notify(&self) {
+        let one = 1u64.to_ne_bytes();
+        // Otherwise fails only after 2^64 notifications, and in a forked child, which has no eventfd.
+        // SAFETY: `one` has the eight bytes that an eventfd takes.
+        let write = || unsafe { libc::write(self.eventfd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        while Errno::result(write()) == Err(Errno::EINTR) {}
     }
 }
 
@@ -144,7 +160,7 @@ fn ready(flags: i32) -> Interest {
     ready
 }
 
-fn control(epoll: &OwnedFd, what: i32, fd: RawFd, key: u64, flags: i32) -> std::result::Result<(), Errno> {
+fn control(epoll: &ProcessFd, what: i32, fd: RawFd, key: u64, flags: i32) -> std::result::Result<(), Errno> {
     let mut event = libc::epoll_event { events: flags as u32, u64: key };
     // SAFETY: `event` lives for the call, and the kernel only reads it.
     Errno::result(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), what, fd, &mut event) }).map(drop)
@@ -152,7 +168,7 @@ fn control(epoll: &OwnedFd, what: i32, fd: RawFd, key: u64, flags: i32) -> std::
 
 /// Called by its number, as glibc has a wrapper only since 2.35.
 fn pwait2(
-    epoll: &OwnedFd,
+    epoll: &ProcessFd,
     events: &mut [MaybeUninit<libc::epoll_event>],
     timeout: Option<Duration>,
 ) -> nix::Result<usize> {
@@ -187,10 +203,10 @@ fn milliseconds(timeout: Duration) -> i32 {
     i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
 }
 
-fn owned(fd: RawFd, call: &'static str) -> Result<OwnedFd> {
+fn owned(fd: RawFd, call: &'static str) -> Result<ProcessFd> {
     let fd = Errno::result(fd).map_err(|errno| Error::os(call, errno))?;
     // SAFETY: the kernel has just opened the descriptor, and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    Ok(unsafe { ProcessFd::from_raw_fd(fd) })
 }
 
 #[cfg(test)]

@@ -4,32 +4,14 @@ use std::os::fd::RawFd;
 
 use nix::errno::Errno;
 
-use super::transfer::{Kind, Transfer};
 use crate::backend::{Completion, Interest, Token};
 
 /// An operation that waits for a descriptor.
 #[derive(Debug)]
 pub struct Waiter {
     pub token: Token,
-    pub work: Work,
-}
-
-/// What to do once the descriptor is ready.
-#[derive(Debug)]
-pub enum Work {
-    /// Complete with the readiness.
-    Report(Interest),
-    /// Read or write.
-    Transfer(Transfer),
-}
-
-impl Work {
-    pub fn interest(&self) -> Interest {
-        match self {
-            Work::Report(interest) => *interest,
-            Work::Transfer(transfer) => transfer.interest(),
-        }
-    }
+    /// What it waits for.
+    pub interest: Interest,
 }
 
 /// The descriptor number that each operation waits for.
@@ -70,16 +52,14 @@ impl Waiting {
     }
 }
 
-/// The state of one descriptor number. The selector takes one registration per file and number, so all operations that
+/// The state of one descriptor number. epoll takes one registration per file and number, so all operations that
 /// wait for the number share it.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// The key of the latest arming. An event with another key belongs to an earlier arming, maybe of another file.
     pub key: usize,
-    /// Whether the selector has a registration for this number, armed or not. Closing the file removes it.
+    /// Whether epoll has a registration for this number, armed or not. Closing the file removes it.
     pub registered: bool,
-    /// The kind of the registered file, once it was needed.
-    pub kind: Option<Kind>,
     /// In order of submission.
     waiters: Vec<Waiter>,
     /// The interest of all waiters. After a removal it may have additional bits until the next event.
@@ -99,7 +79,7 @@ impl Watch {
 
     /// Adds a waiter.
     pub fn push(&mut self, waiter: Waiter) {
-        self.interest = self.interest | waiter.work.interest();
+        self.interest = self.interest | waiter.interest;
         if self.waiters.capacity() == 0 {
             // Most descriptors have one waiter. A `Vec` would allocate for four, 170 bytes more for each idle connection.
             self.waiters.reserve_exact(1);
@@ -118,25 +98,18 @@ impl Watch {
         }
     }
 
-    /// Completes the waiters for which `ready` suffices.
-    pub fn serve(&mut self, fd: RawFd, ready: Interest, done: &mut Vec<Completion>) {
-        let kind = self.kind;
-        // If one reader would block, so would the readers behind it.
-        let mut exhausted = Interest::default();
+    /// Completes the waiters that wait for any of `ready`.
+    pub fn serve(&mut self, ready: Interest, done: &mut Vec<Completion>) {
+        self.interest = Interest::default();
         self.waiters.retain(|waiter| {
-            let result = match &waiter.work {
-                work if !work.interest().intersects(ready) => None,
-                Work::Report(interest) => Some((*interest & ready).0.into()),
-                Work::Transfer(transfer) if transfer.interest().intersects(exhausted) => None,
-                Work::Transfer(transfer) => transfer.try_now(fd, kind.unwrap_or(Kind::Stream)),
-            };
-            match result {
-                Some(result) => done.push(Completion { token: waiter.token, result }),
-                None => exhausted = exhausted | waiter.work.interest() & ready,
+            let served = waiter.interest.intersects(ready);
+            if served {
+                done.push(Completion { token: waiter.token, result: (waiter.interest & ready).0.into() });
+            } else {
+                self.interest = self.interest | waiter.interest;
             }
-            result.is_none()
+            !served
         });
-        self.interest = self.waiters.iter().fold(Interest::default(), |all, waiter| all | waiter.work.interest());
     }
 
     /// Completes all waiters with an error.
@@ -144,11 +117,5 @@ impl Watch {
         let failed = |waiter: Waiter| Completion { token: waiter.token, result: -(errno as i32) };
         done.extend(self.waiters.drain(..).map(failed));
         self.interest = Interest::default();
-    }
-
-    /// Notes that the number no longer names the registered file.
-    pub fn forget_file(&mut self) {
-        self.registered = false;
-        self.kind = None;
     }
 }

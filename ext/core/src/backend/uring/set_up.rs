@@ -3,8 +3,9 @@
 use std::io;
 
 use io_uring::{IoUring, Probe, opcode};
+use nix::errno::Errno;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Exhausted, Result};
 
 /// How many operations fit into one batch. When it is full it is submitted early.
 pub const SUBMISSION_ENTRIES: u32 = 512;
@@ -48,7 +49,7 @@ pub fn set_up(stays_on_thread: bool) -> Result<(IoUring, Setup)> {
             break;
         }
     }
-    result.map_err(|error| unavailable(refusal(&error)))
+    result.map_err(|error| unavailable(refusal(&error), error.raw_os_error()))
 }
 
 /// # Errors
@@ -56,23 +57,25 @@ pub fn set_up(stays_on_thread: bool) -> Result<(IoUring, Setup)> {
 pub fn check_features(ring: &IoUring) -> Result<()> {
     let params = ring.params();
     if !(params.is_feature_ext_arg() && params.is_feature_nodrop() && params.is_feature_rw_cur_pos()) {
-        return Err(unavailable("the kernel is older than Linux 5.11".to_owned()));
+        return Err(unavailable("the kernel is older than Linux 5.11".to_owned(), None));
     }
     let mut probe = Probe::new();
     ring.submitter()
         .register_probe(&mut probe)
-        .map_err(|error| unavailable(format!("its operations cannot be probed ({error})")))?;
+        .map_err(|error| unavailable(format!("its operations cannot be probed ({error})"), error.raw_os_error()))?;
     let transfers = [opcode::Read::CODE, opcode::Write::CODE, opcode::Recv::CODE, opcode::Send::CODE];
     let mut needed = [opcode::PollAdd::CODE, opcode::AsyncCancel::CODE].into_iter().chain(transfers);
     if needed.all(|code| probe.is_supported(code)) {
         Ok(())
     } else {
-        Err(unavailable("the kernel lacks an operation that Heddle needs".to_owned()))
+        Err(unavailable("the kernel lacks an operation that Heddle needs".to_owned(), None))
     }
 }
 
-pub fn unavailable(reason: String) -> Error {
-    Error::BackendUnavailable { backend: "io_uring", reason }
+/// The backend cannot be had. `errno` is what the kernel answered, if that is why.
+pub fn unavailable(reason: String, errno: Option<i32>) -> Error {
+    let exhausted = errno.and_then(|errno| Exhausted::by(Errno::from_raw(errno)));
+    Error::BackendUnavailable { backend: "io_uring", reason, exhausted }
 }
 
 /// Why `io_uring_setup` failed, and what to do about it.

@@ -1,0 +1,69 @@
+//! Fibers whose sleep has ended while another fiber computes.
+//!
+//! Each of the woken fibers ahead of such a fiber may compute, too: when N CPU-bound fibers begin at once, it would wait
+//! for N time slices. So each tick that finds a fiber computing moves the sleepers ahead of all others. But a fiber that
+//! sleeps and computes in alternation must not starve the others: after the due fibers, one of another class runs.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::RunQueue;
+
+/// How many woken fibers a tick looks at.
+const SEARCHED: usize = 1024;
+
+/// See the module.
+pub struct Due<T> {
+    /// With the time at which each was enqueued, if waits are timed.
+    entries: VecDeque<(T, Option<Instant>)>,
+    /// The current fiber is a due one.
+    is_running: bool,
+}
+
+impl<T> Due<T> {
+    pub fn new() -> Self {
+        Due { entries: VecDeque::new(), is_running: false }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing has to be noted when a fiber is dequeued.
+    pub fn is_idle(&self) -> bool {
+        self.entries.is_empty() && !self.is_running
+    }
+
+    /// Dequeues the first fiber for which `claim` returns a value, and returns when it was enqueued, if that is known.
+    pub fn pop<R>(&mut self, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<(R, Option<Instant>)> {
+        let popped = std::iter::from_fn(|| self.entries.pop_front())
+            .find_map(|(entry, enqueued)| claim(&entry).map(|claimed| (claimed, enqueued)));
+        self.is_running = popped.is_some();
+        popped
+    }
+
+    /// Removes the first entry, without claiming it.
+    pub fn take(&mut self) -> Option<T> {
+        self.entries.pop_front().map(|(entry, _)| entry)
+    }
+}
+
+impl<T> RunQueue<T> {
+    /// A tick has found the current fiber computing: woken fibers whose sleep has ended run next.
+    pub fn prefer_due(&mut self, has_slept: impl Fn(&T) -> bool) {
+        if self.due.is_running || self.explored.is_some() {
+            return;
+        }
+        let mut index = 0;
+        while index < self.woken.len().min(SEARCHED) {
+            if has_slept(&self.woken[index]) {
+                let entry = self.woken.remove(index);
+                let enqueued = self.timing.as_mut().and_then(|timing| timing.removed(index));
+                self.due.entries.extend(entry.map(|entry| (entry, enqueued)));
+            } else {
+                index += 1;
+            }
+        }
+        self.is_plain &= self.due.is_idle();
+    }
+}

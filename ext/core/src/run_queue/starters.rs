@@ -1,0 +1,123 @@
+//! Fibers that have started another fiber, which runs first.
+//!
+//! A starter continues ahead of the woken fibers, as with Go's `runnext` and tokio's LIFO slot. At the end of the queue
+//! it would start one fiber per round, and so N fibers in N²/2 slices of the others. But a fiber that starts fibers for
+//! ever must not starve the others, and each fiber that it starts may compute. So starters and woken fibers alternate
+//! by time:
+//!
+//! ```text
+//!                 a tick has elapsed since the round began, or
+//!                 a fiber that was started in it was preempted
+//!     in a round ─────────────────────────────────────────────▶ late
+//!          │                                                      │
+//!          │ the started fiber waits                              │ all woken fibers have run once,
+//!          ▼                                                      ▼ or woken fibers have run for a tick
+//!        runs                                                   runs
+//! ```
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+struct Starter<T> {
+    entry: T,
+    enqueued: Instant,
+}
+
+/// Woken fibers that run ahead of late starters.
+struct Ahead {
+    since: Instant,
+    /// How many have not run yet.
+    left: usize,
+}
+
+/// A starter that was dequeued.
+pub struct Continued<R> {
+    /// What the claim has returned for its entry.
+    pub claimed: R,
+    /// Since when it was in the queue.
+    pub enqueued: Instant,
+    /// When its round began, if it continues in one.
+    pub round: Option<Instant>,
+}
+
+/// See the module.
+pub struct Starters<T> {
+    /// Those of the present round. The last one continues first: each has started the one after it.
+    round: Vec<Starter<T>>,
+    /// When the round began. Means something only while there is one.
+    began: Instant,
+    late: VecDeque<Starter<T>>,
+    /// Which woken fibers run ahead of late starters.
+    ahead: Option<Ahead>,
+}
+
+impl<T> Starters<T> {
+    pub fn new() -> Self {
+        Starters { round: Vec::new(), began: Instant::now(), late: VecDeque::new(), ahead: None }
+    }
+
+    pub fn len(&self) -> usize {
+        self.round.len() + self.late.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.round.is_empty() && self.late.is_empty()
+    }
+
+    /// Enqueues the current fiber, which has run since `running_since` and starts another one.
+    pub fn push(&mut self, entry: T, running_since: Instant, now: Instant) {
+        if self.round.is_empty() {
+            self.began = running_since;
+        }
+        self.round.push(Starter { entry, enqueued: now });
+    }
+
+    /// Ends the round: woken fibers run next.
+    pub fn end_round(&mut self) {
+        self.late.extend(self.round.drain(..).rev());
+    }
+
+    /// Dequeues the starter that is next, unless one of the `woken` fibers is. Drops entries for which `claim` returns
+    /// none.
+    pub fn pop<R>(
+        &mut self,
+        now: Instant,
+        tick: Duration,
+        woken: usize,
+        claim: &mut impl FnMut(&T) -> Option<R>,
+    ) -> Option<Continued<R>> {
+        if !self.round.is_empty() {
+            if now.saturating_duration_since(self.began) < tick {
+                let round = Some(self.began);
+                let continued = std::iter::from_fn(|| self.round.pop()).find_map(continue_by(claim, round));
+                if continued.is_some() {
+                    return continued;
+                }
+            }
+            self.end_round();
+        }
+        if self.late.is_empty() {
+            return None;
+        }
+        let ahead = self.ahead.get_or_insert(Ahead { since: now, left: woken });
+        if woken > 0 && ahead.left > 0 && now.saturating_duration_since(ahead.since) < tick {
+            ahead.left -= 1;
+            return None;
+        }
+        self.ahead = None;
+        std::iter::from_fn(|| self.late.pop_front()).find_map(continue_by(claim, None))
+    }
+
+    /// Removes all entries, in the order in which they would be dequeued.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+        let round = std::mem::take(&mut self.round).into_iter().rev();
+        round.chain(std::mem::take(&mut self.late)).map(|starter| starter.entry)
+    }
+}
+
+fn continue_by<T, R>(
+    claim: &mut impl FnMut(&T) -> Option<R>,
+    round: Option<Instant>,
+) -> impl FnMut(Starter<T>) -> Option<Continued<R>> {
+    move |Starter { entry, enqueued }| claim(&entry).map(|claimed| Continued { claimed, enqueued, round })
+}

@@ -1,0 +1,92 @@
+//! Fibers whose sleep ends while another fiber computes.
+
+use super::*;
+
+/// A tick finds the current fiber computing.
+fn tick(queue: &mut RunQueue<&'static str>) {
+    queue.prefer_due(|entry| entry.starts_with("sleeper"));
+}
+
+#[test]
+fn a_sleeper_runs_before_woken_fibers_if_a_fiber_computes() {
+    let mut queue = queue();
+    (0..64).for_each(|_| queue.push_woken("computes"));
+    assert_eq!(pop(&mut queue), Some("computes"));
+    queue.push_woken("sleeper");
+    tick(&mut queue);
+    assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("sleeper"), Some("computes")));
+}
+
+#[test]
+fn sleepers_keep_their_order() {
+    let mut queue = queue();
+    ["woken", "sleeper 1", "another", "sleeper 2"].into_iter().for_each(|entry| queue.push_woken(entry));
+    tick(&mut queue);
+    assert_eq!([(); 4].map(|()| pop(&mut queue).unwrap()), ["sleeper 1", "sleeper 2", "woken", "another"]);
+}
+
+#[test]
+fn a_sleeper_waits_its_turn_if_no_fiber_computes() {
+    let mut queue = queue();
+    queue.push_woken("woken");
+    queue.push_woken("sleeper");
+    assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("woken"), Some("sleeper")));
+}
+
+#[test]
+fn sleepers_that_compute_let_another_fiber_run_each_time() {
+    let mut queue = queue();
+    ["one", "other", "sleeper 1"].into_iter().for_each(|entry| queue.push_woken(entry));
+    tick(&mut queue);
+    assert_eq!(pop(&mut queue), Some("sleeper 1"));
+    queue.push_woken("sleeper 2");
+    tick(&mut queue);
+    assert_eq!(pop(&mut queue), Some("one"));
+    tick(&mut queue);
+    assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("sleeper 2"), Some("other")));
+}
+
+#[test]
+fn a_due_fiber_has_its_turn_before_an_overdue_preempted_one() {
+    let (mut queue, now) = (queue(), Instant::now());
+    preempt(&mut queue, "preempted", now, now);
+    queue.push_woken("woken");
+    assert_eq!(pop_at(&mut queue, now), Some("woken"));
+    queue.push_woken("sleeper");
+    queue.push_woken("woken");
+    tick(&mut queue);
+    assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("sleeper"));
+    assert_eq!(pop_at(&mut queue, now + QUANTUM), Some("preempted"));
+}
+
+#[test]
+fn a_woken_fiber_that_computes_is_preempted_half_a_tick_after_its_first_tick_if_another_waits() {
+    let (mut queue, now) = (queue(), Instant::now());
+    queue.push_woken("running");
+    queue.push_woken("waiting");
+    assert_eq!(pop(&mut queue), Some("running"));
+    assert!(!queue.should_preempt(now));
+    assert_eq!(queue.protected_for(now), Some(TICK / 2));
+    assert!(queue.should_preempt(now + TICK / 2));
+}
+
+#[test]
+fn a_timed_queue_counts_the_wait_of_a_due_fiber() {
+    let mut queue = queue();
+    queue.set_timed(true);
+    queue.push_woken("woken");
+    queue.push_woken("sleeper");
+    tick(&mut queue);
+    assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("sleeper"), Some("woken")));
+    assert_eq!(queue.timing().expect("it is timed").scheduled.counts().iter().sum::<u64>(), 2);
+}
+
+#[test]
+fn an_exploration_takes_a_due_fiber_like_one_that_was_woken() {
+    let mut queue = queue();
+    queue.push_woken("sleeper");
+    tick(&mut queue);
+    queue.explore(recorded(&[]), number);
+    queue.push_woken("first");
+    assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("sleeper"), Some("first")));
+}
