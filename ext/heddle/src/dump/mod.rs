@@ -1,12 +1,13 @@
 //! What `Heddle.fibers`, `Heddle.dump` and `Heddle.dump_on` need of Rust. Not hooks: `lib/heddle/observability` calls
-//! these private methods, on any thread, and in trap handlers.
+//! these methods, on any thread, and in trap handlers.
 
-mod signal;
+mod accounts;
+pub mod signal;
 mod snapshot;
 mod threads;
 
 use magnus::typed_data::Obj;
-use magnus::{Error, Module, Object, RArray, RClass, Ruby, Value, function, method};
+use magnus::{Error, Object, RArray, RModule, Ruby, Value, function};
 
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, thread};
@@ -14,15 +15,18 @@ use crate::scheduler::{Scheduler, registry};
 use crate::ticker::signal_disposition;
 
 /// Defines the methods.
-pub fn define(class: RClass) -> Result<(), Error> {
-    class.define_private_method("snapshot", method!(snapshot::snapshot, 0))?;
-    class.define_private_method("owner", method!(owner, 0))?;
-    class.define_singleton_method("open_schedulers", function!(open_schedulers, 0))?;
-    class.define_singleton_method("fiber_address", function!(fiber_address, 1))?;
-    class.define_singleton_method("holder_address", function!(holder_address, 1))?;
-    class.define_singleton_method("signal_handler", function!(signal_disposition::handler_of, 1))?;
-    class.define_singleton_method("watch_dump_signal", function!(signal::watch, 1))?;
-    class.define_singleton_method("dump_begins", function!(signal::begin, 0))
+pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    accounts::define(ruby, native)?;
+    native.define_singleton_method("snapshot", function!(snapshot::snapshot, 1))?;
+    native.define_singleton_method("epoch_of", function!(snapshot::epoch_of, 2))?;
+    native.define_singleton_method("owner", function!(owner, 1))?;
+    native.define_singleton_method("open_schedulers", function!(open_schedulers, 0))?;
+    native.define_singleton_method("fiber_address", function!(fiber_address, 1))?;
+    native.define_singleton_method("fiber_serial", function!(fiber_serial, 1))?;
+    native.define_singleton_method("holder_number", function!(holder_number, 1))?;
+    native.define_singleton_method("signal_handler", function!(signal_disposition::handler_of, 1))?;
+    native.define_singleton_method("watch_dump_signal", function!(signal::watch, 1))?;
+    native.define_singleton_method("dump_begins", function!(signal::begin, 0))
 }
 
 /// All schedulers of this process that are open.
@@ -31,18 +35,24 @@ fn open_schedulers(ruby: &Ruby) -> Result<RArray, Error> {
 }
 
 /// The thread that the scheduler belongs to; nil before its first hook, and in a forked child that has not used it.
-fn owner(_: &Ruby, scheduler: Obj<Scheduler>) -> Option<Value> {
-    let used_here = !scheduler.is_inherited() || scheduler.is_owned_by(thread::current());
+fn owner(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Option<Value> {
+    let used_here = !scheduler.is_inherited() || scheduler.is_owned_by(thread::current(ruby));
     scheduler.owner.thread.get().filter(|_| used_here).map(PinnedValue::get)
 }
 
-/// A number that [`holder_address`] returns for each Mutex that the fiber holds.
+/// What [`holder_number`] returns for each Mutex that the fiber holds, on Ruby 3.3 and 3.4.
 fn fiber_address(ruby: &Ruby, target: Value) -> Result<usize, Error> {
     error::expect_fiber(ruby, target)?;
-    Ok(fiber::addresses(PinnedValue::assume_marked(target)).1)
+    Ok(fiber::record_address(target))
 }
 
-/// See [`thread::holder_address`]; nil for an object that is no Mutex.
-fn holder_address(ruby: &Ruby, mutex: Value) -> Result<Option<usize>, Error> {
-    Ok(if thread::is_mutex(ruby, mutex)? { Some(thread::holder_address(mutex)) } else { None })
+/// What [`holder_number`] returns for each Mutex that the fiber holds, on Ruby 4.0.
+fn fiber_serial(ruby: &Ruby, target: Value) -> Result<Option<usize>, Error> {
+    error::expect_fiber(ruby, target)?;
+    Ok(fiber::serial(target))
+}
+
+/// See [`thread::holder_number`]; nil for an object that is no Mutex.
+fn holder_number(ruby: &Ruby, mutex: Value) -> Result<Option<usize>, Error> {
+    Ok(if thread::is_mutex(ruby, mutex)? { Some(thread::holder_number(mutex)) } else { None })
 }

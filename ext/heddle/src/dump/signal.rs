@@ -2,25 +2,24 @@
 //!
 //! Ruby's handler runs the dump at the main thread's next safe point. While a thread is in C code that does not release
 //! the GVL, there is none. So this handler, which calls Ruby's, also wakes a native thread. If no dump has begun after
-//! [`PATIENCE`], the native thread writes where the thread that holds the GVL is, and what the kernel says about the
-//! threads of this process.
+//! [`PATIENCE`], the native thread writes what the kernel says about the threads of this process.
 
 use std::io::{PipeReader, Read, Write};
-use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use heddle_core::signals::SignalsBlocked;
+use heddle_core::locking::lock;
+use heddle_core::native_thread;
+use heddle_core::process_fd::{ProcessFd, Registration};
 use libc::{c_int, c_void, sigaction, siginfo_t};
-use magnus::value::ReprValue;
-use magnus::{Error, Object, Ruby, TypedData};
+use magnus::{Error, Ruby};
 use nix::errno::Errno;
 
 use super::threads;
-use crate::capture;
-use crate::ruby::{error, fork, signal_frames};
-use crate::scheduler::Scheduler;
+use crate::ruby::outcome::Ignore;
+use crate::ruby::{error, fork};
 
 /// How long a dump may take to begin.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -35,8 +34,9 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 /// Ruby's handler, and the flags that it was installed with.
 static RUBY_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static RUBY_FLAGS: AtomicI32 = AtomicI32::new(0);
-/// The generation of the process that has started the native thread, and the thread's descriptor.
-static STARTED: Mutex<Option<(u64, RawFd)>> = Mutex::new(None);
+/// The generation of the process that has started the native thread, and the end of the pipe that the handler writes
+/// to.
+static STARTED: Mutex<Option<(u64, ProcessFd)>> = Mutex::new(None);
 
 /// Handles a signal for which Ruby has a handler, besides Ruby. Starts the native thread, unless this process has it.
 ///
@@ -46,9 +46,6 @@ pub fn watch(ruby: &Ruby, signal: c_int) -> Result<(), Error> {
     start_thread().map_err(|failure| {
         error::system_call(ruby, Errno::from_raw(failure.raw_os_error().unwrap_or(libc::EAGAIN)), "Heddle.dump_on")
     })?;
-    capture::prepare(ruby);
-    // This function is a method of the scheduler's class itself.
-    signal_frames::learn_layout(Scheduler::class(ruby).singleton_class()?.as_value());
     // SAFETY: all of its fields may be zero; then the present action is read into it.
     let mut action: sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: reads into a variable of this function.
@@ -70,27 +67,24 @@ pub fn begin() {
     BEGUN.store(ARRIVED.load(Ordering::Acquire), Ordering::Release);
 }
 
+/// The pipe is the parent's, and closed in this forked child. Called inside fork(2), so it uses atomics alone.
+pub fn reset() {
+    PIPE.store(-1, Ordering::Relaxed);
+}
+
 fn start_thread() -> std::io::Result<()> {
-    let mut started = STARTED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if started.is_some_and(|(generation, _)| generation == fork::generation()) {
+    let mut started = lock(&STARTED);
+    if started.as_ref().is_some_and(|(generation, _)| *generation == fork::generation()) {
         return Ok(());
     }
     let (reader, writer) = std::io::pipe()?;
-    let reader_fd = reader.as_raw_fd();
+    let registration = Registration::new(reader.as_raw_fd());
     // SAFETY: sets a flag of a descriptor of this function: the handler must not wait in a full pipe.
     unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
-    let blocked = SignalsBlocked::new();
-    std::thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(move || watch_dumps(reader))?;
-    drop(blocked);
-    let inherited = PIPE.swap(writer.into_raw_fd(), Ordering::AcqRel);
-    if let Some((_, inherited_reader)) = started.replace((fork::generation(), reader_fd)) {
-        // SAFETY: the descriptors of the parent's pipe. Nothing in this process uses them: their thread does not exist
-        // here, and the handler has the new one.
-        unsafe {
-            libc::close(inherited);
-            libc::close(inherited_reader);
-        }
-    }
+    native_thread::spawn(THREAD_NAME, move || watch_dumps(reader, registration))?;
+    let writer = ProcessFd::from(OwnedFd::from(writer));
+    PIPE.store(writer.as_raw_fd(), Ordering::Release);
+    *started = Some((fork::generation(), writer));
     Ok(())
 }
 
@@ -114,16 +108,15 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
 }
 
 /// What the native thread does.
-fn watch_dumps(mut reader: PipeReader) {
+fn watch_dumps(mut reader: PipeReader, _registration: Registration) {
     let mut byte = [0_u8];
-    while reader.read_exact(&mut byte).is_ok() {
+    while reader.read_exact(&mut byte).ignored("the process ends").is_some() {
         let arrived = ARRIVED.load(Ordering::Acquire);
         let before = threads::all();
         std::thread::sleep(PATIENCE);
         if BEGUN.load(Ordering::Acquire) < arrived {
-            let report = threads::report(PATIENCE, &before, &threads::all(), capture::of_holder());
-            // If descriptor 2 is closed, the report is lost.
-            let _ = std::io::stderr().write_all(report.as_bytes());
+            let report = threads::report(PATIENCE, &before, &threads::all());
+            std::io::stderr().write_all(report.as_bytes()).ignored("descriptor 2 is closed");
         }
     }
 }

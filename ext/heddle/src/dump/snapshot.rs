@@ -1,11 +1,14 @@
 //! The state of all fibers of a scheduler at one time.
 
+use std::rc::Rc;
 use std::time::Instant;
 
+use heddle_core::accounting::Statement;
 use magnus::typed_data::Obj;
 use magnus::{Error, IntoValue, RArray, Ruby, Value, prelude::*};
 use rustc_hash::FxHashMap;
 
+use super::accounts;
 use crate::ruby::fiber;
 use crate::ruby::value::{PinnedValue, is_hidden};
 use crate::scheduler::Scheduler;
@@ -23,29 +26,50 @@ struct Entry {
     seconds_left: Option<f64>,
     block: Option<PinnedValue>,
     resumed_by: Option<PinnedValue>,
+    epoch: u64,
+    statements: Option<(Statement, Option<Statement>)>,
 }
 
 /// An Array for each fiber: the fiber, its state, what it waits for (a Symbol, and an object or a number), for which
-/// events, for how long it has been in that state, how long it waits at most, its block, and the fiber that has resumed
-/// it.
+/// events, for how long it has been in that state, how long it waits at most, its block, the fiber that has resumed it,
+/// its name, its [`epoch_of`], and what it has spent its time on, in all and under its name.
 pub fn snapshot(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<RArray, Error> {
-    // In a forked child that has not used the scheduler yet, only the current fiber exists.
-    let survivor = if scheduler.is_inherited() { Some(fiber::ensure_current()?) } else { None };
-    let mut entries = entries(&scheduler.state.borrow(), Instant::now());
-    entries.retain(|entry| survivor.is_none_or(|survivor| survivor == entry.fiber));
+    // In a forked child that has not used the scheduler yet, only the current fiber exists, and nothing was counted.
+    let survivor = if scheduler.is_inherited() { Some(fiber::ensure_current(ruby)?) } else { None };
+    let (mut entries, labels) = {
+        let state = scheduler.state.borrow();
+        (entries(&state), state.labels())
+    };
+    if let Some(survivor) = survivor {
+        entries.retain(|entry| entry.fiber == survivor);
+        entries.iter_mut().for_each(|entry| entry.statements = None);
+    }
     let array = ruby.ary_new_capa(entries.len());
     for entry in entries {
         // Making objects collects garbage, but lets no other fiber or thread run. So the records still exist, and the
         // collector finds in them what the entries refer to.
-        array.push(entry.to_array(ruby)?)?;
+        array.push(entry.to_array(ruby, &labels)?)?;
     }
     Ok(array)
 }
 
-fn entries(state: &State, now: Instant) -> Vec<Entry> {
-    let deadlines = deadlines(state);
+/// A number that changes whenever the fiber's state does; nil for a fiber that the scheduler does not know. A reader of
+/// a snapshot that looks at the fiber later, at its backtrace for instance, learns by it whether both belong together.
+pub fn epoch_of(scheduler: Obj<Scheduler>, fiber: Value) -> Option<u64> {
+    let state = scheduler.state.borrow();
+    state.fibers.find(fiber).and_then(|key| state.fibers.get(key)).map(Record::state_number)
+}
+
+fn entries(state: &State) -> Vec<Entry> {
+    let now = state.now();
+    let (deadlines, counted) = (deadlines(state), Instant::now());
     let known = state.fibers.iter().filter(|(_, record)| record.state() != FiberState::Lost);
-    known.map(|(key, record)| Entry::of(state, record, now, deadlines.get(&key).copied())).collect()
+    known
+        .map(|(key, record)| {
+            let statements = state.statement(key, counted);
+            Entry { statements, ..Entry::of(state, record, now, deadlines.get(&key).copied()) }
+        })
+        .collect()
 }
 
 /// When the fibers whose waits have a time limit are woken.
@@ -70,11 +94,13 @@ impl Entry {
             seconds_left: deadline.map(|deadline| deadline.saturating_duration_since(now).as_secs_f64()),
             block: record.block,
             resumed_by: resumer.map(|resumer| resumer.fiber),
+            epoch: record.state_number(),
+            statements: None,
         }
     }
 
-    fn to_array(&self, ruby: &Ruby) -> Result<RArray, Error> {
-        let array = ruby.ary_new_capa(9);
+    fn to_array(&self, ruby: &Ruby, labels: &[Rc<str>]) -> Result<RArray, Error> {
+        let array = ruby.ary_new_capa(13);
         array.push(self.fiber.get())?;
         array.push(ruby.to_symbol(match self.state {
             FiberState::Runnable => "runnable",
@@ -89,6 +115,14 @@ impl Entry {
         array.push(self.seconds_left)?;
         array.push(self.block.map(PinnedValue::get))?;
         array.push(self.resumed_by.map(PinnedValue::get))?;
+        array.push(fiber::name(self.fiber.get()))?;
+        array.push(self.epoch)?;
+        let (times, named) =
+            self.statements.as_ref().map_or((None, None), |(times, named)| (Some(times), named.as_ref()));
+        for counted in [times, named] {
+            let counted = counted.map(|counted| accounts::statement(ruby, counted, labels)).transpose()?;
+            array.push(counted)?;
+        }
         Ok(array)
     }
 }

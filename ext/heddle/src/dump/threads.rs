@@ -1,13 +1,10 @@
 //! What the kernel says about the native threads of this process. Uses nothing of Ruby's, so it can be asked while a
 //! thread holds the GVL.
 
-use std::fmt::Write;
 use std::fs;
 use std::time::Duration;
 
-use libc::pid_t;
-
-use crate::capture::{Capture, Folders};
+use crate::ruby::outcome::Ignore;
 
 /// A native thread.
 pub struct Native {
@@ -21,12 +18,18 @@ pub struct Native {
 
 /// All native threads; none where the kernel has no /proc.
 pub fn all() -> Vec<Native> {
-    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return Vec::new() };
-    tasks.filter_map(|task| read(task.ok()?.file_name().to_str()?.parse().ok()?)).collect()
+    let Some(tasks) = fs::read_dir("/proc/self/task").ignored("no /proc") else { return Vec::new() };
+    let number = |task: std::io::Result<fs::DirEntry>| {
+        task.ignored("no /proc")?.file_name().to_str()?.parse().ignored("no thread")
+    };
+    tasks.filter_map(|task| read(number(task)?)).collect()
 }
 
+/// Why a number of proc_pid_stat(5) is unknown.
+const FORMAT: &str = "another format";
+
 fn read(id: u32) -> Option<Native> {
-    parse(id, &fs::read_to_string(format!("/proc/self/task/{id}/stat")).ok()?)
+    parse(id, &fs::read_to_string(format!("/proc/self/task/{id}/stat")).ignored("it has ended")?)
 }
 
 /// Parses `id (name) state …`. The name may contain spaces and parentheses.
@@ -35,13 +38,12 @@ fn parse(id: u32, stat: &str) -> Option<Native> {
     let name = head.split_once('(')?.1.to_owned();
     let fields: Vec<&str> = tail.split(' ').collect();
     // Fields 14 and 15 of the manual; `tail` begins with the third.
-    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    let ticks = fields.get(11)?.parse::<u64>().ignored(FORMAT)? + fields.get(12)?.parse::<u64>().ignored(FORMAT)?;
     Some(Native { id, name, state: fields.first()?.chars().next()?, ticks })
 }
 
-/// The text for a dump that has not begun in time. The threads that have computed most since then come first. `holder`
-/// is the thread that holds the GVL, if that is known, and where it is.
-pub fn report(waited: Duration, before: &[Native], now: &[Native], holder: Option<(pid_t, Capture)>) -> String {
+/// The text for a dump that has not begun in time. The threads that have computed most since then come first.
+pub fn report(waited: Duration, before: &[Native], now: &[Native]) -> String {
     let mut text = format!(
         "Heddle.dump_on: no dump has begun {} s after the signal, as a thread of process {} runs C code that does not \
          release the GVL. Native threads, with the CPU time that they have used since the signal:\n",
@@ -57,13 +59,7 @@ pub fn report(waited: Duration, before: &[Native], now: &[Native], holder: Optio
     for thread in threads {
         let state = if thread.state == 'R' { "runs" } else { "waits" };
         let seconds = used(thread) as f64 / ticks_per_second();
-        // Writing to a String does not fail.
-        let _ = writeln!(text, "  thread {} ({}): {state}, {seconds:.2} s", thread.id, thread.name);
-    }
-    if let Some((thread, capture)) = holder {
-        let folders = Folders::default();
-        let _ = writeln!(text, "Thread {thread} holds the GVL, {}:", capture.describe(&folders));
-        capture.backtrace(&folders).iter().for_each(|line| text.extend(["    ", line, "\n"]));
+        text.push_str(&format!("  thread {} ({}): {state}, {seconds:.2} s\n", thread.id, thread.name));
     }
     text
 }

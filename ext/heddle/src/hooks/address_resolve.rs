@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::os::fd::IntoRawFd;
 use std::sync::{Arc, Mutex};
 
+use heddle_core::locking::lock;
 use heddle_core::names::{self, Answers, Failure, Query, SocketAddress};
 use libc::c_int;
 use magnus::exception::Exception;
@@ -13,7 +14,7 @@ use nix::errno::Errno;
 use crate::ruby::constant::Constant;
 use crate::ruby::error;
 use crate::ruby::hidden_variable::HiddenVariable;
-use crate::ruby::value::PinnedValue;
+use crate::ruby::outcome::Ignore;
 use crate::scheduler::Scheduler;
 use crate::scheduler::wait::Wait;
 
@@ -31,12 +32,12 @@ pub fn address_resolve(ruby: &Ruby, scheduler: &Scheduler, hostname: RString) ->
     let found = Arc::new(Mutex::new(None));
     let answer = Arc::clone(&found);
     // A look-up cannot be cancelled and may take long: an exception raised into the fiber abandons it.
-    let wait = Wait::Address(PinnedValue::assume_marked(hostname.as_value()));
+    let wait = Wait::address(hostname.as_value());
     scheduler.look_up_in_thread(ruby, hook.key, wait, move || {
         let result = names::look_up(&query);
-        *answer.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(result);
+        *lock(&answer) = Some(result);
     })?;
-    let found = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    let found = lock(&found).take();
     match found {
         Some(Ok(addresses)) => Ok(Some(numeric(&addresses))),
         Some(Err(Failure { code: libc::EAI_NONAME, .. })) | None => Ok(None),
@@ -67,7 +68,7 @@ pub fn look_up(
     for family in families {
         let (host, service, answers) = (host.clone(), service.clone(), Arc::clone(&answers));
         let query = Query { host, service, family, socktype: libc::SOCK_STREAM, protocol: libc::IPPROTO_TCP, flags };
-        scheduler.submit_to_names(move || answers.add(&query));
+        scheduler.submit_to_names(ruby, move || answers.add(&query));
     }
     ruby.class_io().funcall("for_fd", (reader.into_raw_fd(), "rb"))
 }
@@ -84,14 +85,15 @@ pub fn resolution_error(ruby: &Ruby, what: String, code: c_int, errno: c_int) ->
     drop(what);
     let exception: Exception = class.funcall("new", (message,))?;
     let code: Value = ruby.integer_from_i64(i64::from(code)).as_value();
-    ERROR_CODE.set(PinnedValue::assume_marked(exception.as_value()), code)?;
+    ERROR_CODE.set(exception.as_value(), code)?;
     Ok(exception)
 }
 
 fn text(ruby: &Ruby, string: RString) -> Result<CString, Error> {
     // SAFETY: copied before Ruby runs again.
     let bytes = unsafe { string.as_slice() }.to_vec();
-    CString::new(bytes).map_err(|_| Error::new(ruby.exception_arg_error(), "string contains null byte"))
+    let text = CString::new(bytes).ignored("a null byte");
+    text.ok_or_else(|| error::of(ruby.exception_arg_error(), "string contains null byte"))
 }
 
 /// The addresses in numeric form, which Ruby parses, without duplicates.

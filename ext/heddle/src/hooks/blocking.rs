@@ -7,12 +7,13 @@ use magnus::{Error, Ruby, Value};
 use super::closing;
 use crate::ruby::call_sites::CallSites;
 use crate::ruby::receiver::Receiver;
-use crate::ruby::value::PinnedValue;
-use crate::ruby::{error, fiber, thread, time};
+use crate::ruby::value::cast;
+use crate::ruby::{error, fiber, pending_interrupts, postponed_job, thread, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::raise::{PendingRaise, RaiseScope, Shield};
 use crate::scheduler::wait::Wait;
-use crate::scheduler::waiting::{Outcome, deadline_after};
+use crate::scheduler::waiting::Outcome;
 
 /// Mutex, Queue, Thread#join and the like. True if the fiber was woken, false if the timeout elapsed.
 ///
@@ -21,13 +22,20 @@ use crate::scheduler::waiting::{Outcome, deadline_after};
 pub fn block(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -> Result<bool, Error> {
     ruby.check_arity(arguments.len(), 1..=2)?;
     let blocker = arguments[0];
-    let (hook, mut seen) = scheduler.enter_and(ruby, |record| record.unblocks_seen)?;
+    let (hook, (mut seen, may_lock_again)) =
+        scheduler.enter_and(ruby, |record| (record.unblocks_seen, record.may_lock_again))?;
     let deadline = match arguments.get(1) {
-        Some(timeout) => deadline_after(time::lenient_interval(*timeout)?),
+        Some(timeout) => scheduler.deadline_after(time::lenient_interval(*timeout)?),
         None => None,
     };
-    let wait = Wait::Block(PinnedValue::assume_marked(blocker));
+    let wait = Wait::block(blocker);
     scheduler.boost_lock_holders(ruby, blocker)?;
+    if may_lock_again
+        && thread::is_mutex(ruby, blocker)?
+        && CallSites::traits(ruby, &scheduler.io.call_sites).locks_again
+    {
+        return wait_to_lock_again(ruby, &scheduler, hook.key, wait, seen).map(|()| true);
+    }
     loop {
         let woken = wait_for_unblock(ruby, &scheduler, hook.key, wait, seen, deadline)?;
         // Ruby 3.3 and 3.4 take any end of this wait for the thread's end, so other wake-ups must not end it.
@@ -40,11 +48,11 @@ pub fn block(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -
 
 /// Wakes a fiber. Called on any thread, and in trap handlers.
 pub fn unblock(ruby: &Ruby, scheduler: Receiver<Scheduler>, blocker: Value, fiber: Value) -> Result<(), Error> {
-    let woken = scheduler.state.borrow_mut().unblock(PinnedValue::assume_marked(fiber));
+    let woken = scheduler.state.borrow_mut().unblock(fiber);
     match woken {
         Some(true) => {
             scheduler.wake_owner();
-            scheduler.hand_off_lock(ruby, blocker, PinnedValue::assume_marked(fiber))?;
+            scheduler.hand_off_lock(ruby, blocker, fiber)?;
         }
         Some(false) => {}
         // The fiber has ended or belongs to another scheduler, so there is nothing to wake.
@@ -70,26 +78,79 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Va
         scheduler.enter_and(ruby, |record| (record.unblocks, record.unblocks_seen))?;
     // `ConditionVariable#wait` must lose no wake-up, as in `block`. But an earlier wake-up must not end a plain
     // `sleep`.
-    let plain = CallSites::traits(&scheduler.io.call_sites).is_plain_sleep;
+    let plain = CallSites::traits(ruby, &scheduler.io.call_sites).is_plain_sleep;
     let seen = if plain { unblocks } else { unblocks_seen };
-    let woken = wait_for_unblock(ruby, &scheduler, hook.key, Wait::Sleep, seen, deadline_after(duration))?;
+    if !plain && let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(hook.key) {
+        record.may_lock_again = true;
+    }
+    let woken = wait_for_unblock(ruby, &scheduler, hook.key, Wait::Sleep, seen, scheduler.deadline_after(duration))?;
     if !plain && let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(hook.key) {
         record.sleep_was_ended = woken;
     }
     Ok(woken)
 }
 
-/// Whether `unblock` ended the last `Mutex#sleep` of the current fiber. True, as in Ruby, for a fiber of which the
-/// scheduler has no record.
-pub fn sleep_was_ended(scheduler: Receiver<Scheduler>) -> bool {
-    let state = scheduler.state.borrow();
-    let record = state.fibers.find(fiber::current()).and_then(|key| state.fibers.get(key));
-    record.is_none_or(|record| record.sleep_was_ended)
+/// Called at the end of `Mutex#sleep`, when the Mutex is locked again. Returns whether `unblock` ended the sleep. True,
+/// as in Ruby, for a fiber of which no Heddle scheduler has a record.
+///
+/// # Errors
+/// What [`wait_to_lock_again`] has held back.
+pub fn locked_again(ruby: &Ruby) -> Result<bool, Error> {
+    let Some(scheduler) = fiber::current_scheduler(ruby).and_then(cast::<Scheduler>) else { return Ok(true) };
+    let mut state = scheduler.state.borrow_mut();
+    let current = fiber::current(ruby);
+    let running = state.current().filter(|(running, _)| *running == current).map(|(_, key)| key);
+    let Some(key) = running.or_else(|| state.fibers.find(current)) else { return Ok(true) };
+    let Some(record) = state.fibers.get_mut(key) else { return Ok(true) };
+    record.may_lock_again = false;
+    let was_ended = record.sleep_was_ended;
+    let held_back = if state.may_be_due(key) { state.take_new_raise(key) } else { None };
+    drop(state);
+    held_back.map_or(Ok(was_ended), |held_back| Err(held_back.to_error()))
+}
+
+/// Waits until a Mutex can be locked that `Mutex#sleep` or `ConditionVariable#wait` has unlocked. A thread is not
+/// interrupted there. If a fiber was, it would leave the method without the lock, and the program's `ensure` clauses
+/// would use what the lock guards.
+///
+/// # Errors
+/// The kill of a fiber whose grace period is over, or of the thread.
+fn wait_to_lock_again(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey, wait: Wait, seen: u32) -> Result<(), Error> {
+    /// How many exceptions are held back. A fiber that is being killed gets one each time that it is switched to.
+    const MAX_HELD_BACK: u32 = 1000;
+    let outer = scheduler.state.borrow_mut().replace_shield(key, Shield::but_for_kill());
+    let mut held_back_count = 0;
+    let waited = loop {
+        let waited = wait_for_unblock(ruby, scheduler, key, wait, seen, None).map(|_| ());
+        let Err(error) = &waited else { break waited };
+        let is_killed = scheduler.state.borrow().fibers.get(key).is_none_or(|record| record.is_being_killed());
+        if is_killed || pending_interrupts::is_kill(ruby, error) || held_back_count == MAX_HELD_BACK {
+            break waited;
+        }
+        held_back_count += 1;
+        match error::exception_of(error) {
+            Some(exception) => {
+                let held_back = PendingRaise::new(exception, None, RaiseScope::Fiber);
+                scheduler.state.borrow_mut().put_back_raise(key, held_back);
+            }
+            // Ruby repeats the kill of a fiber at each switch to it.
+            None => error::end_jump(ruby),
+        }
+    };
+    scheduler.state.borrow_mut().replace_shield(key, outer);
+    waited
 }
 
 /// Lets all other runnable fibers run first.
 pub fn yield_now(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<(), Error> {
     scheduler.yield_now(ruby)
+}
+
+/// `yield` where Ruby itself ends time slices, and calls this at points of its own: in plain fibers, in hooks and in
+/// critical sections, too. It asks for a tick, which comes at the next safe point and decides as any other does. So one
+/// place decides which fiber is preempted.
+pub fn request_tick(_: &Ruby, _: Receiver<Scheduler>) {
+    postponed_job::trigger();
 }
 
 /// Waits until the fiber has been unblocked more than `seen` times.

@@ -16,7 +16,7 @@ use crate::scheduler::Scheduler;
 /// Does the work in a thread if it is known to take long. Otherwise returns nil, and Ruby does it in the current
 /// thread. The threads are Ruby's and not Heddle's, as the work may need a Ruby thread.
 pub fn blocking_operation_wait(ruby: &Ruby, scheduler: &Scheduler, work: Value) -> Result<Value, Error> {
-    if !scheduler.io.closes_remote.take() && !CallSites::traits(&scheduler.io.call_sites).takes_long {
+    if !scheduler.io.closes_remote.take() && !CallSites::traits(ruby, &scheduler.io.call_sites).takes_long {
         return Ok(ruby.qnil().as_value());
     }
     static HELPER: Constant = Constant::new(&["Heddle", "BlockingWork"]);

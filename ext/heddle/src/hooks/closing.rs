@@ -3,10 +3,8 @@
 
 use std::os::fd::RawFd;
 
-use magnus::{Error, Ruby, Value, prelude::*};
-use nix::errno::Errno;
+use magnus::{Error, RArray, Ruby, Value, prelude::*};
 
-use super::interrupt_proxy;
 use crate::io::descriptors;
 #[cfg(not(ruby_gte_4_0))]
 use crate::ruby::pending_interrupts;
@@ -17,22 +15,22 @@ use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::wait::Wait;
 
-/// Closes the descriptor before it returns, so that the peer sees the end immediately. False if Ruby must close it
-/// itself, or if the number is no descriptor, which Ruby's own close then reports.
+/// Ends the operations that use the number. False, so that Ruby closes the descriptor: without the GVL, as closing a
+/// socket with SO_LINGER can take seconds, and with its own errors. True if the number is closed later, since a thread
+/// that waits in the kernel may still use it.
 ///
 /// Ruby also calls this for an IO that the garbage collector frees, so it neither waits nor raises.
 pub fn io_close(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd) -> bool {
     // Ruby has ended the operations of the closed IO, but another IO may have the same number.
-    descriptors::detach_operations(ruby, fd);
+    if !descriptors::detach_operations(ruby, fd) {
+        return true;
+    }
     // Closing a remote file may write its data to the server, and block. Ruby calls `blocking_operation_wait` before it
     // closes the file itself.
     if scheduler.io.slow_file_backoff.borrow_mut().is_remote(fd) {
         scheduler.io.closes_remote.set(true);
-        return false;
     }
-    // SAFETY: no memory is passed. Ruby owns the descriptor, and with this hook passes the ownership on.
-    let result = Errno::result(unsafe { libc::close(fd) });
-    result != Err(Errno::EBADF)
+    false
 }
 
 /// Raises `exception` in a fiber that waits on an IO which is being closed. The closing fiber calls this, on any
@@ -41,25 +39,23 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
     // Ruby 4.0 passes false for a root fiber that has no object yet.
     let is_root_without_object = same(fiber, ruby.qfalse().as_value());
     if !is_root_without_object {
-        if interrupt_proxy::is_proxy(fiber)? {
-            return interrupt_proxy::interrupt(ruby, scheduler, fiber, exception);
+        if is_proxy(fiber)? {
+            return interrupt_by_proxy(ruby, scheduler, fiber, exception);
         }
         error::expect_fiber(ruby, fiber)?;
     }
-    let target = PinnedValue::assume_marked(fiber);
-    if is_root_without_object || fiber::is_blocking(target)? {
+    if is_root_without_object || fiber::is_blocking(fiber)? {
         // The fiber waits in a native call, which only an exception to its thread can end.
         return match scheduler.owner.thread.get().or(scheduler.io.opened_by.get()) {
-            Some(owner) => thread::raise_into(owner, exception),
+            Some(owner) => thread::raise_into(owner.get(), exception),
             None => Ok(()),
         };
     }
     // Ruby passes the same frozen exception for each fiber, so it could not hold each fiber's backtrace.
     let message: Value = exception.funcall("message", ())?;
-    let class = PinnedValue::assume_marked(exception.class().as_value());
-    let pending_raise =
-        PendingRaise { exception: class, message: Some(PinnedValue::assume_marked(message)), scope: RaiseScope::Wait };
-    let waiter = scheduler.state.borrow().fibers.find(target);
+    let class = exception.class().as_value();
+    let pending_raise = PendingRaise::new(class, Some(message), RaiseScope::Wait);
+    let waiter = scheduler.state.borrow().fibers.find(fiber);
     let waiter = match waiter {
         Some(waiter) if !has_left_io(ruby, scheduler, waiter)? => Some(waiter),
         _ => None,
@@ -69,7 +65,7 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
     }
     scheduler.wake_owner();
     match waiter {
-        Some(waiter) if closer_blocks_owner(scheduler)? => {
+        Some(waiter) if closer_blocks_owner(ruby, scheduler)? => {
             scheduler.io.leaving_fibers.borrow_mut().push(waiter);
             wait_until_left(ruby, scheduler, &[waiter])
         }
@@ -77,8 +73,9 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
     }
 }
 
-/// Whether a fiber has left its wait for the IO, although not yet the IO. It may have been preempted in between, or wait for
-/// the mutex that Ruby takes there. An exception there would keep it from leaving, and Ruby's close would wait for ever.
+/// Whether a fiber has left its wait for the IO, although not yet the IO. It may have been preempted in between, or
+/// wait for the mutex that Ruby takes there. An exception there would keep it from leaving, and Ruby's close would wait
+/// for ever.
 fn has_left_io(ruby: &Ruby, scheduler: &Scheduler, waiter: FiberKey) -> Result<bool, Error> {
     let wait = {
         let state = scheduler.state.borrow();
@@ -97,8 +94,8 @@ fn has_left_io(ruby: &Ruby, scheduler: &Scheduler, waiter: FiberKey) -> Result<b
 /// `unblock` calls this once Ruby has unlocked the mutex. Next, Ruby waits natively for those fibers, and during a
 /// native wait of a blocking fiber no other fiber of the thread runs. So they must leave now.
 pub fn finish_leaving_fibers(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
-    interrupt_proxy::finish_leaving_fibers(ruby, scheduler)?;
-    if scheduler.io.leaving_fibers.borrow().is_empty() || !closer_blocks_owner(scheduler)? {
+    finish_leaving_proxies(ruby, scheduler)?;
+    if scheduler.io.leaving_fibers.borrow().is_empty() || !closer_blocks_owner(ruby, scheduler)? {
         return Ok(());
     }
     let leaving_fibers = std::mem::take(&mut *scheduler.io.leaving_fibers.borrow_mut());
@@ -107,14 +104,13 @@ pub fn finish_leaving_fibers(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), E
 
 /// Defers what is pending for the current thread, on Ruby 3.3 and 3.4, as it would leave the closing fiber deadlocked.
 ///
-/// Another thread's fiber closes an IO that the current fiber or thread uses in a native call (`recv`, `accept`, a write).
-/// Ruby raises IOError at this thread. At the end of the native call it locks a lock and calls `unblock` to wake the
-/// closing fiber. Then it raises the IOError as soon as that hook returns, without unlocking the lock, which the closing
-/// fiber needs next. So it must be raised at the end of the native call.
+/// Another thread's fiber closes an IO that the current fiber or thread uses in a native call (`recv`, `accept`, a
+/// write). Ruby raises IOError at this thread. At the end of the native call it locks a lock and calls `unblock` to
+/// wake the closing fiber. Then it raises the IOError as soon as that hook returns, without unlocking the lock, which
+/// the closing fiber needs next. So it must be raised at the end of the native call.
 #[cfg(not(ruby_gte_4_0))]
 pub fn defer_close_error(ruby: &Ruby, scheduler: &Scheduler, blocker: Value) -> Result<(), Error> {
-    let closer = PinnedValue::assume_marked(blocker);
-    if !scheduler.is_owned_by(closer) || closer == thread::current() {
+    if !scheduler.is_owned_by(blocker) || same(blocker, thread::current(ruby)) {
         return Ok(());
     }
     pending_interrupts::postpone(ruby)
@@ -122,8 +118,8 @@ pub fn defer_close_error(ruby: &Ruby, scheduler: &Scheduler, blocker: Value) -> 
 
 /// Whether the current fiber is a blocking one of the owner's thread. While it waits natively, as in Ruby's close, no
 /// other fiber runs.
-pub(super) fn closer_blocks_owner(scheduler: &Scheduler) -> Result<bool, Error> {
-    Ok(scheduler.owner.thread.get() == Some(thread::current()) && fiber::is_blocking(fiber::ensure_current()?)?)
+fn closer_blocks_owner(ruby: &Ruby, scheduler: &Scheduler) -> Result<bool, Error> {
+    Ok(scheduler.is_owned_by(thread::current(ruby)) && fiber::is_blocking(fiber::ensure_current(ruby)?)?)
 }
 
 /// Lets other fibers run until the present waits of `waiters` have ended.
@@ -145,4 +141,53 @@ fn wait_until_left(ruby: &Ruby, scheduler: &Scheduler, waiters: &[FiberKey]) -> 
         };
         waits.iter().all(has_left)
     })
+}
+
+/// Whether the object is a proxy for a fiber: no fiber, but with the methods to interrupt one.
+///
+/// From version 5 of the interface on, Ruby passes `fiber_interrupt` an object with `alive?` and `raise` instead of the
+/// fiber. It is alive as long as the operation that is to be interrupted, and its `raise` does nothing afterwards. It
+/// does not name the fiber.
+fn is_proxy(value: Value) -> Result<bool, Error> {
+    Ok(!fiber::is_fiber(value) && value.respond_to("alive?", false)? && value.respond_to("raise", false)?)
+}
+
+/// Calls the proxy's `raise` in a new fiber, the next time that the scheduler's thread picks a fiber.
+fn interrupt_by_proxy(ruby: &Ruby, scheduler: &Scheduler, proxy: Value, exception: Value) -> Result<(), Error> {
+    let pending_raise = PendingRaise::new(exception, None, RaiseScope::Wait);
+    scheduler.state.borrow_mut().defer_raise(proxy, pending_raise);
+    scheduler.wake_owner();
+    if !closer_blocks_owner(ruby, scheduler)? {
+        return Ok(());
+    }
+    // Next, Ruby waits natively for the operation to end, so the fiber must leave its wait now.
+    let proxies = match scheduler.io.leaving_proxies.get().and_then(|proxies| RArray::from_value(proxies.get())) {
+        Some(proxies) => proxies,
+        None => {
+            let proxies = ruby.ary_new();
+            // SAFETY: `Scheduler::mark` marks it.
+            scheduler.io.leaving_proxies.set(Some(unsafe { PinnedValue::assume_marked(proxies) }));
+            proxies
+        }
+    };
+    proxies.push(proxy)?;
+    while scheduler.state.borrow().has_deferred_raises() {
+        scheduler.yield_now(ruby)?;
+    }
+    Ok(())
+}
+
+/// Lets the fibers of interrupted proxies leave their waits; see [`finish_leaving_fibers`].
+fn finish_leaving_proxies(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    if scheduler.io.leaving_proxies.get().is_none() || !closer_blocks_owner(ruby, scheduler)? {
+        return Ok(());
+    }
+    let proxies = scheduler.io.leaving_proxies.take().and_then(|proxies| RArray::from_value(proxies.get()));
+    let Some(proxies) = proxies else { return Ok(()) };
+    while let Some(proxy) = proxies.pop::<Option<Value>>()? {
+        while proxy.funcall::<_, _, bool>("alive?", ())? {
+            scheduler.yield_now(ruby)?;
+        }
+    }
+    Ok(())
 }

@@ -1,12 +1,11 @@
 //! `Fiber#raise` and `Fiber#kill`, which switch straight into a waiting fiber without a hook.
 //!
 //! The target then enqueues the fiber that raised, which the scheduler takes to be its current fiber. That is wrong if
-//! the current fiber has resumed a generator, and the generator raises. So `lib/heddle/patches/fiber_raise.rb` tells
+//! the current fiber has resumed a generator, and the generator raises. So `lib/heddle/patches/fiber.rb` tells
 //! the scheduler which fiber raises.
 
-use magnus::{Error, Ruby, Value, prelude::*};
+use magnus::{Error, RArray, Ruby, Value, prelude::*};
 
-use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber};
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::wait::Wait;
@@ -15,18 +14,18 @@ use crate::ticker::foreign_fibers;
 
 /// Runs a block that raises into another fiber. The running fiber counts as being in a hook during the block.
 pub fn raising(ruby: &Ruby) -> Result<Value, Error> {
-    let Some(scheduler) = Scheduler::in_use() else { return ruby.yield_value(()) };
-    let current = fiber::ensure_current()?;
+    let Some(scheduler) = Scheduler::in_use(ruby) else { return ruby.yield_value(()) };
+    let current = fiber::ensure_current(ruby)?;
     let running = scheduler.state.borrow().current();
     let key = match running {
         Some((running, key)) if running == current => key,
-        _ => scheduler.make_current(current)?,
+        _ => scheduler.make_current(ruby, current)?,
     };
     if let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(key) {
         record.hook_depth += 1;
     }
     let result = ruby.yield_value(());
-    if scheduler.is_in_use() {
+    if scheduler.is_in_use(ruby) {
         // Another fiber may have raised into this one during the block, and then must run again, too.
         scheduler.requeue_switcher(key);
         scheduler.state.borrow_mut().set_current(key);
@@ -35,14 +34,23 @@ pub fn raising(ruby: &Ruby) -> Result<Value, Error> {
     result
 }
 
+/// The exception of `Thread.current.raise` with these arguments, which Ruby may raise in the current fiber from now on.
+pub fn raise_here(ruby: &Ruby, arguments: RArray) -> Result<Value, Error> {
+    let exception = error::exception_from(arguments)?;
+    if let Some(scheduler) = Scheduler::in_use(ruby) {
+        fiber::ensure_current(ruby)?;
+        scheduler.raises_own(ruby, exception);
+    }
+    Ok(exception)
+}
+
 /// Ends `target`, which the running fiber is about to kill, by an exception if it was preempted, and then returns true.
 /// Otherwise Ruby would raise the kill again at each switch, and an `ensure` clause of the target could not wait.
 pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
-    let Some(scheduler) = Scheduler::in_use() else { return Ok(false) };
-    let exception = PinnedValue::assume_marked(error::stop_class(ruby)?.as_value());
+    let Some(scheduler) = Scheduler::in_use(ruby) else { return Ok(false) };
+    let exception = error::stop_class(ruby)?.as_value();
     {
         let mut state = scheduler.state.borrow_mut();
-        let target = PinnedValue::assume_marked(target);
         let Some(key) = state.fibers.find(target) else { return Ok(false) };
         let is_preempted = state.fibers.get(key).is_some_and(|record| {
             record.wait == Wait::Preempted && (record.managed || foreign_fibers::yield_state_of(target).is_some())
@@ -54,7 +62,7 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
             return Ok(false);
         }
         if state.fibers.get(key).is_some_and(|record| record.end_requested) {
-            state.send_raise(key, PendingRaise { exception, message: None, scope: RaiseScope::Fiber });
+            state.send_raise(key, PendingRaise::new(exception, None, RaiseScope::Fiber));
         } else {
             state.request_end(key, exception);
         }

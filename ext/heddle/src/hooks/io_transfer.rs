@@ -1,6 +1,6 @@
-//! `io_read`, `io_write`, `io_pread`, `io_pwrite`.
+//! `io_read`, `io_write`, `io_pread`, `io_pwrite`. `SINGLE` says what their last two arguments mean; see
+//! [`hook_interface::TRANSFERS_ARE_SINGLE`](crate::ruby::hook_interface::TRANSFERS_ARE_SINGLE).
 
-use heddle_core::Interest;
 use heddle_core::try_io::{FdKind, TryIo};
 use magnus::{Error, Integer, RString, Ruby, Value};
 use nix::errno::Errno;
@@ -10,63 +10,66 @@ use crate::io::descriptors;
 use crate::io::strategies::{transfer_file, try_now};
 use crate::io::transfer::{Transfer, negated};
 use crate::ruby::io_buffer::Memory;
+use crate::ruby::outcome::Ignore;
 use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, io as ruby_io};
 use crate::scheduler::Scheduler;
 
 /// Reads at the IO's position. Returns the number of bytes, 0 at the end, or `-errno`.
-pub fn io_read(
+pub fn io_read<const SINGLE: bool>(
     ruby: &Ruby,
     scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
-    length: usize,
-    offset: usize,
+    first: usize,
+    second: usize,
 ) -> Result<isize, Error> {
-    run(ruby, &scheduler, io, (Direction::Read, None), buffer, SliceRange::new(length, offset))
+    run(ruby, &scheduler, io, (Direction::Read, None), buffer, SliceRange::new::<SINGLE>(first, second))
 }
 
 /// Writes at the IO's position. Returns the number of bytes, or `-errno`.
-pub fn io_write(
+pub fn io_write<const SINGLE: bool>(
     ruby: &Ruby,
     scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
-    length: usize,
-    offset: usize,
+    first: usize,
+    second: usize,
 ) -> Result<isize, Error> {
-    run(ruby, &scheduler, io, (Direction::Write, None), buffer, SliceRange::new(length, offset))
+    run(ruby, &scheduler, io, (Direction::Write, None), buffer, SliceRange::new::<SINGLE>(first, second))
 }
 
 /// Reads from position `from`.
-pub fn io_pread(
+pub fn io_pread<const SINGLE: bool>(
     ruby: &Ruby,
     scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
     from: Integer,
-    length: usize,
-    offset: usize,
+    first: usize,
+    second: usize,
 ) -> Result<isize, Error> {
     match position(from)? {
-        Some(from) => run(ruby, &scheduler, io, (Direction::Read, Some(from)), buffer, SliceRange::new(length, offset)),
+        Some(from) => {
+            run(ruby, &scheduler, io, (Direction::Read, Some(from)), buffer, SliceRange::new::<SINGLE>(first, second))
+        }
         None => Ok(negated(Errno::EINVAL)),
     }
 }
 
 /// Writes at position `from`.
-pub fn io_pwrite(
+pub fn io_pwrite<const SINGLE: bool>(
     ruby: &Ruby,
     scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
     from: Integer,
-    length: usize,
-    offset: usize,
+    first: usize,
+    second: usize,
 ) -> Result<isize, Error> {
     match position(from)? {
         Some(from) => {
-            run(ruby, &scheduler, io, (Direction::Write, Some(from)), buffer, SliceRange::new(length, offset))
+            run(ruby, &scheduler, io, (Direction::Write, Some(from)), buffer, SliceRange::new::<SINGLE>(first, second))
         }
         None => Ok(negated(Errno::EINVAL)),
     }
@@ -92,7 +95,7 @@ pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, 
     let from = position(from)?.ok_or_else(|| error::system_call(ruby, Errno::EINVAL, "pwrite"))?;
     let hook = scheduler.enter(ruby)?;
     scheduler.consume_budget(ruby, hook.key)?;
-    let fd = descriptors::descriptor(ruby, io, Interest::WRITABLE)?;
+    let fd = descriptors::descriptor(ruby, io)?;
     // A frozen copy shares the bytes, and no other fiber can change them while this one waits.
     let string = RString::new_frozen(string);
     // SAFETY: the string is on this stack, so it is neither freed nor moved, and it is frozen.
@@ -120,5 +123,5 @@ pub fn write_at(ruby: &Ruby, scheduler: &Scheduler, io: Value, string: RString, 
 
 /// A file position; `None` for a negative one, for which the kernel returns EINVAL.
 fn position(from: Integer) -> Result<Option<u64>, Error> {
-    Ok(u64::try_from(from.to_i64()?).ok())
+    Ok(u64::try_from(from.to_i64()?).ignored("negative"))
 }

@@ -5,8 +5,9 @@ use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
 use magnus::{Error, RArray, RHash, Ruby, TryConvert, Value, block::Proc, prelude::*};
 
+use crate::ruby::outcome::RubyOutcome;
 use crate::ruby::receiver::Receiver;
-use crate::ruby::value::{PinnedValue, same};
+use crate::ruby::value::same;
 use crate::ruby::{error, fiber};
 use crate::scheduler::Scheduler;
 use crate::scheduler::options::Preempt;
@@ -16,7 +17,7 @@ use crate::scheduler::start::{Ended, NewFiber, start};
 /// the end of the run queue.
 pub fn fiber(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -> Result<Value, Error> {
     if !ruby.block_given() {
-        return Err(Error::new(ruby.exception_arg_error(), "tried to create a fiber without a block"));
+        return Err(error::of(ruby.exception_arg_error(), "tried to create a fiber without a block"));
     }
     let block = ruby.block_proc()?;
     let (mut storage, mut splat) = (None, None);
@@ -43,12 +44,11 @@ pub fn start_yielding(
 ) -> Result<Value, Error> {
     error::expect_fiber(ruby, child)?;
     let hook = scheduler.enter(ruby)?;
-    let fiber = PinnedValue::assume_marked(child);
-    if scheduler.state.borrow().fibers.find(fiber).is_some() {
+    if scheduler.state.borrow().fibers.find(child).is_some() {
         return Err(error::fiber_error(ruby, "the fiber has been scheduled already"));
     }
     let preemptible = scheduler.options.borrow().preempt.preempts_yielding();
-    start(ruby, &scheduler, hook.key, NewFiber { fiber, block, preemptible }, Some(arguments))
+    start(ruby, &scheduler, hook.key, NewFiber { fiber: child, block, preemptible }, Some(arguments))
 }
 
 /// The block of the current fiber, which has just been started. `lib/heddle/fiber_body.rb` calls it, and one of the
@@ -60,14 +60,19 @@ pub fn begin_block(ruby: &Ruby, scheduler: Value) -> Result<Value, Error> {
     Receiver::<Scheduler>::try_convert(scheduler)?.begin_block(ruby)
 }
 
+/// Takes the number for the limit of memory maps, in place of the kernel's. For tests, as a process cannot lower that.
+pub fn assume_map_limit(limit: usize) {
+    heddle_core::map_limit::assume(limit);
+}
+
 /// `FiberBody::BlockError === exception`: in the current fiber, the code's `rescue` asks whether it matches what the
 /// block has raised. It always does.
 ///
 /// Ruby checks interrupts at the end of this method, and has not called [`fail_block`] yet. What was raised in the fiber
 /// there would leave the `rescue`, and end the fiber that continues. So the rest of the fiber's life counts as a hook.
-pub fn is_block_error(_: &Ruby, _: Value, _: Value) -> bool {
-    if let Some(scheduler) = Scheduler::of_thread() {
-        scheduler.shield_end();
+pub fn is_block_error(ruby: &Ruby, _: Value, _: Value) -> bool {
+    if let Some(scheduler) = Scheduler::of_thread(ruby) {
+        scheduler.shield_end(ruby);
     }
     true
 }
@@ -107,19 +112,19 @@ pub fn close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
         // Another fiber waits for the ends of all others, including this one, and then releases the resources.
         return result;
     }
-    scheduler.release();
-    if !scheduler.closing.get() && same(fiber::scheduler(), scheduler.as_value()) {
-        fiber::unset_scheduler(ruby)?;
-    }
-    result
+    result.and_ensure(|| scheduler.release(ruby)).and_ensure(|| {
+        let is_set = !scheduler.closing.get() && same(fiber::scheduler(ruby), scheduler.as_value());
+        if is_set { fiber::unset_scheduler(ruby) } else { Ok(()) }
+    })
 }
 
 /// Called by Ruby when the scheduler is replaced, or its thread or the process ends. Calls `close`, which a subclass
 /// may override.
 pub fn scheduler_close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
-    let finished = scheduler.finish(ruby);
-    scheduler.closing.set(true);
-    let closed = scheduler.funcall::<_, _, Value>("close", ()).map(|_| ());
-    scheduler.closing.set(false);
-    finished.and(closed)
+    scheduler.finish(ruby).and_ensure(|| {
+        scheduler.closing.set(true);
+        let closed = scheduler.funcall::<_, _, Value>("close", ()).map(|_| ());
+        scheduler.closing.set(false);
+        closed
+    })
 }

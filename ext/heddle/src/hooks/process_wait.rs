@@ -1,8 +1,9 @@
 //! `process_wait`: `Process.wait`, `system`, backticks, and other waits for a child process.
 
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::FromRawFd;
 
 use heddle_core::Interest;
+use heddle_core::process_fd::ProcessFd;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
 use crate::ruby::constant::Constant;
@@ -19,14 +20,14 @@ use crate::scheduler::wait::Wait;
 pub fn process_wait(ruby: &Ruby, scheduler: &Scheduler, pid: i32, flags: i32) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
     if flags & libc::WNOHANG != 0 {
-        return process::status_if_ended(pid, flags);
+        return process::status_if_ended(ruby, pid, flags);
     }
     let other_events = flags & (libc::WUNTRACED | libc::WCONTINUED) != 0;
     match open_process(pid).filter(|_| pid > 0 && !other_events) {
         Some(process) => {
-            let descriptor = scheduler.state.borrow_mut().own_descriptor(hook.key, process);
+            let descriptor = scheduler.state.borrow_mut().resources.own_descriptor(hook.key, process);
             let status = wait_for_descriptor(ruby, scheduler, hook.key, pid, flags, descriptor);
-            scheduler.state.borrow_mut().close_descriptor(descriptor);
+            scheduler.state.borrow_mut().resources.close_descriptor(descriptor);
             status
         }
         None => wait_in_thread(ruby, pid, flags),
@@ -42,11 +43,11 @@ fn wait_for_descriptor(
     descriptor: OwnedDescriptor,
 ) -> Result<Value, Error> {
     loop {
-        let status = process::status_if_ended(pid, flags)?;
+        let status = process::status_if_ended(ruby, pid, flags)?;
         if !status.is_nil() {
             return Ok(status);
         }
-        let fd = scheduler.state.borrow().number_of(descriptor);
+        let fd = scheduler.state.borrow().resources.number_of(descriptor);
         // The scheduler was closed during the wait, or this is a forked child.
         let Some(fd) = fd else { return wait_in_thread(ruby, pid, flags) };
         let readable = (fd, Interest::READABLE);
@@ -62,16 +63,10 @@ fn wait_in_thread(ruby: &Ruby, pid: i32, flags: i32) -> Result<Value, Error> {
     PROCESS_WAIT.get::<RModule>(ruby)?.funcall("call", (pid, flags))
 }
 
-#[cfg(target_os = "linux")]
-fn open_process(pid: i32) -> Option<OwnedFd> {
+fn open_process(pid: i32) -> Option<ProcessFd> {
     // SAFETY: no memory is passed. The new descriptor, which is close-on-exec by definition, has no other owner.
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
-        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
+        (fd >= 0).then(|| ProcessFd::from_raw_fd(fd as i32))
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_process(_: i32) -> Option<OwnedFd> {
-    None
 }

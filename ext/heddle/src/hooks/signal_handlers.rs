@@ -2,25 +2,30 @@
 
 use magnus::{Error, Ruby, Value};
 
-use crate::ruby::fiber;
+use crate::ruby::{fiber, pending_interrupts};
 use crate::scheduler::Scheduler;
 
 /// Whether exceptions for this thread are to be raised in the current fiber; see `scheduler/root_interrupts.rs`.
-pub fn handles_interrupts(_: &Ruby) -> Result<bool, Error> {
-    let current = fiber::ensure_current()?;
-    Ok(Scheduler::in_use().is_none_or(|scheduler| scheduler.handles_interrupts(current)))
+pub fn handles_interrupts(ruby: &Ruby) -> Result<bool, Error> {
+    let current = fiber::ensure_current(ruby)?;
+    Ok(Scheduler::in_use(ruby).is_none_or(|scheduler| scheduler.handles_interrupts(current)))
 }
 
 /// Sends `exception`, which a signal's handler has raised, to the root fiber.
-pub fn send_to_root(_: &Ruby, exception: Value) {
-    if let Some(scheduler) = Scheduler::in_use() {
+pub fn send_to_root(ruby: &Ruby, exception: Value) {
+    if let Some(scheduler) = Scheduler::in_use(ruby) {
         scheduler.send_to_root(exception);
     }
 }
 
+/// Takes back the exception that a job has sent to the current fiber, if Ruby has yet to raise it there.
+pub fn take_sent(ruby: &Ruby) -> Result<Option<Value>, Error> {
+    pending_interrupts::take_sent(ruby)
+}
+
 /// Records `exception`, which a signal's handler has raised in the root fiber or the fiber that takes its place.
-pub fn record_interrupt(_: &Ruby, exception: Value) {
-    if let Some(scheduler) = Scheduler::in_use() {
+pub fn record_interrupt(ruby: &Ruby, exception: Value) {
+    if let Some(scheduler) = Scheduler::in_use(ruby) {
         scheduler.note_interruption(exception);
     }
 }

@@ -7,6 +7,7 @@ use heddle_core::histogram::Histogram;
 use heddle_core::workers::{Load, WorkerPool};
 use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
 
+use crate::ruby::outcome::Ignore;
 use crate::scheduler::Scheduler;
 use crate::scheduler::record::FiberState;
 use crate::scheduler::state::State;
@@ -29,13 +30,16 @@ impl<'a> Numbers<'a> {
     }
 }
 
+/// Why a pool's numbers are unknown.
+const BORROWED: &str = "the pool is being made";
+
 /// A scheduler's numbers, in nested Hashes. Those of a scheduler that this process has inherited, and not used, are
 /// zero.
 pub fn raw_stats(ruby: &Ruby, scheduler: &Scheduler) -> Result<RHash, Error> {
     let inherited = scheduler.is_inherited();
     let workers = Numbers::new(ruby)
-        .with("files", load(ruby, scheduler.io.workers.try_borrow().ok().as_deref(), inherited)?)?
-        .with("names", load(ruby, scheduler.io.names.try_borrow().ok().as_deref(), inherited)?)?;
+        .with("files", load(ruby, scheduler.io.workers.try_borrow().ignored(BORROWED).as_deref(), inherited)?)?
+        .with("names", load(ruby, scheduler.io.names.try_borrow().ignored(BORROWED).as_deref(), inherited)?)?;
     let preemptions = if inherited { 0 } else { scheduler.preemption.preemptions.get() };
     let unused = State::default();
     // Everything is copied out of the state first: Ruby, which allocates the Hashes, may collect garbage, and then

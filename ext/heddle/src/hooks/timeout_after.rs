@@ -1,10 +1,7 @@
 //! `timeout_after`: called by `Timeout.timeout`, which then needs no thread and interrupts the right fiber.
 
-use std::time::Instant;
-
 use magnus::{Error, Ruby, Value};
 
-use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::raise::Limit;
@@ -28,13 +25,11 @@ pub fn timeout_after(
         return ruby.yield_value(duration);
     };
     let hook = scheduler.enter(ruby)?;
-    let limit = if error::is_limit(ruby, exception, message) {
-        Limit::Repeated(PinnedValue::assume_marked(exception))
+    let limit = if error::is_limit(ruby, exception, message)? {
+        Limit::Repeated(exception)
     } else {
-        Limit::Once {
-            exception: PinnedValue::assume_marked(exception),
-            message: Some(PinnedValue::assume_marked(message)),
-        }
+        Limit::Once { exception, message: Some(message) }
     };
-    scheduler.run_until(ruby, hook.key, Instant::now() + timeout, limit, Some(duration))
+    let at = scheduler.state.borrow().now() + timeout;
+    scheduler.run_until(ruby, hook.key, at, limit, Some(duration))
 }

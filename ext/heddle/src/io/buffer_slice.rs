@@ -5,8 +5,9 @@ use magnus::{Error, Ruby, Value};
 
 use super::transfer::Transfer;
 use crate::ruby::call_sites::CallSite;
-use crate::ruby::hook_interface;
+use crate::ruby::error;
 use crate::ruby::io_buffer::{self, Contents, Memory};
+use crate::ruby::outcome::Ignore;
 use crate::scheduler::Scheduler;
 
 /// The largest transfer through a bounce buffer. The caller transfers the rest next.
@@ -23,16 +24,16 @@ impl<'a> Bounce<'a> {
     /// Allocates `size` bytes. `None` if there is no memory.
     fn new(scheduler: &'a Scheduler, size: usize) -> Option<Self> {
         let mut memory: Vec<u8> = Vec::new();
-        memory.try_reserve_exact(size).ok()?;
+        memory.try_reserve_exact(size).ignored("no memory")?;
         let base = memory.as_mut_ptr();
-        let slot = scheduler.state.borrow_mut().bounce_buffers.insert(memory);
+        let slot = scheduler.state.borrow_mut().resources.keep_memory(memory);
         Some(Bounce { scheduler, slot, base })
     }
 }
 
 impl Drop for Bounce<'_> {
     fn drop(&mut self) {
-        self.scheduler.state.borrow_mut().bounce_buffers.remove(self.slot);
+        self.scheduler.state.borrow_mut().resources.free_memory(self.slot);
     }
 }
 
@@ -72,13 +73,19 @@ pub struct SliceRange {
 }
 
 impl SliceRange {
-    /// The range that the last two arguments of a hook mean; see [`hook_interface::TRANSFERS_ARE_SINGLE`].
-    pub fn new(first: usize, second: usize) -> Self {
-        if hook_interface::TRANSFERS_ARE_SINGLE {
+    /// The range that the last two arguments of a hook mean. `SINGLE` says how; see
+    /// [`hook_interface::TRANSFERS_ARE_SINGLE`](crate::ruby::hook_interface::TRANSFERS_ARE_SINGLE).
+    pub fn new<const SINGLE: bool>(first: usize, second: usize) -> Self {
+        if SINGLE {
             SliceRange { offset: first, min_length: 0, max_length: second }
         } else {
             SliceRange { offset: second, min_length: first, max_length: usize::MAX }
         }
+    }
+
+    /// How many bytes the buffer must have from the offset on.
+    fn required(self) -> usize {
+        if self.max_length == usize::MAX { self.min_length } else { self.max_length }
     }
 }
 
@@ -107,15 +114,15 @@ impl BufferSlice {
     /// ArgumentError if the buffer is too short.
     pub fn within(ruby: &Ruby, contents: Contents, buffer: Value, range: SliceRange) -> Result<Self, Error> {
         let Contents { memory, looks_pinned } = contents;
-        let SliceRange { offset, min_length, max_length } = range;
+        let (offset, required) = (range.offset, range.required());
         match memory.size.checked_sub(offset) {
-            Some(available) if available >= min_length => {
-                let memory = Memory { base: memory.base.wrapping_add(offset), size: available.min(max_length) };
+            Some(available) if available >= required => {
+                let memory = Memory { base: memory.base.wrapping_add(offset), size: available.min(range.max_length) };
                 Ok(BufferSlice { memory, owner: Some((buffer, offset)), looks_pinned })
             }
-            _ => Err(Error::new(
+            _ => Err(error::of(
                 ruby.exception_arg_error(),
-                format!("a buffer of {} bytes has no {min_length} bytes from offset {offset} on", memory.size),
+                format!("a buffer of {} bytes has no {required} bytes from offset {offset} on", memory.size),
             )),
         }
     }
@@ -185,7 +192,7 @@ impl BufferSlice {
         let size = self.memory.size.min(MAX_BOUNCED);
         let Some(bounce) = Bounce::new(scheduler, size) else {
             let message = format!("no memory to keep {size} bytes of an IO::Buffer in while a fiber waits");
-            return Err(Error::new(ruby.exception_no_mem_error(), message));
+            return Err(error::of(ruby.exception_no_mem_error(), message));
         };
         let base = bounce.base;
         if direction == Direction::Write {

@@ -1,7 +1,6 @@
 //! Reading, writing and waiting for descriptors.
 //!
 //! * [`descriptors`]: which operations use which descriptor number, and closing.
-//! * [`leaving`]: how fibers leave a number that is being closed.
 //! * [`transfer`]: the path of a read or a write. [`strategies`]: by a system call, the backend, or a worker thread.
 //! * [`buffer_slice`]: the memory of a transfer. [`operation`]: the states of a transfer in the backend.
 //! * [`readiness`], [`select`]: waiting until descriptors are ready.
@@ -9,7 +8,6 @@
 
 pub mod buffer_slice;
 pub mod descriptors;
-mod leaving;
 pub mod name_threads;
 pub mod operation;
 pub mod readiness;

@@ -49,13 +49,12 @@ impl Scheduler {
                 job();
             }
         };
-        self.submit_to_names(job);
+        self.submit_to_names(ruby, job);
         let result = self.wait(ruby, key, wait, None, |state| state.operations.take_result(token));
-        if result.is_err() {
+        result.map(|_| ()).inspect_err(|_raised| {
             abandoned.store(true, Ordering::Relaxed);
             self.state.borrow_mut().operations.abandon(token);
-        }
-        result.map(|_| ())
+        })
     }
 
     fn begin_work(&self, key: FiberKey) -> Option<(Token, Done)> {
@@ -65,16 +64,15 @@ impl Scheduler {
     }
 
     /// Runs `job` on a thread of the pool.
-    pub fn submit_to_names(&self, job: impl FnOnce() + Send + 'static) {
+    pub fn submit_to_names(&self, ruby: &Ruby, job: impl FnOnce() + Send + 'static) {
         let names = Arc::clone(self.io.names.borrow_mut().get_or_insert_with(|| {
             Arc::new(WorkerPool::new(self.options.borrow().workers.saturating_mul(NAME_LOOK_UPS_PER_WORKER)))
         }));
-        let refused = names.submit(job).err();
-        if let Some(job) = refused {
+        if let Err(job) = names.submit(job) {
             // No thread can be started, so the current one runs the job, and its other fibers wait.
             let mut job = Some(job);
             let mut run = || job.take().into_iter().for_each(|job| job());
-            without_gvl(&mut run, &|| {});
+            without_gvl(ruby, &mut run, &|| {});
             run();
         }
     }

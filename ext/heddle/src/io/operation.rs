@@ -9,13 +9,12 @@
 //! ```
 //!
 //! The kernel reads and writes the operation's memory until the completion arrives, so the fiber waits for that in any
-//! case. `scheduler/state/operations.rs` is the state of all operations.
+//! case. `operations.rs` of the core is the state of all operations.
 
 use heddle_core::{Operation, Token};
 use magnus::{Error, Ruby};
 
 use crate::ruby::error;
-use crate::ruby::value::PinnedValue;
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
@@ -41,11 +40,7 @@ enum Interruption {
 impl From<Error> for Interruption {
     fn from(error: Error) -> Self {
         match error::exception_of(&error) {
-            Some(exception) => Interruption::Exception(PendingRaise {
-                exception: PinnedValue::assume_marked(exception),
-                message: None,
-                scope: RaiseScope::Fiber,
-            }),
+            Some(exception) => Interruption::Exception(PendingRaise::new(exception, None, RaiseScope::Fiber)),
             None => Interruption::Jump(error),
         }
     }
@@ -61,8 +56,11 @@ impl Scheduler {
     /// # Errors
     /// What was raised into the fiber; IOError if the descriptor was closed before the operation came to a result.
     ///
+    /// Inlined: each fiber that waits for a socket has the caller's frame on its stack.
+    ///
     /// # Safety
     /// The operation's memory is valid for as long as this call lasts.
+    #[inline(always)]
     pub unsafe fn operate(
         &self,
         ruby: &Ruby,
@@ -74,7 +72,7 @@ impl Scheduler {
         // An exception is postponed by one operation at most, or it would never reach a fiber that reads without end.
         self.raise_due(key)?;
         // SAFETY: by this function's contract, as every path from here waits for the completion.
-        let token = unsafe { self.submit(ruby, key, operation)? };
+        let token = unsafe { self.start_operation(ruby, key, operation)? };
         let waited = self.await_end(ruby, key, wait, token);
         match self.take_result(token, &waited) {
             Some(result) => Ok(result),
@@ -85,7 +83,7 @@ impl Scheduler {
     /// submitted → completed: waits for the end of the operation, or until an exception is due in the fiber. How the
     /// operation ended is left to [`Scheduler::take_result`].
     #[inline(always)]
-    pub fn await_end(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> Result<(), Error> {
+    fn await_end(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> Result<(), Error> {
         self.wait_until(ruby, key, wait, None, &mut |state| {
             state.operations.is_finished(token) || state.may_be_due(key) && state.due_exception(key).is_some()
         })
@@ -93,17 +91,17 @@ impl Scheduler {
 
     /// The result of an operation that has ended by itself.
     #[inline(always)]
-    pub fn take_result(&self, token: Token, waited: &Result<(), Error>) -> Option<i32> {
+    fn take_result(&self, token: Token, waited: &Result<(), Error>) -> Option<i32> {
         match waited {
             Ok(()) => self.state.borrow_mut().operations.take_own_result(token),
-            Err(_) => None,
+            Err(_kept) => None,
         }
     }
 
     /// The wait for a submitted operation has ended, but not by a result.
     #[cold]
     #[inline(never)]
-    pub fn end_early(
+    fn end_early(
         &self,
         ruby: &Ruby,
         key: FiberKey,
@@ -123,7 +121,9 @@ impl Scheduler {
                 pending_raise.map_or_else(|| error::scheduler_closed(ruby).into(), Interruption::Exception)
             }
         };
-        let immediate = immediate.filter(|immediate| immediate.is_ready());
+        // While a jump waits to continue, nothing may be raised, not even for a closed IO.
+        let is_jump = matches!(interruption, Interruption::Jump(_));
+        let immediate = immediate.filter(|immediate| !is_jump && immediate.is_ready());
         self.settle_cancelled(ruby, key, wait, token, interruption, immediate)
     }
 
@@ -139,7 +139,11 @@ impl Scheduler {
     ) -> Result<i32, Error> {
         let (mut result, waited) = self.cancel_and_wait(ruby, key, wait, token);
         // The later exception ends the fiber, or replaces the earlier one, as when an `ensure` clause raises.
-        let pending_raise = match waited.map_or_else(Interruption::from, |()| interruption) {
+        let interruption = match waited {
+            Ok(()) => interruption,
+            Err(later) => Interruption::from(later),
+        };
+        let pending_raise = match interruption {
             Interruption::Exception(pending_raise) => pending_raise,
             Interruption::Jump(error) => return Err(error),
         };
@@ -163,16 +167,19 @@ impl Scheduler {
     /// The operation's memory is valid until
     /// [`Operations::take_result`](crate::scheduler::state::Operations::take_result) has told how it ended.
     #[inline(never)]
-    pub unsafe fn submit(&self, ruby: &Ruby, key: FiberKey, operation: Operation) -> Result<Token, Error> {
+    pub unsafe fn start_operation(&self, ruby: &Ruby, key: FiberKey, operation: Operation) -> Result<Token, Error> {
         let mut reactor = self.io.reactor.borrow_mut();
-        let Some(reactor) = reactor.as_mut() else { return Err(error::scheduler_closed(ruby)) };
+        let Some(reactor) = reactor.as_mut() else {
+            drop(reactor);
+            return Err(error::scheduler_closed(ruby));
+        };
         let token = {
             let mut state = self.state.borrow_mut();
             state.budget.submitted();
             state.begin_operation(key, Some(&operation))
         };
         // SAFETY: by this function's contract.
-        unsafe { reactor.submit(token, operation) };
+        unsafe { reactor.backend.submit(token, operation) };
         Ok(token)
     }
 
@@ -181,7 +188,7 @@ impl Scheduler {
     pub fn cancel_and_wait(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> (i32, Result<(), Error>) {
         self.state.borrow_mut().budget.submitted();
         if let Some(reactor) = self.io.reactor.borrow_mut().as_mut() {
-            reactor.cancel(token);
+            reactor.backend.cancel(token);
         }
         let raised = self.await_completion(ruby, key, wait, token);
         let ended = self.state.borrow_mut().operations.take_result(token);

@@ -13,7 +13,7 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::state::Ended;
 use crate::scheduler::wait::Wait;
-use crate::scheduler::waiting::{Outcome, deadline_after};
+use crate::scheduler::waiting::Outcome;
 
 /// Waits for readiness; `None` when the time has elapsed.
 ///
@@ -29,15 +29,15 @@ pub fn wait_ready(
 ) -> Result<Option<Interest>, Error> {
     if timeout.is_some_and(|timeout| timeout.is_zero()) {
         scheduler.consume_budget(ruby, key)?;
-        return poll_now(ruby, descriptors::descriptor(ruby, io, interest)?, interest);
+        return poll_now(ruby, descriptors::descriptor(ruby, io)?, interest);
     }
-    let deadline = deadline_after(timeout);
-    let mut fd = descriptors::descriptor(ruby, io, interest)?;
+    let deadline = scheduler.deadline_after(timeout);
+    let mut fd = descriptors::descriptor(ruby, io)?;
     loop {
         let wait = Wait::Ready(fd, interest);
         let result = scheduler.await_readiness(ruby, key, wait, (fd, interest), deadline)?;
         // The IO may have been closed meanwhile, and its number may name another file by now.
-        fd = descriptors::descriptor(ruby, io, interest)?;
+        fd = descriptors::descriptor(ruby, io)?;
         match result {
             None => return Ok(None),
             Some(ready) if ready > 0 => return Ok(Some(Interest(ready as u8))),
@@ -67,7 +67,7 @@ impl Scheduler {
         (fd, interest): (RawFd, Interest),
     ) -> Result<Token, Error> {
         // SAFETY: waiting for readiness needs no memory.
-        unsafe { self.submit(ruby, key, Operation::Ready { fd, interest }) }
+        unsafe { self.start_operation(ruby, key, Operation::Ready { fd, interest }) }
     }
 
     /// Waits until a descriptor is ready. The [`Interest`] bits, or a negated errno; `None` when the time has elapsed.
@@ -100,7 +100,7 @@ impl Scheduler {
         if ended.is_none()
             && let Some(reactor) = self.io.reactor.borrow_mut().as_mut()
         {
-            reactor.cancel(token);
+            reactor.backend.cancel(token);
         }
         ended
     }

@@ -23,7 +23,7 @@ pub struct ActiveSelection<'a> {
 impl<'a> ActiveSelection<'a> {
     /// An empty selection.
     pub fn begin(scheduler: &'a Scheduler) -> Self {
-        let slot = scheduler.state.borrow_mut().selections.insert(Selection::default());
+        let slot = scheduler.state.borrow_mut().resources.begin_selection();
         ActiveSelection { scheduler, slot }
     }
 
@@ -33,7 +33,7 @@ impl<'a> ActiveSelection<'a> {
             return Ok(());
         }
         for element in RArray::try_convert(list)?.into_iter() {
-            let fd = descriptors::descriptor(ruby, element, interest)?;
+            let fd = descriptors::descriptor(ruby, element)?;
             self.with(|selection| selection.want(fd, interest));
         }
         Ok(())
@@ -49,14 +49,14 @@ impl<'a> ActiveSelection<'a> {
             next += 1;
         }
         let outcome = self.scheduler.wait(ruby, key, Wait::Select, deadline, |state| {
-            let tokens = &state.selections[self.slot].tokens;
+            let tokens = state.resources.selected(self.slot);
             tokens.iter().any(|token| state.operations.is_finished(*token)).then_some(())
         })?;
         if self.end() { Err(error::stream_closed(ruby)) } else { Ok(outcome) }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Selection) -> T) -> T {
-        act(&mut self.scheduler.state.borrow_mut().selections[self.slot])
+        act(self.scheduler.state.borrow_mut().resources.selection(self.slot))
     }
 
     /// Cancels all waits. Returns whether one of the IOs was closed meanwhile.
@@ -72,6 +72,6 @@ impl<'a> ActiveSelection<'a> {
 impl Drop for ActiveSelection<'_> {
     fn drop(&mut self) {
         self.end();
-        self.scheduler.state.borrow_mut().selections.remove(self.slot);
+        self.scheduler.state.borrow_mut().resources.end_selection(self.slot);
     }
 }

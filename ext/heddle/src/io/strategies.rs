@@ -4,8 +4,8 @@
 use std::os::fd::RawFd;
 use std::time::Instant;
 
+use heddle_core::Operation;
 use heddle_core::try_io::{self, FdKind, TryIo};
-use heddle_core::{Operation, Token};
 use magnus::Error;
 use nix::errno::Errno;
 
@@ -14,7 +14,11 @@ use super::operation::ImmediateTransfer;
 use super::transfer::Transfer;
 use crate::ruby::io;
 use crate::ruby::io_buffer::Memory;
+use crate::ruby::outcome::Ignore;
 use crate::scheduler::wait::Wait;
+
+/// The result of [`send_recv`] for a descriptor that is no socket.
+pub const NOT_A_SOCKET: isize = -(libc::ENOTSOCK as isize);
 
 /// Reads or writes without blocking.
 ///
@@ -35,15 +39,15 @@ pub unsafe fn try_now(direction: Direction, fd: RawFd, memory: Memory, from: Opt
     }
 }
 
-/// Like [`send_recv_pinned`], for a slice that may have to be replaced by a bounce buffer.
+/// Like [`send_recv`], for a slice that may have to be replaced by a bounce buffer.
 #[cold]
 #[inline(never)]
-pub fn send_recv_bounced(transfer: &Transfer<'_>, fd: RawFd, slice: BufferSlice) -> Result<Option<isize>, Error> {
+pub fn send_recv_bounced(transfer: &Transfer<'_>, fd: RawFd, slice: BufferSlice) -> Result<isize, Error> {
     slice.while_pinned(
         transfer,
         // SAFETY: the memory is valid until this returns.
-        |memory| unsafe { send_recv_pinned(transfer, fd, memory) },
-        |result| result.map_or(0, |count| count.max(0) as usize),
+        |memory| unsafe { send_recv(transfer, fd, memory) },
+        |count| (*count).max(0) as usize,
     )
 }
 
@@ -56,97 +60,47 @@ struct ImmediateSendRecv<'a> {
 impl ImmediateTransfer for ImmediateSendRecv<'_> {
     fn is_ready(&self) -> bool {
         let interest = self.transfer.direction.interest();
-        let fd = self.transfer.descriptor();
-        fd.is_ok_and(|fd| try_io::poll_now(fd, interest.0.into()).is_ok_and(|ready| ready != 0))
+        let fd = self.transfer.open_descriptor();
+        let ready = fd.and_then(|fd| try_io::poll_now(fd, interest.0.into()).ignored("closed"));
+        ready.is_some_and(|ready| ready != 0)
     }
 
     fn transfer(&self) -> Option<i32> {
-        let fd = self.transfer.descriptor().ok()?;
-        // SAFETY: the memory is valid as long as `send_recv_pinned` runs, which made this.
+        let fd = self.transfer.open_descriptor()?;
+        // SAFETY: the memory is valid as long as `send_recv` runs, which made this.
         match unsafe { try_now(self.transfer.direction, fd, self.memory, None, FdKind::Socket) } {
-            TryIo::Done(count) => i32::try_from(count).ok(),
+            TryIo::Done(count) => i32::try_from(count).ignored("beyond what Linux transfers at once"),
             _ => None,
         }
     }
 }
 
 /// Receives or sends by an operation of the backend, and waits for its completion. Returns the number of bytes or a
-/// negated errno; `None` if the descriptor turns out to be no socket.
+/// negated errno: [`NOT_A_SOCKET`] if the IO's class has said that the descriptor is a socket, and it is none.
 ///
 /// Each fiber that waits for a socket has this function's frame on its stack.
 ///
 /// # Safety
 /// `memory` is valid for as long as this call lasts.
 #[inline(never)]
-pub unsafe fn send_recv_pinned(transfer: &Transfer<'_>, mut fd: RawFd, memory: Memory) -> Result<Option<isize>, Error> {
-    loop {
-        // SAFETY: by this function's contract, as this waits for the completion.
-        let token = unsafe { begin_send_recv(transfer, fd, memory)? };
-        let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
-        let waited = scheduler.await_end(ruby, key, Wait::Transfer(fd, direction.interest()), token);
-        match scheduler.take_result(token, &waited) {
-            Some(count) if count >= 0 => return Ok(Some(count as isize)),
-            result => {
-                let ended = end_send_recv(transfer, fd, memory, token, waited, result);
-                match ended {
-                    Ok(EndedTransfer::Again(again)) => fd = again,
-                    Ok(EndedTransfer::Result(result)) => return Ok(result),
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-    }
-}
-
-/// What follows an operation of [`send_recv_pinned`] that has not succeeded.
-enum EndedTransfer {
-    Result(Option<isize>),
-    /// Another operation, on this descriptor.
-    Again(RawFd),
-}
-
-#[cold]
-#[inline(never)]
-fn end_send_recv(
-    transfer: &Transfer<'_>,
-    fd: RawFd,
-    memory: Memory,
-    token: Token,
-    waited: Result<(), Error>,
-    result: Option<i32>,
-) -> Result<EndedTransfer, Error> {
+pub unsafe fn send_recv(transfer: &Transfer<'_>, mut fd: RawFd, memory: Memory) -> Result<isize, Error> {
     let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
-    let result = match result {
-        Some(result) => result,
-        None => {
-            let wait = Wait::Transfer(fd, direction.interest());
-            let immediate = ImmediateSendRecv { transfer, memory };
-            scheduler.end_early(ruby, key, (wait, token), waited, Some(&immediate))?
-        }
-    };
-    Ok(match result {
-        result if result == -libc::ENOTSOCK => EndedTransfer::Result(None),
-        // Interrupted by a signal, or cancelled by the kernel itself: try again.
-        result if result == -libc::EINTR || result == -libc::ECANCELED => EndedTransfer::Again(transfer.descriptor()?),
-        result => EndedTransfer::Result(Some(result as isize)),
-    })
-}
-
-/// Submits the operation of [`send_recv_pinned`].
-///
-/// # Safety
-/// As for [`Scheduler::submit`](crate::scheduler::Scheduler::submit).
-#[inline(never)]
-unsafe fn begin_send_recv(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> Result<Token, Error> {
-    let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
-    scheduler.raise_due(key)?;
+    let immediate = ImmediateSendRecv { transfer, memory };
     let (buffer, length) = (memory.base, memory.size);
-    let operation = match direction {
-        Direction::Read => Operation::Receive { fd, buffer, length },
-        Direction::Write => Operation::Send { fd, buffer, length },
-    };
-    // SAFETY: by this function's contract.
-    unsafe { scheduler.submit(ruby, key, operation) }
+    loop {
+        let operation = match direction {
+            Direction::Read => Operation::Receive { fd, buffer, length },
+            Direction::Write => Operation::Send { fd, buffer, length },
+        };
+        let wait = Wait::Transfer(fd, direction.interest());
+        // SAFETY: by this function's contract.
+        let result = unsafe { scheduler.operate(ruby, key, wait, operation, Some(&immediate))? };
+        if result != -libc::EINTR && result != -libc::ECANCELED {
+            return Ok(result as isize);
+        }
+        // Interrupted by a signal, or cancelled by the kernel itself: try again.
+        fd = transfer.descriptor()?;
+    }
 }
 
 /// Reads from or writes to a file, which is always ready and may block. Writes immediately where that is known to be

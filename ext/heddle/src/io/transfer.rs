@@ -10,13 +10,15 @@ use nix::errno::Errno;
 use super::buffer_slice::{BufferSlice, Direction, SliceRange};
 use super::descriptors;
 use super::readiness::wait_ready;
-use super::strategies::{send_recv_bounced, send_recv_pinned, transfer_file, try_now};
+use super::strategies::{NOT_A_SOCKET, send_recv, send_recv_bounced, transfer_file, try_now};
 use crate::ruby::call_sites::CallSite;
 use crate::ruby::io_buffer::Memory;
+use crate::ruby::outcome::Ignore;
 use crate::ruby::{error, io, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::state::Requeue;
+use crate::scheduler::wait::Wait;
 
 /// A read or a write that a hook was called for.
 pub struct Transfer<'a> {
@@ -39,6 +41,8 @@ enum Attempt {
     Ended(isize),
     /// An operation of the backend has to transfer this, which is pinned.
     Waits(RawFd, Memory),
+    /// The socket is not ready.
+    Unready(RawFd),
     /// No operation of the backend can do it.
     Refused,
 }
@@ -52,7 +56,7 @@ impl<'a> Transfer<'a> {
         (io, kind): (Value, FdKind),
         (direction, from): (Direction, Option<u64>),
     ) -> Self {
-        let call_site = CallSite::new(&scheduler.io.call_sites);
+        let call_site = CallSite::new(ruby, &scheduler.io.call_sites);
         Transfer { ruby, scheduler, key, io, direction, kind, from, call_site }
     }
 
@@ -62,24 +66,37 @@ impl<'a> Transfer<'a> {
     /// wait has frames of its own.
     #[inline(always)]
     pub fn run(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
+        if range.max_length == 0 {
+            return self.transfer_nothing(buffer, range);
+        }
         if self.kind == FdKind::Socket {
             let attempt = if self.scheduler.io.batches.get() {
                 self.begin_in_backend(buffer, range)?
             } else {
                 self.try_socket(buffer, range)?
             };
-            match attempt {
-                Attempt::Ended(result) => return Ok(result),
-                Attempt::Waits(fd, memory) => {
-                    // SAFETY: the memory is pinned.
-                    if let Some(result) = unsafe { send_recv_pinned(self, fd, memory)? } {
-                        return Ok(result);
-                    }
+            let result = match attempt {
+                Attempt::Ended(result) => result,
+                // SAFETY: the memory is pinned.
+                Attempt::Waits(fd, memory) => unsafe { send_recv(self, fd, memory)? },
+                Attempt::Unready(fd) => {
+                    self.wait_for_peer(fd)?;
+                    return self.run_at_once(buffer, range);
                 }
-                Attempt::Refused => {}
+                Attempt::Refused => return self.run_at_once(buffer, range),
+            };
+            if result != NOT_A_SOCKET {
+                return Ok(result);
             }
         }
         self.run_at_once(buffer, range)
+    }
+
+    /// Without a system call, as the kernel may have no data for a read of 0 bytes, or wait for it.
+    #[cold]
+    #[inline(never)]
+    fn transfer_nothing(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
+        self.arguments(buffer, range).map(|_| 0)
     }
 
     /// For a backend that submits in batches: what it can send or receive.
@@ -104,7 +121,7 @@ impl<'a> Transfer<'a> {
         if slice.is_pinned(&self.call_site) {
             return Ok(Attempt::Waits(fd, slice.memory()));
         }
-        send_recv_bounced(self, fd, slice).map(|result| result.map_or(Attempt::Refused, Attempt::Ended))
+        send_recv_bounced(self, fd, slice).map(Attempt::Ended)
     }
 
     /// For a backend that does not submit in batches: tries one system call that does not block.
@@ -125,13 +142,21 @@ impl<'a> Transfer<'a> {
                 Ok(Attempt::Ended(count as isize))
             }
             TryIo::Failed(errno) => Ok(Attempt::Ended(negated(errno))),
-            TryIo::WouldBlock if self.may_wait() => self.to_send_recv(fd, slice),
+            TryIo::WouldBlock if self.may_wait() => Ok(Attempt::Unready(fd)),
             TryIo::WouldBlock => {
                 self.scheduler.set_would_block(self.key, None);
                 Ok(Attempt::Ended(negated(Errno::EAGAIN)))
             }
             TryIo::NeedsOperation | TryIo::EndsAfter(_) => Ok(Attempt::Refused),
         }
+    }
+
+    /// Waits until the socket is ready. Whatever ends the wait, the next attempt tells what has become of the socket.
+    #[inline(always)]
+    fn wait_for_peer(&self, fd: RawFd) -> Result<(), Error> {
+        let interest = self.direction.interest();
+        let wait = Wait::Transfer(fd, interest);
+        self.scheduler.await_readiness(self.ruby, self.key, wait, (fd, interest), None).map(|_| ())
     }
 
     /// Tries system calls that do not block, and waits in between.
@@ -206,8 +231,7 @@ impl<'a> Transfer<'a> {
     /// The descriptor, its timeout, and the memory.
     fn arguments(&self, buffer: Value, range: SliceRange) -> Result<(RawFd, Value, BufferSlice), Error> {
         let memory = (buffer, self.direction.needs_writable());
-        let (fd, timeout, contents) =
-            descriptors::transfer_arguments(self.ruby, self.io, self.direction.interest(), memory)?;
+        let (fd, timeout, contents) = descriptors::transfer_arguments(self.ruby, self.io, memory)?;
         Ok((fd, timeout, BufferSlice::within(self.ruby, contents, buffer, range)?))
     }
 
@@ -227,7 +251,9 @@ impl<'a> Transfer<'a> {
     pub fn trace_attempt(&self, fd: RawFd, attempt: impl FnOnce() -> TryIo) -> TryIo {
         let result = attempt();
         let outcome = match result {
-            TryIo::Done(count) => i32::try_from(count).unwrap_or(i32::MAX),
+            TryIo::Done(count) => {
+                i32::try_from(count).ignored("beyond what Linux transfers at once").unwrap_or(i32::MAX)
+            }
             TryIo::Failed(errno) => -(errno as i32),
             // A wait follows, which is recorded.
             TryIo::WouldBlock | TryIo::NeedsOperation | TryIo::EndsAfter(_) => return result,
@@ -246,7 +272,12 @@ impl<'a> Transfer<'a> {
 
     /// The IO's descriptor, looked up again.
     pub fn descriptor(&self) -> Result<RawFd, Error> {
-        descriptors::descriptor(self.ruby, self.io, self.direction.interest())
+        descriptors::descriptor(self.ruby, self.io)
+    }
+
+    /// See [`descriptors::open_descriptor`].
+    pub fn open_descriptor(&self) -> Option<RawFd> {
+        descriptors::open_descriptor(self.ruby, self.io)
     }
 }
 

@@ -1,35 +1,32 @@
-//! The methods about preemption that programs and `lib/heddle/yielding_fiber.rb` call.
+//! The methods about preemption that programs and `lib/heddle` call.
 
-use magnus::{Error, Module, Object, RClass, Ruby, Symbol, Value, function, method};
+use magnus::{Error, Object, RClass, RModule, Ruby, Symbol, Value, function, method, prelude::*};
 
 use super::foreign_fibers;
-use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, ractor, thread};
 use crate::scheduler::fibers::FiberKey;
-use crate::scheduler::{HookGuard, Scheduler};
+use crate::scheduler::{HookGuard, Scheduler, registry};
+use crate::ticker::signal_disposition as disposition;
 
 /// Defines the methods.
-pub fn define(class: RClass) -> Result<(), Error> {
+pub fn define(ruby: &Ruby, native: RModule, class: RClass) -> Result<(), Error> {
     class.define_method("ticker", method!(ticker, 0))?;
-    class.define_method("preemptions", method!(preemptions, 0))?;
-    ractor::safe(|| {
-        class.define_singleton_method("resuming", function!(resuming, 1))?;
-        class.define_singleton_method("transferring", function!(transferring, 0))?;
-        class.define_singleton_method("forked", function!(forked, 0))
-    })
+    ractor::safe(ruby, || {
+        native.define_singleton_method("resuming", function!(resuming, 1))?;
+        native.define_singleton_method("transferring", function!(transferring, 0))?;
+        native.define_singleton_method("forked", function!(forked, 0))?;
+        native.define_singleton_method("trapping", function!(trapping, 1))
+    })?;
+    native.define_singleton_method("handles_signal?", function!(disposition::is_handled, 1))
 }
 
 fn ticker(ruby: &Ruby, scheduler: &Scheduler) -> Option<Symbol> {
     scheduler.ticker_name().map(|name| ruby.to_symbol(name))
 }
 
-fn preemptions(scheduler: &Scheduler) -> u64 {
-    scheduler.preemption.preemptions.get()
-}
-
 /// Runs a block that resumes a yielding fiber. The fibers that it resumes are preempted with it.
 fn resuming(ruby: &Ruby, target: Value) -> Result<Value, Error> {
-    let Some(scheduler) = Scheduler::of_thread() else { return ruby.yield_value(()) };
+    let Some(scheduler) = Scheduler::of_thread(ruby) else { return ruby.yield_value(()) };
     let Some(key) = register_resumed(ruby, &scheduler, target)? else { return ruby.yield_value(()) };
     let result = ruby.yield_value(());
     scheduler.adjust_user_block_depth(key, -1);
@@ -38,14 +35,11 @@ fn resuming(ruby: &Ruby, target: Value) -> Result<Value, Error> {
 }
 
 fn register_resumed(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<FiberKey>, Error> {
-    if scheduler.owner.thread.get() != Some(thread::current())
-        || !scheduler.options.borrow().preempt.preempts_yielding()
-    {
+    if !scheduler.is_owned_by(thread::current(ruby)) || !scheduler.options.borrow().preempt.preempts_yielding() {
         return Ok(None);
     }
     error::expect_fiber(ruby, target)?;
     scheduler.expect_ticks(ruby)?;
-    let target = PinnedValue::assume_marked(target);
     let found = scheduler.state.borrow().fibers.find(target);
     let key = match found {
         // The fiber is parked, so Ruby will refuse to resume it.
@@ -66,15 +60,15 @@ fn register_resumed(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result
 
 /// A yielding fiber is about to be switched to by `transfer`.
 fn transferring(ruby: &Ruby) -> Result<(), Error> {
-    match Scheduler::of_thread() {
-        Some(scheduler) if scheduler.owner.thread.get() == Some(thread::current()) => scheduler.expect_ticks(ruby),
+    match Scheduler::of_thread(ruby) {
+        Some(scheduler) if scheduler.is_owned_by(thread::current(ruby)) => scheduler.expect_ticks(ruby),
         _ => Ok(()),
     }
 }
 
 /// Called in a forked child. A fiber that computes, and calls no hook for long, is to be preempted as before the fork.
 fn forked(ruby: &Ruby) -> Result<(), Error> {
-    if let Some(scheduler) = Scheduler::of_thread()
+    if let Some(scheduler) = Scheduler::of_thread(ruby)
         && scheduler.is_inherited()
         && scheduler.preemption.ticker_state.get().is_some()
     {
@@ -82,4 +76,18 @@ fn forked(ruby: &Ruby) -> Result<(), Error> {
         scheduler.expect_ticks(ruby)?;
     }
     foreign_fibers::after_fork(ruby)
+}
+
+/// The program is about to call `trap`. Tickers that use the signal change to timerfd, and the signal's disposition is restored.
+fn trapping(ruby: &Ruby, signal: Value) -> Result<(), Error> {
+    if disposition::is_asking() || !ractor::is_main(ruby) {
+        return Ok(());
+    }
+    // `trap` itself raises for an invalid signal name.
+    let Some(number) = disposition::number_of(ruby, signal)? else { return Ok(()) };
+    if disposition::is_taken(number) {
+        registry::each(ruby, |scheduler| scheduler.give_up_signal(ruby, number))?;
+        disposition::give_back_inherited(number);
+    }
+    Ok(())
 }

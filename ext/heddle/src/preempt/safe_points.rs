@@ -6,11 +6,13 @@
 //! before they have taken the value that was passed to the fiber. A switch at that moment would lose the value. The
 //! two cases look the same, so the decision depends on the function.
 
-use crate::ruby::frames;
+use magnus::{Error, Ruby, Value, prelude::*};
+
+use crate::ruby::{frames, pending_interrupts};
 
 /// Whether the fiber that runs a postponed job can be switched away from.
-pub fn may_switch_here() -> bool {
-    let Some(frame) = frames::innermost() else { return false };
+pub fn may_switch_here(ruby: &Ruby) -> bool {
+    let Some(frame) = frames::innermost(ruby) else { return false };
     !frame.is_native() || frame.method_name().is_some_and(|name| never_switches(&name))
 }
 
@@ -21,10 +23,23 @@ pub fn may_switch_here() -> bool {
 ///   name other files by then;
 /// - that opens or closes files and sockets. It takes no time, or waits in a hook. A connection that `accept` has
 ///   taken would be lost between the end of `accept` and the assignment of its result.
-pub fn may_raise_here() -> bool {
-    let Some(frame) = frames::innermost().filter(|frame| frame.is_native()) else { return true };
+pub fn may_raise_here(ruby: &Ruby) -> bool {
+    let Some(frame) = frames::innermost(ruby).filter(|frame| frame.is_native()) else { return true };
     let handles_descriptors = frame.method_name().is_some_and(|name| is_descriptor_class(class_of(&name)));
-    !handles_descriptors && !frames::caller().is_some_and(frames::Frame::is_native)
+    !handles_descriptors && !frames::caller(ruby).is_some_and(frames::Frame::is_native)
+}
+
+/// Raises `exception`, or an instance of it if it is a class, in the current fiber as soon as the running postponed job
+/// ends: Ruby swallows what is raised in the job, but raises what is on the thread's list of pending interrupts as soon
+/// as the job ends. Returns false if Ruby would not raise it then, as the fiber masks it (see
+/// [`Masks::defer`](crate::ruby::masks::Masks::defer)). In that case it is never raised.
+///
+/// # Errors
+/// What was raised instead, by the class or by a signal or another thread. `exception` is then never raised.
+pub fn raise_after_job(ruby: &Ruby, exception: Value) -> Result<bool, Error> {
+    // As `raise` does with a class.
+    let exception: Value = exception.funcall("exception", ())?;
+    pending_interrupts::raise_next(ruby, exception)
 }
 
 fn is_descriptor_class(class: &str) -> bool {
@@ -38,7 +53,7 @@ fn class_of(method: &str) -> &str {
 
 fn never_switches(method: &str) -> bool {
     /// Triggers the postponed job that switches to the root.
-    const SENDS_TO_ROOT: &str = "Heddle::Scheduler.send_to_root";
+    const SENDS_TO_ROOT: &str = "Heddle::Native.send_to_root";
     if method == SENDS_TO_ROOT {
         return true;
     }

@@ -1,23 +1,56 @@
-//! Preempts a fiber that computes: at a tick, in the job that Ruby runs at its next safe point.
+//! Preempts a fiber that computes: at a tick, in the postponed job that Ruby runs at its next safe point.
 //!
-//! The fiber parks within the job, as it would in a hook. Ruby would swallow an exception raised in the job. So
-//! another thread raises it at the place where the fiber was preempted (see `ruby/async_raise.rs`).
+//! The fiber parks within the job, as it would in a hook. Ruby would swallow an exception raised in the job. So it goes
+//! to the thread's list of pending interrupts, and Ruby raises it where the fiber was preempted (see `safe_points.rs`).
 
 use std::time::Instant;
 
 use magnus::{Error, Ruby, Value, prelude::*};
+use nix::errno::Errno;
 
-use super::safe_points;
-use crate::ruby::value::PinnedValue;
-use crate::ruby::{async_raise, error, fiber, interrupts, pending_interrupts, thread};
+use super::{foreign_fibers, safe_points};
+use crate::ruby::outcome::RubyOutcome;
+use crate::ruby::{error, fiber, interrupts, pending_interrupts, postponed_job, thread};
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::options::Preempt;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
+use crate::scheduler::root_interrupts::Interrupts;
 use crate::scheduler::state::Requeue;
 use crate::scheduler::ticking::TickSuppression;
 use crate::scheduler::{HookGuard, Scheduler};
 use crate::ticker::foreign_fibers::yield_state_of;
 use crate::ticker::{Ticker, throttle};
+
+/// The job.
+struct Tick;
+
+/// Finishes the job when dropped. Restores errno, since the job may have interrupted a C function.
+struct FinishJob {
+    errno: i32,
+}
+
+impl Drop for FinishJob {
+    fn drop(&mut self) {
+        throttle::end();
+        Errno::set_raw(self.errno);
+    }
+}
+
+impl postponed_job::Job for Tick {
+    fn run(ruby: &Ruby) {
+        let _finish = FinishJob { errno: Errno::last_raw() };
+        throttle::begin();
+        match Scheduler::of_thread(ruby) {
+            Some(scheduler) => scheduler.tick(ruby),
+            None => foreign_fibers::tick(ruby),
+        }
+    }
+}
+
+/// Registers the job with Ruby.
+pub fn register(ruby: &Ruby) {
+    postponed_job::register::<Tick>(ruby);
+}
 
 impl Scheduler {
     /// The ticker's name, if there is one.
@@ -31,23 +64,22 @@ impl Scheduler {
             let _hook = self.enter(ruby)?.keep_wake_ups();
             ruby.yield_value(())
         };
-        if result.is_ok() && self.preemption.missed_tick.get() {
+        let value = result?;
+        if self.preemption.missed_tick.get() {
             self.catch_up_missed_tick(ruby)?;
         }
-        result
+        Ok(value)
     }
 
     /// A tick has arrived in a critical section that has ended now. Without this, a fiber that runs one critical
     /// section after the other would never be preempted.
     #[cold]
     fn catch_up_missed_tick(&self, ruby: &Ruby) -> Result<(), Error> {
-        let current = fiber::current();
-        let Some(Some(running)) = self.preemptible_current(current) else { return Ok(()) };
+        let current = fiber::current(ruby);
+        let Some(Some(running)) = self.preemptible_current(ruby, current) else { return Ok(()) };
         self.preemption.missed_tick.set(false);
         let hook = self.enter(ruby)?.keep_wake_ups();
-        if !self.state.borrow().queue.has_woken() {
-            self.poll(ruby)?;
-        }
+        self.poll_at_tick(ruby)?;
         self.raise_due(running)?;
         if !self.state.borrow_mut().should_preempt(Instant::now()) {
             return Ok(());
@@ -56,44 +88,67 @@ impl Scheduler {
         self.raise_due(running)
     }
 
+    /// Polls, unless another fiber is runnable and the last poll was just now. Fibers whose sleep has ended run next.
+    fn poll_at_tick(&self, ruby: &Ruby) -> Result<(), Error> {
+        let polls = {
+            let (mut state, now) = (self.state.borrow_mut(), Instant::now());
+            // A deadline of the running fiber may have passed.
+            state.expire(now);
+            !state.queue.has_woken() || state.budget.is_poll_late(now)
+        };
+        if polls {
+            self.poll(ruby)?;
+        }
+        self.state.borrow_mut().prefer_due();
+        Ok(())
+    }
+
     /// The fiber yields as a preempted one, until it is picked again.
-    fn yield_preempted(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+    pub(super) fn yield_preempted(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         self.preemption.preemptions.set(self.preemption.preemptions.get() + 1);
         self.yield_within(ruby, key, Requeue::Preempted(Instant::now())).map(|_| ())
     }
 
     /// A tick has arrived. Called from Ruby's postponed job, at a safe point, in the running fiber.
     pub fn tick(&self, ruby: &Ruby) {
-        if self.is_inherited() || self.owner.thread.get() != Some(thread::current()) {
+        if self.is_inherited() || !self.is_owned_by(thread::current(ruby)) {
             return;
         }
+        self.look_at_stall(ruby);
         self.attend_to_closing(ruby);
-        if pending_interrupts::is_sent() {
-            return interrupts::request_check();
+        if pending_interrupts::is_sent(ruby) {
+            return interrupts::request_check(ruby);
         }
-        let Ok(current) = fiber::ensure_current() else { return };
-        if self.is_root_wanted() && !self.handles_interrupts(current) {
+        let Some(current) = fiber::ensure_current(ruby).not_an_interrupt("no memory for the root fiber's object")
+        else {
+            return;
+        };
+        if self.is_root_wanted(ruby) && !self.handles_interrupts(current) {
             return self.yield_to_root(ruby, current);
         }
-        let Some(running) = self.preemptible_current(current) else { return };
-        if self.state.borrow().queue.has_woken() {
-            // Another fiber is runnable, so no poll is needed. But a deadline of this fiber may have passed.
-            self.state.borrow_mut().expire(Instant::now());
-        } else if self.poll(ruby).is_err() {
-            // The next fiber that waits polls again, and gets the error.
+        if self.is_explored() {
+            return;
+        }
+        let Some(running) = self.preemptible_current(ruby, current) else { return };
+        if self.poll_at_tick(ruby).deferred().is_none() {
             return;
         }
         // A masked exception is checked again when other fibers are due: Ruby does not report the end of a mask.
         let interrupted = running.filter(|running| self.due_unmasked(ruby, *running));
-        if let Some(running) = interrupted.filter(|_| safe_points::may_raise_here()) {
+        if let Some(running) = interrupted.filter(|_| safe_points::may_raise_here(ruby)) {
             return self.raise_now(ruby, current, running);
         }
         let now = Instant::now();
         self.preemption.last_tick.set(Some(now));
         if !self.state.borrow_mut().should_preempt(now) {
             self.state.borrow_mut().could_preempt(now);
-            if interrupted.is_some() { self.try_again_soon() } else { self.suppress_ticks(now) }
-        } else if safe_points::may_switch_here() && !interrupts::is_trap_due() {
+            let protected_for = self.state.borrow().queue.protected_for(now);
+            match protected_for {
+                _ if interrupted.is_some() => self.try_again_soon(),
+                Some(time) => self.expect_tick_in(time),
+                None => self.suppress_ticks(ruby, now),
+            }
+        } else if safe_points::may_switch_here(ruby) && !interrupts::is_trap_due(ruby) {
             self.preempt_current(ruby, current);
         } else {
             self.try_again_soon();
@@ -101,20 +156,20 @@ impl Scheduler {
     }
 
     /// Whether an exception is due in the fiber and the current masks let it through.
-    fn due_unmasked(&self, ruby: &Ruby, key: FiberKey) -> bool {
+    pub(super) fn due_unmasked(&self, ruby: &Ruby, key: FiberKey) -> bool {
         self.detect_swallowed_at_tick(key);
         let exception = self.state.borrow().due_exception(key);
-        exception.is_some_and(|exception| !self.is_masked(ruby, exception.get()))
+        exception.is_some_and(|exception| !self.is_masked(ruby, exception))
     }
 
-    fn is_masked(&self, ruby: &Ruby, exception: Value) -> bool {
+    pub(super) fn is_masked(&self, ruby: &Ruby, exception: Value) -> bool {
         self.preemption.masks.get().is_some_and(|masks| masks.defer(ruby, exception))
     }
 
     /// Raises the next exception that is due in `running`.
-    fn raise_now(&self, ruby: &Ruby, current: PinnedValue, running: FiberKey) {
+    fn raise_now(&self, ruby: &Ruby, current: Value, running: FiberKey) {
         let Some(pending_raise) = self.state.borrow_mut().take_pending_raise(running) else { return };
-        if self.raise_here(ruby, current, &pending_raise.to_error()).is_err() {
+        if !self.raise_here(ruby, current, &pending_raise.to_error()) {
             self.state.borrow_mut().send_raise(running, pending_raise);
         }
     }
@@ -122,7 +177,7 @@ impl Scheduler {
     /// The scheduler's current fiber, if the fiber that runs may be preempted now. `current` is the running fiber: the
     /// scheduler's current fiber, or one that it has resumed. `Some(None)` if `current` may be preempted and the
     /// scheduler has no current fiber. Stops the ticker if no fiber is left to be preempted.
-    fn preemptible_current(&self, current: PinnedValue) -> Option<Option<FiberKey>> {
+    pub(super) fn preemptible_current(&self, ruby: &Ruby, current: Value) -> Option<Option<FiberKey>> {
         let preempt = self.options.borrow().preempt;
         let state = self.state.borrow();
         if state.is_ending(current) {
@@ -135,7 +190,7 @@ impl Scheduler {
             // Its `ensure` clauses would not run to their end.
             return None;
         }
-        let blocking = fiber::current_scheduler().is_none();
+        let blocking = fiber::current_scheduler(ruby).is_none();
         // While all fibers are asked to end, a fiber that computes must not keep the others from ending.
         let is_stopping = state.is_stopping();
         let preemptible = match record {
@@ -158,23 +213,46 @@ impl Scheduler {
     }
 
     /// The running fiber yields, until it is picked again.
-    fn preempt_current(&self, ruby: &Ruby, current: PinnedValue) {
-        let Ok(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups) else { return };
+    fn preempt_current(&self, ruby: &Ruby, current: Value) {
+        let Some(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups).deferred() else { return };
         let key = hook.key;
         throttle::end();
         let yielded = self.yield_preempted(ruby, key);
         self.continue_preempted(ruby, current, hook, yielded);
     }
 
+    /// The fiber in which Ruby runs the job yields, and the root checks its interrupts.
+    fn yield_to_root(&self, ruby: &Ruby, current: Value) {
+        self.root.phase.set(Interrupts::ForRoot);
+        let is_shielded = {
+            let state = self.state.borrow();
+            let key = state.fibers.find(current).or_else(|| state.current().map(|(_, key)| key));
+            // Nothing in a fiber that ends would rescue what is raised in it meanwhile.
+            state.is_ending(current)
+                || key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
+        };
+        if is_shielded || !safe_points::may_switch_here(ruby) {
+            // The next tick tries again, unless a hook comes first.
+            self.force_ticks(ruby);
+            return self.try_again_soon();
+        }
+        if self.state.borrow().fibers.find(current).is_none() {
+            // Registered as non-blocking in any case, since the fiber is not the root: it must run again before the
+            // scheduler may close.
+            self.register(current, false, false);
+        }
+        let Some(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups).deferred() else { return };
+        let key = hook.key;
+        throttle::end();
+        // First in the queue: a fiber that is not preemptible may rely on no other fiber running, so it continues as
+        // soon as the root has checked.
+        let yielded = self.yield_within(ruby, key, Requeue::First).map(|_| ());
+        self.continue_preempted(ruby, current, hook, yielded);
+    }
+
     /// The fiber continues where the job has interrupted it. `yielded` has the error that was raised into it
     /// meanwhile.
-    pub fn continue_preempted(
-        &self,
-        ruby: &Ruby,
-        current: PinnedValue,
-        hook: HookGuard<'_>,
-        yielded: Result<(), Error>,
-    ) {
+    fn continue_preempted(&self, ruby: &Ruby, current: Value, hook: HookGuard<'_>, yielded: Result<(), Error>) {
         let key = hook.key;
         let raised = yielded.and_then(|()| self.raise_due_here(ruby, key));
         let is_due = self.due_unmasked(ruby, key);
@@ -182,7 +260,7 @@ impl Scheduler {
         drop(hook);
         match raised {
             Ok(()) if is_due => self.try_again_soon(),
-            Ok(()) => self.expect_next_due(),
+            Ok(()) => self.expect_next_due(ruby),
             Err(raised) => self.raise_or_keep(ruby, current, &raised),
         }
     }
@@ -190,7 +268,7 @@ impl Scheduler {
     /// Like [`Scheduler::raise_due`], if an exception may be raised here. Otherwise the exception is not taken: the
     /// block that it is meant for may end before the next safe point.
     fn raise_due_here(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        if self.due_unmasked(ruby, key) && safe_points::may_raise_here() {
+        if self.due_unmasked(ruby, key) && safe_points::may_raise_here(ruby) {
             let pending_raise = self.state.borrow_mut().take_pending_raise(key);
             return pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()));
         }
@@ -200,26 +278,30 @@ impl Scheduler {
     /// The fiber continues after other fibers have run. A fiber that sleeps for the length of a tick would be due just
     /// after the next tick, and so run a whole tick late. Therefore the next tick is postponed until that fiber is
     /// due.
-    fn expect_next_due(&self) {
+    fn expect_next_due(&self, ruby: &Ruby) {
         let now = Instant::now();
         if !self.state.borrow_mut().should_preempt(now) {
             self.preemption.tick_suppression.set(TickSuppression::Expected);
-            self.suppress_ticks(now);
+            self.suppress_ticks(ruby, now);
         }
     }
 
     /// Like [`Scheduler::raise_here`]. An exception that cannot be raised now is due at the next tick, or in the
     /// fiber's next hook.
-    fn raise_or_keep(&self, ruby: &Ruby, current: PinnedValue, raised: &Error) {
+    fn raise_or_keep(&self, ruby: &Ruby, current: Value, raised: &Error) {
         let may_raise = error::exception_of(raised)
-            .is_none_or(|exception| safe_points::may_raise_here() && !self.is_masked(ruby, exception));
-        if may_raise && self.raise_here(ruby, current, raised).is_ok() {
+            .is_none_or(|exception| safe_points::may_raise_here(ruby) && !self.is_masked(ruby, exception));
+        if may_raise && self.raise_here(ruby, current, raised) {
             return;
         }
         self.try_again_soon();
+        self.keep_raise(ruby, current, raised);
+    }
+
+    /// An exception that was raised into the fiber, and cannot be raised now, is due later.
+    pub(super) fn keep_raise(&self, ruby: &Ruby, current: Value, raised: &Error) {
         let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
-        let pending_raise =
-            PendingRaise { exception: PinnedValue::assume_marked(exception), message: None, scope: RaiseScope::Fiber };
+        let pending_raise = PendingRaise::new(exception, None, RaiseScope::Fiber);
         let mut state = self.state.borrow_mut();
         match state.fibers.find(current).or_else(|| state.current().map(|(_, running)| running)) {
             Some(key) => state.send_raise(key, pending_raise),
@@ -232,12 +314,15 @@ impl Scheduler {
     /// Ruby's `Fiber#kill` is no exception, and cannot be sent on. A managed or a yielding fiber gets `Heddle::Stop`
     /// instead, which its outermost frame takes for the kill. Any other fiber ends when the program, and not the
     /// scheduler, switches to it. None of them is preempted any more, as Ruby would kill it again and again.
-    fn raise_here(&self, ruby: &Ruby, current: PinnedValue, raised: &Error) -> Result<(), Error> {
-        if pending_interrupts::repeat_kill(raised) {
-            return Ok(());
+    ///
+    /// Returns false if the error cannot be raised now. What another thread raises meanwhile, the root raises.
+    fn raise_here(&self, ruby: &Ruby, current: Value, raised: &Error) -> bool {
+        if pending_interrupts::repeat_kill(ruby, raised) {
+            return true;
         }
+        let raise = |exception| safe_points::raise_after_job(ruby, exception).deferred() == Some(true);
         if let Some(exception) = error::exception_of(raised) {
-            return async_raise::raise_after_job(ruby, exception);
+            return raise(exception);
         }
         error::end_jump(ruby);
         let managed = {
@@ -249,10 +334,10 @@ impl Scheduler {
                 record.managed
             })
         };
-        if managed || yield_state_of(current).is_some() {
-            async_raise::raise_after_job(ruby, error::stop_class(ruby)?.as_value())
-        } else {
-            Ok(())
+        if !managed && yield_state_of(current).is_none() {
+            return true;
         }
+        let stop = error::stop_class(ruby).not_an_interrupt("never: Heddle defines the class");
+        stop.is_some_and(|stop| raise(stop.as_value()))
     }
 }

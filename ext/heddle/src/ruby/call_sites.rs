@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use magnus::Ruby;
 use magnus::gc::Marker;
 use rustc_hash::FxHashMap;
 
@@ -23,8 +24,12 @@ const LONG: [&str; 10] = [
 ];
 /// Methods that wait without a scheduler, but raise EAGAIN if `io_read` or `io_write` returns that.
 const WAITING: [&str; 2] = ["IO#sysread", "IO#syswrite"];
+/// Methods that unlock a Mutex, sleep, and lock it again.
+const LOCKING_AGAIN: [&str; 2] = ["Thread::Mutex#sleep", "Thread::ConditionVariable#wait"];
 /// How many methods are cached. The cache keeps them alive, so it is cleared when it has reached this size.
 const MAX_METHODS: usize = 256;
+/// How many frames are looked at for the method that called an overridden hook.
+const MAX_FRAMES: usize = 8;
 
 /// What a hook must know of the method that called it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,10 +41,15 @@ pub struct CallSiteTraits {
     pub expects_to_wait: bool,
     /// It only sleeps, and does not wait for an event.
     pub is_plain_sleep: bool,
+    /// It waits for a Mutex only to lock it again.
+    pub locks_again: bool,
     /// It passes EAGAIN to its caller instead of waiting for the IO.
     pub never_waits: bool,
     /// It passes an `IO::Buffer` of the program to the hook.
     pub lends_own_buffer: bool,
+    /// It is a method or a block of the program: of a subclass of `Heddle::Scheduler` that overrides the hook and
+    /// calls `super`. The method that called the hook is further out.
+    overrides_hook: bool,
 }
 
 /// A cache of the methods that have called hooks. It is marked with its scheduler, so that a garbage collection neither
@@ -49,21 +59,22 @@ pub struct CallSites(FxHashMap<Frame, CallSiteTraits>);
 
 /// The method that called the current hook, looked up once at most.
 pub struct CallSite<'a> {
+    ruby: &'a Ruby,
     call_sites: &'a RefCell<CallSites>,
     traits: Cell<Option<CallSiteTraits>>,
 }
 
 impl<'a> CallSite<'a> {
     /// Looks nothing up yet.
-    pub fn new(call_sites: &'a RefCell<CallSites>) -> Self {
-        CallSite { call_sites, traits: Cell::new(None) }
+    pub fn new(ruby: &'a Ruby, call_sites: &'a RefCell<CallSites>) -> Self {
+        CallSite { ruby, call_sites, traits: Cell::new(None) }
     }
 
     /// The traits of the method.
     #[inline]
     pub fn traits(&self) -> CallSiteTraits {
         self.traits.get().unwrap_or_else(|| {
-            let traits = CallSites::traits(self.call_sites);
+            let traits = CallSites::traits(self.ruby, self.call_sites);
             self.traits.set(Some(traits));
             traits
         })
@@ -72,8 +83,20 @@ impl<'a> CallSite<'a> {
 
 impl CallSites {
     /// The traits of the method that called the current hook.
-    pub fn traits(cell: &RefCell<CallSites>) -> CallSiteTraits {
-        let Some(caller) = frames::caller() else { return CallSiteTraits::default() };
+    pub fn traits(ruby: &Ruby, cell: &RefCell<CallSites>) -> CallSiteTraits {
+        let Some(caller) = frames::caller(ruby) else { return CallSiteTraits::default() };
+        let traits = CallSites::traits_of(caller, cell);
+        if traits.overrides_hook { CallSites::traits_beyond_override(ruby, cell) } else { traits }
+    }
+
+    /// The traits of the method that called the outermost override of the current hook.
+    #[cold]
+    fn traits_beyond_override(ruby: &Ruby, cell: &RefCell<CallSites>) -> CallSiteTraits {
+        let mut callers = frames::callers::<MAX_FRAMES>(ruby).map(|frame| CallSites::traits_of(frame, cell));
+        callers.find(|traits| !traits.overrides_hook).unwrap_or_default()
+    }
+
+    fn traits_of(caller: Frame, cell: &RefCell<CallSites>) -> CallSiteTraits {
         if let Some(traits) = cell.borrow().0.get(&caller) {
             return *traits;
         }
@@ -82,8 +105,10 @@ impl CallSites {
             takes_long: name.starts_with("Zlib") || LONG.contains(&name.as_str()),
             expects_to_wait: WAITING.contains(&name.as_str()),
             is_plain_sleep: matches!(name.as_str(), "Kernel#sleep" | "Kernel.sleep"),
+            locks_again: LOCKING_AGAIN.contains(&name.as_str()),
             never_waits: name.contains("nonblock"),
             lends_own_buffer: name.starts_with("IO::Buffer#"),
+            overrides_hook: caller.is_of_program(),
         };
         let known = &mut cell.borrow_mut().0;
         if known.len() >= MAX_METHODS {

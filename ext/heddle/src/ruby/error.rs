@@ -1,7 +1,5 @@
 //! Errors, and the one place where the core's become Ruby's.
 
-use std::borrow::Cow;
-
 use heddle_core::Error as CoreError;
 use std::num::NonZero;
 use std::os::raw::c_int;
@@ -9,14 +7,15 @@ use std::os::raw::c_int;
 use magnus::error::ErrorType;
 use magnus::exception::Exception;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect, resume_error};
-use magnus::{Error, ExceptionClass, RClass, RString, Ruby, TryConvert, Value, prelude::*};
+use magnus::{Error, ExceptionClass, RArray, RClass, RString, Ruby, TryConvert, Value, prelude::*};
 use nix::errno::Errno;
 use rb_sys::VALUE;
 
 use super::constant::Constant;
 use super::hidden_variable::HiddenVariable;
 use super::insides;
-use super::value::{PinnedValue, same};
+use super::outcome::RubyOutcome;
+use super::value::same;
 
 /// Converts an error of the core: to SystemCallError's subclass for an errno, and to `Heddle::BackendUnavailable` for a
 /// backend that is unavailable.
@@ -32,6 +31,15 @@ pub fn from_core(ruby: &Ruby, error: CoreError) -> Error {
     }
 }
 
+/// An exception of the class. It is made at once: `magnus::Error::new` makes it when it is raised, and panics if the
+/// thread is killed at that moment.
+pub fn of(class: ExceptionClass, message: impl AsRef<str>) -> Error {
+    match class.new_instance((message.as_ref(),)) {
+        Ok(exception) => exception.into(),
+        Err(error) => error,
+    }
+}
+
 /// `Errno::X`, with the name of the call in its message.
 #[cold]
 pub fn system_call(ruby: &Ruby, errno: Errno, call: &str) -> Error {
@@ -43,9 +51,9 @@ pub fn system_call(ruby: &Ruby, errno: Errno, call: &str) -> Error {
 }
 
 /// The exception that `raise(exception)`, or `raise(exception, message)`, would raise.
-pub fn make_exception(exception: PinnedValue, message: Option<PinnedValue>) -> Error {
+pub fn make_exception(exception: Value, message: Option<Value>) -> Error {
     // On the stack, where the collector finds them, as nothing else may refer to them any more.
-    let arguments = [exception.raw(), message.unwrap_or(exception).raw()];
+    let arguments = [exception.as_raw(), message.unwrap_or(exception).as_raw()];
     let count = 1 + i32::from(message.is_some());
     // SAFETY: `arguments` holds valid objects and outlives the call; a Ruby exception in it stops at `protect`.
     let made = protect(|| unsafe { rb_sys::rb_make_exception(count, arguments.as_ptr()) });
@@ -59,6 +67,26 @@ pub fn make_exception(exception: PinnedValue, message: Option<PinnedValue>) -> E
     }
 }
 
+/// The exception that `Thread#raise` makes of its arguments, of which there is at least one.
+///
+/// # Errors
+/// TypeError for what is no exception; what the program's method `exception` raises.
+pub fn exception_from(arguments: RArray) -> Result<Value, Error> {
+    // SAFETY: the Array is on the stack and not changed during the call; a Ruby exception stops at `protect`.
+    let made = protect(|| unsafe {
+        let array = arguments.as_raw();
+        rb_sys::rb_make_exception(rb_sys::RARRAY_LEN(array) as c_int, rb_sys::RARRAY_CONST_PTR(array))
+    });
+    // SAFETY: an exception, by `rb_make_exception`.
+    made.map(|raw| unsafe { Value::from_raw(raw) })
+}
+
+/// A handle to Ruby's API, of which an error is a proof: only a thread with the GVL has one, as it is not `Send`.
+pub fn ruby_of(_: &Error) -> Ruby {
+    // SAFETY: see above. Only functions that need the GVL return errors, and `without_gvl` lets none in.
+    unsafe { Ruby::get_unchecked() }
+}
+
 /// `$!`: the current exception, if there is one.
 pub fn current(_: &Ruby) -> Option<Error> {
     // Read by its name, as `rb_errinfo` does not return an exception whose `ensure` clause runs.
@@ -69,15 +97,21 @@ pub fn current(_: &Ruby) -> Option<Error> {
 
 /// Whether `exception` is one that `Timeout.timeout` makes for a single block: no class and no StandardError, and
 /// `raise` raises this very object, whatever the message.
-pub fn is_limit(ruby: &Ruby, exception: Value, message: Value) -> bool {
-    let Some(limit) = Exception::from_value(exception) else { return false };
-    let raised = || limit.funcall::<_, _, Value>("exception", (message,));
-    !limit.is_kind_of(ruby.exception_standard_error()) && raised().is_ok_and(|raised| same(raised, exception))
+///
+/// # Errors
+/// What the program's method `exception` raises, or a signal meanwhile.
+pub fn is_limit(ruby: &Ruby, exception: Value, message: Value) -> Result<bool, Error> {
+    match Exception::from_value(exception) {
+        Some(limit) if !limit.is_kind_of(ruby.exception_standard_error()) => {
+            limit.funcall("exception", (message,)).map(|raised: Value| same(raised, exception))
+        }
+        _ => Ok(false),
+    }
 }
 
 /// Whether `exception` unwinds the current fiber: whether it, or an instance of it if it is a class, is `$!`, or a
 /// cause of that.
-pub fn is_in_flight(exception: PinnedValue) -> bool {
+pub fn is_in_flight(exception: Value) -> bool {
     // SAFETY: called with the GVL; the name ends with a zero; both results are an exception, a number or nil. The first
     // is an exception whose `rescue` or `ensure` clause runs, the second one that unwinds functions written in C.
     let errors = unsafe { [rb_sys::rb_gv_get(c"$!".as_ptr()), rb_sys::rb_errinfo()] };
@@ -85,19 +119,20 @@ pub fn is_in_flight(exception: PinnedValue) -> bool {
     errors.into_iter().any(|error| caused_by(unsafe { Value::from_raw(error) }, exception))
 }
 
-fn caused_by(error: Value, exception: PinnedValue) -> bool {
-    /// Ruby lets no exception be its own cause, but `cause` is a method that a program may replace.
+fn caused_by(error: Value, exception: Value) -> bool {
+    /// Where Ruby keeps an exception's cause. The method `cause` would check interrupts.
+    static CAUSE: HiddenVariable = HiddenVariable::new("cause");
+    /// Ruby lets no exception be its own cause.
     const MAX_CAUSES: usize = 1000;
-    let class = RClass::from_value(exception.get());
+    let class = RClass::from_value(exception);
     let mut error = error;
     for _ in 0..MAX_CAUSES {
         let Some(found) = Exception::from_value(error) else { return false };
-        let is_same = class.map_or_else(|| same(found.as_value(), exception.get()), |class| found.is_kind_of(class));
+        let is_same = class.map_or_else(|| same(found, exception), |class| found.is_kind_of(class));
         if is_same {
             return true;
         }
-        let Ok(cause) = found.funcall("cause", ()) else { return false };
-        error = cause;
+        error = CAUSE.get(found.as_value());
     }
     false
 }
@@ -106,7 +141,11 @@ fn caused_by(error: Value, exception: PinnedValue) -> bool {
 pub fn exception_of(error: &Error) -> Option<Value> {
     match error.error_type() {
         ErrorType::Exception(exception) => Some(exception.as_value()),
-        ErrorType::Error(class, message) => class.new_instance((message.as_ref(),)).ok().map(|made| made.as_value()),
+        ErrorType::Error(class, message) => match class.new_instance((message.as_ref(),)) {
+            Ok(made) => Some(made.as_value()),
+            // A signal's exception, for instance, takes its place, as in Ruby.
+            Err(raised) => exception_of(&raised),
+        },
         ErrorType::Jump(_) => None,
     }
 }
@@ -123,7 +162,7 @@ pub fn end_jump(ruby: &Ruby) {
 pub fn exception_or_stop(ruby: &Ruby, error: &Error) -> Option<Value> {
     exception_of(error).or_else(|| {
         end_jump(ruby);
-        stop_class(ruby).ok().map(|stop| stop.as_value())
+        stop_class(ruby).not_an_interrupt("never: Heddle defines the class").map(|stop| stop.as_value())
     })
 }
 
@@ -132,7 +171,7 @@ pub struct Raised {
     /// Ruby's number of the kind of jump.
     pub tag: NonZero<c_int>,
     /// What `rb_errinfo` returned before: `$!` is put back to it, as by a `rescue`.
-    pub before: VALUE,
+    pub before: Value,
 }
 
 impl Raised {
@@ -142,9 +181,9 @@ impl Raised {
     pub fn into_error(self) -> Error {
         // SAFETY: called with the GVL. Ruby repeats the jump, which stops at `protect`. The closure owns nothing.
         let repeated = protect(|| unsafe { rb_sys::rb_jump_tag(self.tag.get()) });
-        // SAFETY: a valid object. It is no exception if a function written in C is being left meanwhile, by a kill or a
+        // It is no exception if a function written in C is being left meanwhile, by a kill or a
         // `throw`. That function puts it back itself.
-        let before = unsafe { Value::from_raw(self.before) };
+        let before = self.before;
         let restores = before.is_nil() || Exception::from_value(before).is_some();
         match repeated {
             Err(error) if restores && matches!(error.error_type(), ErrorType::Exception(_)) => {
@@ -153,8 +192,7 @@ impl Raised {
                 error
             }
             Err(error) => error,
-            // SAFETY: called with the GVL.
-            Ok(_) => Error::new(unsafe { Ruby::get_unchecked() }.exception_fatal(), "a jump has returned"),
+            Ok(_) => of(Ruby::get_with(before).exception_fatal(), "a jump has returned"),
         }
     }
 }
@@ -174,6 +212,12 @@ pub fn stop_class(ruby: &Ruby) -> Result<ExceptionClass, Error> {
     STOP.get(ruby)
 }
 
+/// Whether `error` is a [`Heddle::Stop`](stop_class).
+pub fn is_stop(error: &Error) -> bool {
+    let stop = stop_class(&ruby_of(error)).not_an_interrupt("never: Heddle defines the class");
+    stop.is_some_and(|stop| error.is_kind_of(stop))
+}
+
 /// IO::TimeoutError, as Ruby raises it.
 pub fn io_timeout(ruby: &Ruby) -> Error {
     static TIMEOUT: Constant = Constant::new(&["IO", "TimeoutError"]);
@@ -183,7 +227,7 @@ pub fn io_timeout(ruby: &Ruby) -> Error {
 /// The IOError of a fiber or thread whose IO another fiber or thread closes.
 #[cold]
 pub fn stream_closed(ruby: &Ruby) -> Error {
-    Error::new(ruby.exception_io_error(), insides::CLOSED)
+    of(ruby.exception_io_error(), insides::CLOSED)
 }
 
 /// Whether Ruby made `exception` for a thread whose native call uses an IO that is being closed. Calls no method.
@@ -192,7 +236,7 @@ pub fn is_close(ruby: &Ruby, exception: Value) -> bool {
     static MESSAGE: HiddenVariable = HiddenVariable::new("mesg");
     let message = Exception::from_value(exception)
         .filter(|exception| exception.is_kind_of(ruby.exception_io_error()))
-        .and_then(|exception| RString::from_value(MESSAGE.get(PinnedValue::assume_marked(exception.as_value()))));
+        .and_then(|exception| RString::from_value(MESSAGE.get(exception.as_value())));
     // SAFETY: compared at once, and nothing else runs meanwhile.
     message.is_some_and(|message| unsafe { message.as_slice() } == insides::CLOSED.as_bytes())
 }
@@ -200,7 +244,7 @@ pub fn is_close(ruby: &Ruby, exception: Value) -> bool {
 /// The IOError of a fiber that tries to wait after its scheduler has been closed.
 #[cold]
 pub fn scheduler_closed(ruby: &Ruby) -> Error {
-    Error::new(ruby.exception_io_error(), "this fiber's scheduler has been closed; it cannot wait any more")
+    of(ruby.exception_io_error(), "this fiber's scheduler has been closed; it cannot wait any more")
 }
 
 /// TypeError if the object is no fiber, FiberError if it is a fiber of `Fiber.allocate` that was not initialized.
@@ -210,7 +254,7 @@ pub fn expect_fiber(ruby: &Ruby, value: Value) -> Result<(), Error> {
         let initialized = super::fiber::is_initialized(value);
         return if initialized { Ok(()) } else { Err(fiber_error(ruby, insides::UNINITIALIZED)) };
     }
-    Err(Error::new(ruby.exception_type_error(), format!("{} is not a Fiber", value.inspect())))
+    Err(of(ruby.exception_type_error(), format!("{} is not a Fiber", value.inspect())))
 }
 
 /// FiberError, with a message.
@@ -221,20 +265,28 @@ pub fn fiber_error(ruby: &Ruby, message: &'static str) -> Error {
 /// FiberError has no constant in Ruby's C interface.
 static FIBER_ERROR: Constant = Constant::new(&["FiberError"]);
 
-fn new(ruby: &Ruby, class: &Constant, message: impl Into<Cow<'static, str>>) -> Error {
-    class.get::<ExceptionClass>(ruby).map_or_else(|error| error, |class| Error::new(class, message))
+fn new(ruby: &Ruby, class: &Constant, message: impl AsRef<str>) -> Error {
+    match class.get::<ExceptionClass>(ruby) {
+        Ok(class) => of(class, message),
+        Err(error) => error,
+    }
+}
+
+/// Whether `error` is a FiberError.
+pub fn is_fiber_error(error: &Error) -> bool {
+    let class = FIBER_ERROR.get::<ExceptionClass>(&ruby_of(error)).not_an_interrupt("never: Ruby defines the class");
+    class.is_some_and(|class| error.is_kind_of(class))
 }
 
 /// Whether `error` is a FiberError whose message contains `words`, one of the texts in [`insides`]. Only the message
 /// tells these errors apart.
-pub fn is_fiber_error_with(ruby: &Ruby, error: &Error, words: &str) -> bool {
-    FIBER_ERROR.get::<ExceptionClass>(ruby).is_ok_and(|class| error.is_kind_of(class))
-        && error.to_string().contains(words)
+pub fn is_fiber_error_with(error: &Error, words: &str) -> bool {
+    is_fiber_error(error) && error.to_string().contains(words)
 }
 
 /// Whether Ruby could not allocate a fiber's stack, for lack of memory or of memory mappings.
-pub fn is_lack_of_stacks(ruby: &Ruby, error: &Error) -> bool {
-    insides::NO_STACK.into_iter().any(|words| is_fiber_error_with(ruby, error, words))
+pub fn is_lack_of_stacks(_: &Ruby, error: &Error) -> bool {
+    insides::NO_STACK.into_iter().any(|words| is_fiber_error_with(error, words))
 }
 
 /// Whether the class is one that `Timeout.timeout` raises at a thread by default. Calls no method.
@@ -247,15 +299,16 @@ pub fn is_of_timeout(ruby: &Ruby, class: Value) -> bool {
     })
 }
 
-/// The value of a constant of a class or module, if it is defined.
+/// The value of a constant of a class or module, if it is defined and has been loaded.
 fn constant(module: Value, name: &std::ffi::CStr) -> Option<Value> {
-    // SAFETY: called with the GVL on a class or module; the name ends with a zero; an exception, as of an autoload that
-    // fails, stops at `protect`.
+    // SAFETY: called with the GVL on a class or module; the name ends with a zero; an exception stops at `protect`.
     let found = protect(|| unsafe {
         let id = rb_sys::rb_intern(name.as_ptr());
-        let is_there = rb_sys::rb_const_defined_at(module.as_raw(), id) != 0;
+        let is_loaded = rb_sys::rb_autoload_p(module.as_raw(), id) == rb_sys::Qnil as VALUE;
+        let is_there = is_loaded && rb_sys::rb_const_defined_at(module.as_raw(), id) != 0;
         if is_there { rb_sys::rb_const_get_at(module.as_raw(), id) } else { rb_sys::Qundef as rb_sys::VALUE }
     });
+    let found = found.not_an_interrupt("never: no constant is loaded here");
     // SAFETY: a constant's value is a valid object.
-    found.ok().filter(|found| *found != rb_sys::Qundef as rb_sys::VALUE).map(|found| unsafe { Value::from_raw(found) })
+    found.filter(|found| *found != rb_sys::Qundef as rb_sys::VALUE).map(|found| unsafe { Value::from_raw(found) })
 }

@@ -10,21 +10,22 @@ use rb_sys::VALUE;
 use rb_sys::stable_api::StableApiDefinition;
 
 use super::constant::Constant;
+use super::error;
 use super::error::{Raised, expect_fiber, raise};
 use super::hidden_variable::HiddenVariable;
-use super::value::{PinnedValue, interned};
+use super::value::interned;
 
 /// The current fiber.
-pub fn current() -> PinnedValue {
+pub fn current(_: &Ruby) -> Value {
     // SAFETY: called with the GVL. It allocates (and could raise) only where a thread's root fiber has no object yet,
     // and an earlier `ensure_current` has made that object.
-    unsafe { PinnedValue::from_raw(rb_sys::rb_fiber_current()) }
+    unsafe { Value::from_raw(rb_sys::rb_fiber_current()) }
 }
 
 /// Like [`current`], for a thread whose root fiber may have no object yet.
-pub fn ensure_current() -> Result<PinnedValue, Error> {
+pub fn ensure_current(_: &Ruby) -> Result<Value, Error> {
     // SAFETY: called with the GVL; an exception stops at `protect`.
-    protect(|| unsafe { rb_sys::rb_fiber_current() }).map(|raw| unsafe { PinnedValue::from_raw(raw) })
+    protect(|| unsafe { rb_sys::rb_fiber_current() }).map(|raw| unsafe { Value::from_raw(raw) })
 }
 
 /// Switches to `fiber`. Returns when another fiber switches back to the current one.
@@ -35,7 +36,7 @@ pub fn ensure_current() -> Result<PinnedValue, Error> {
 /// # Errors
 /// What was raised into the current fiber before that.
 #[inline(always)]
-pub fn transfer(fiber: PinnedValue) -> Result<(), Raised> {
+pub fn transfer(fiber: Value) -> Result<(), Raised> {
     unsafe extern "C" fn switch(fiber: VALUE) -> VALUE {
         // SAFETY: called by `rb_protect` below, with a fiber; no arguments are read.
         unsafe { rb_sys::rb_fiber_transfer(fiber, 0, std::ptr::null()) }
@@ -44,48 +45,52 @@ pub fn transfer(fiber: PinnedValue) -> Result<(), Raised> {
     // other frame, so no destructor is skipped. `$!` stays on this stack, where the collector finds it.
     let (tag, before) = unsafe {
         let mut tag = 0;
-        let before = rb_sys::rb_errinfo();
-        rb_sys::rb_protect(Some(switch), fiber.raw(), &raw mut tag);
+        let before = Value::from_raw(rb_sys::rb_errinfo());
+        rb_sys::rb_protect(Some(switch), fiber.as_raw(), &raw mut tag);
         (tag, before)
     };
+    // Rubies with the correction of Bug #21955 read the fiber after the switch, and some do not keep it alive until then.
+    std::hint::black_box(fiber);
     NonZero::new(tag).map_or(Ok(()), |tag| Err(Raised { tag, before }))
 }
 
 /// Like [`transfer`], for a fiber that has not started. Passes it `arguments`, three at most. For more than one Ruby
 /// allocates an Array.
-pub fn start(fiber: PinnedValue, arguments: &[Value]) -> Result<(), Error> {
+pub fn start(fiber: Value, arguments: &[Value]) -> Result<(), Error> {
     // SAFETY: as in `transfer`. A `Value` is a VALUE and nothing else. They lie on this stack, which stays as it is
     // while another fiber runs, and is scanned by the collector.
-    protect(|| unsafe { rb_sys::rb_fiber_transfer(fiber.raw(), arguments.len() as c_int, arguments.as_ptr().cast()) })
-        .map(|_| ())
+    protect(|| unsafe {
+        rb_sys::rb_fiber_transfer(fiber.as_raw(), arguments.len() as c_int, arguments.as_ptr().cast())
+    })
+    .map(|_| ())
 }
 
 /// The scheduler of the current thread, or nil.
-pub fn scheduler() -> Value {
+pub fn scheduler(_: &Ruby) -> Value {
     // SAFETY: called with the GVL; a valid object.
     unsafe { Value::from_raw(rb_sys::rb_fiber_scheduler_get()) }
 }
 
 /// The scheduler of the current thread, if the current fiber is a non-blocking one.
-pub fn current_scheduler() -> Option<Value> {
+pub fn current_scheduler(_: &Ruby) -> Option<Value> {
     // SAFETY: called with the GVL; neither allocates nor raises, and returns a valid object.
     let scheduler = unsafe { Value::from_raw(rb_sys::rb_fiber_scheduler_current()) };
     (!scheduler.is_nil()).then_some(scheduler)
 }
 
 /// `Fiber.yield`
-pub fn yield_to_resumer() -> Result<(), Error> {
+pub fn yield_to_resumer(_: &Ruby) -> Result<(), Error> {
     // SAFETY: as in `transfer`; no arguments are read.
     protect(|| unsafe { rb_sys::rb_fiber_yield(0, std::ptr::null()) }).map(|_| ())
 }
 
 /// Attaches an object to the fiber, where Ruby code cannot see it. It lives as long as the fiber.
-pub fn attach(fiber: PinnedValue, object: Value) -> Result<(), Error> {
+pub fn attach(fiber: Value, object: Value) -> Result<(), Error> {
     ATTACHED.set(fiber, object)
 }
 
 /// The object that [`attach`] has attached, or nil.
-pub fn attached(fiber: PinnedValue) -> Value {
+pub fn attached(fiber: Value) -> Value {
     ATTACHED.get(fiber)
 }
 
@@ -98,34 +103,50 @@ pub fn unset_scheduler(ruby: &Ruby) -> Result<(), Error> {
 
 static FIBER: Constant = Constant::new(&["Fiber"]);
 
-/// The addresses of the object and of Ruby's record of the fiber. Not to be read from.
-pub fn addresses(fiber: PinnedValue) -> (usize, usize) {
+/// The number that Ruby 4.0 has given to the fiber, if it is found: the record has its own address, then the thread's, and
+/// then this number. On another Ruby this is some other word of the record.
+pub fn serial(fiber: Value) -> Option<usize> {
+    /// How much of the record is looked at. It has several buffers of registers, and so is longer by far.
+    const WORDS: usize = 32;
     // SAFETY: a fiber is an object with data of Ruby's.
-    let record = unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.raw()) };
-    (fiber.raw() as usize, record.addr())
+    let record = unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.as_raw()) }.cast::<usize>();
+    if record.is_null() {
+        return None;
+    }
+    // SAFETY: the record has so many words, as said above; any word is a number.
+    let word = |index: usize| unsafe { record.add(index).read_volatile() };
+    let own = (0..WORDS - 2).find(|index| word(*index) == record.addr())?;
+    Some(word(own + 2))
+}
+
+/// The address of Ruby's record of the fiber. Not to be read from.
+pub fn record_address(fiber: Value) -> usize {
+    // SAFETY: a fiber is an object with data of Ruby's.
+    unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.as_raw()) }.addr()
 }
 
 /// The fiber's `object_id`.
 ///
 /// # Errors
 /// NoMemoryError.
-pub fn id(fiber: PinnedValue) -> Result<u64, Error> {
+pub fn id(fiber: Value) -> Result<u64, Error> {
     // SAFETY: called with the GVL on a valid object; an exception stops at `protect`.
-    let id = protect(|| unsafe { rb_sys::rb_obj_id(fiber.raw()) })?;
+    let id = protect(|| unsafe { rb_sys::rb_obj_id(fiber.as_raw()) })?;
     // SAFETY: what Ruby has just returned is a valid object.
     u64::try_convert(unsafe { Value::from_raw(id) })
 }
 
 /// The name that `lib/heddle/observability/names.rb` has given the fiber.
-pub fn name(fiber: PinnedValue) -> Option<RString> {
+pub fn name(fiber: Value) -> Option<RString> {
     // SAFETY: called with the GVL on a valid object; neither allocates nor raises.
-    let name = unsafe { Value::from_raw(rb_sys::rb_ivar_get(fiber.raw(), variable_of_name())) };
+    let name =
+        unsafe { Value::from_raw(rb_sys::rb_ivar_get(fiber.as_raw(), variable_of_name(&Ruby::get_with(fiber)))) };
     RString::from_value(name)
 }
 
-fn variable_of_name() -> rb_sys::ID {
+fn variable_of_name(ruby: &Ruby) -> rb_sys::ID {
     static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
-    interned(&NAME, "@heddle_name")
+    interned(ruby, &NAME, "@heddle_name")
 }
 
 /// Whether the object is a fiber.
@@ -141,20 +162,20 @@ pub fn is_initialized(fiber: Value) -> bool {
 }
 
 /// Whether the fiber has not ended. The fiber must be initialized: see [`expect_fiber`].
-pub fn is_alive(fiber: PinnedValue) -> bool {
+pub fn is_alive(fiber: Value) -> bool {
     // SAFETY: called with the GVL on a fiber; does not raise.
-    unsafe { rb_sys::rb_fiber_alive_p(fiber.raw()) != rb_sys::Qfalse as VALUE }
+    unsafe { rb_sys::rb_fiber_alive_p(fiber.as_raw()) != rb_sys::Qfalse as VALUE }
 }
 
 /// Whether the fiber is a blocking one (`Fiber#blocking?`), as a thread's root fiber is.
-pub fn is_blocking(fiber: PinnedValue) -> Result<bool, Error> {
-    fiber.get().funcall("blocking?", ())
+pub fn is_blocking(fiber: Value) -> Result<bool, Error> {
+    fiber.funcall("blocking?", ())
 }
 
 /// Whether the current fiber is a blocking one.
-pub fn is_current_blocking() -> Result<bool, Error> {
+pub fn is_current_blocking(ruby: &Ruby) -> Result<bool, Error> {
     // Avoids a method call: a thread has no current scheduler while a blocking fiber runs.
-    if scheduler().is_nil() { is_blocking(current()) } else { Ok(current_scheduler().is_none()) }
+    if scheduler(ruby).is_nil() { is_blocking(current(ruby)) } else { Ok(current_scheduler(ruby).is_none()) }
 }
 
 /// Raises into a fiber that is suspended outside of the scheduler (`Fiber#raise`).
@@ -164,17 +185,17 @@ pub fn raise_into(fiber: Value, arguments: &[Value]) -> Result<(), Error> {
 
 /// `Fiber#kill` of the current fiber: the jump that ends it. `None` if the fiber was killed before and has swallowed
 /// that.
-pub fn kill_current() -> Option<Error> {
-    current().get().funcall_public::<_, _, Value>("kill", ()).err()
+pub fn kill_current(ruby: &Ruby) -> Option<Error> {
+    current(ruby).funcall_public::<_, _, Value>("kill", ()).err()
 }
 
 /// Creates a non-blocking fiber that has not started yet and runs `BODY`. `storage` is what `Fiber.new(storage:)`
 /// takes; `true` inherits a copy of the current fiber's.
-pub fn spawn<B: FiberBody>(callback: Value, storage: Value) -> Result<PinnedValue, Error> {
+pub fn spawn<B: FiberBody>(callback: Value, storage: Value) -> Result<Value, Error> {
     // SAFETY: `main` has the signature of a block function; an exception (no memory) stops at `protect`.
     protect(|| unsafe { rb_sys::rb_fiber_new_storage(Some(main::<B>), callback.as_raw(), storage.as_raw()) })
         // SAFETY: a fiber, just made.
-        .map(|raw| unsafe { PinnedValue::from_raw(raw) })
+        .map(|raw| unsafe { Value::from_raw(raw) })
 }
 
 /// The code of each fiber of `Fiber.schedule`: see `lib/heddle/fiber_body.rb`.
@@ -182,8 +203,8 @@ static CODE: Constant = Constant::new(&["Heddle", "FiberBody", "CODE"]);
 
 /// Creates a non-blocking fiber that has not started yet, and runs that code. `storage` is what `Fiber.new(storage:)`
 /// takes; without it, the fiber inherits a copy of the current one's.
-pub fn spawn_scheduled(ruby: &Ruby, storage: Option<Value>) -> Result<PinnedValue, Error> {
-    let code = PinnedValue::assume_marked(CODE.get(ruby)?);
+pub fn spawn_scheduled(ruby: &Ruby, storage: Option<Value>) -> Result<Value, Error> {
+    let code = CODE.get(ruby)?;
     match storage {
         None => spawn_with(ruby, code, &[]),
         Some(storage) => {
@@ -195,24 +216,24 @@ pub fn spawn_scheduled(ruby: &Ruby, storage: Option<Value>) -> Result<PinnedValu
 }
 
 /// `Fiber.new(**keywords, &code)`. `keywords` is empty, or a Hash.
-pub fn spawn_with(ruby: &Ruby, code: PinnedValue, keywords: &[Value]) -> Result<PinnedValue, Error> {
+pub fn spawn_with(ruby: &Ruby, code: Value, keywords: &[Value]) -> Result<Value, Error> {
     let class: RClass = FIBER.get(ruby)?;
     let has_keywords = c_int::from(!keywords.is_empty());
     // SAFETY: called with the GVL on a class that is never collected, and on a Proc; a `Value` is a VALUE and nothing
     // else; an exception stops at `protect`.
     let made = protect(|| unsafe {
         let (class, arguments) = (class.as_raw(), keywords.as_ptr().cast());
-        rb_sys::rb_funcall_with_block_kw(class, new_name(), has_keywords, arguments, code.raw(), has_keywords)
+        rb_sys::rb_funcall_with_block_kw(class, new_name(ruby), has_keywords, arguments, code.as_raw(), has_keywords)
     })?;
     // SAFETY: what a method has returned is a valid object.
-    let made = unsafe { PinnedValue::from_raw(made) };
+    let made = unsafe { Value::from_raw(made) };
     // The program may have replaced `Fiber.new`.
-    expect_fiber(ruby, made.get()).map(|()| made)
+    expect_fiber(ruby, made).map(|()| made)
 }
 
-fn new_name() -> rb_sys::ID {
+fn new_name(ruby: &Ruby) -> rb_sys::ID {
     static NAME: OnceLock<rb_sys::ID> = OnceLock::new();
-    interned(&NAME, "new")
+    interned(ruby, &NAME, "new")
 }
 
 /// The code of a fiber.
@@ -224,9 +245,9 @@ pub trait FiberBody {
 }
 
 unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, argv: *const VALUE, _: VALUE) -> VALUE {
+    // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
+    let ruby = unsafe { Ruby::get_unchecked() };
     let result = std::panic::catch_unwind(|| {
-        // SAFETY: Ruby calls this, so its thread is here and holds the GVL.
-        let ruby = unsafe { Ruby::get_unchecked() };
         /// The limit of [`start`].
         const MAX_ARGUMENTS: usize = 3;
         let mut arguments = [ruby.qnil().as_value(); MAX_ARGUMENTS];
@@ -248,33 +269,30 @@ unsafe extern "C" fn main<B: FiberBody>(_: VALUE, callback: VALUE, argc: c_int, 
         // SAFETY: this is the outermost Rust frame of the fiber, and all that it owned was dropped with the closure.
         Ok(Err(error)) => unsafe { raise(error) },
         // SAFETY: as above.
-        Err(panic) => unsafe { raise(from_panic(panic)) },
+        Err(panic) => unsafe { raise(from_panic(&ruby, panic)) },
     }
 }
 
-fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
+fn from_panic(ruby: &Ruby, panic: Box<dyn std::any::Any + Send>) -> Error {
     let message = panic
         .downcast_ref::<&str>()
         .map(|message| (*message).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "panic".to_owned());
-    // SAFETY: called from `main`, on a Ruby thread with the GVL.
-    let ruby = unsafe { Ruby::get_unchecked() };
-    Error::new(ruby.exception_fatal(), message)
+    error::of(ruby.exception_fatal(), message)
 }
 
 /// A fiber that ends immediately. A switch to it makes Ruby switch to the fiber that runs whenever a fiber ends: the
 /// root, or the innermost fiber that the root has resumed. Ruby does not tell in another way which fiber that is.
 ///
 /// Making a fiber handles interrupts, so it must be made before an interrupt needs it.
-pub fn fall_back_fiber() -> Result<PinnedValue, Error> {
+pub fn fall_back_fiber(ruby: &Ruby) -> Result<Value, Error> {
     struct Nothing;
     impl FiberBody for Nothing {
         fn run(ruby: &Ruby, _: Value, _: &[Value]) -> Result<Value, Error> {
             Ok(ruby.qnil().as_value())
         }
     }
-    // SAFETY: called with the GVL.
-    let nil = unsafe { Ruby::get_unchecked() }.qnil().as_value();
+    let nil = ruby.qnil().as_value();
     spawn::<Nothing>(nil, nil)
 }

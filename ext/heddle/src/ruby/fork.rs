@@ -14,17 +14,19 @@ pub fn generation() -> u64 {
 /// What a child does first.
 static RESET: OnceLock<fn()> = OnceLock::new();
 
-/// Starts counting forks. `reset` is called in each child, and may use atomics alone, which are safe in a child of a
-/// threaded process.
+/// Starts counting forks. `reset` is called in each child, and may use atomics and async-signal-safe functions alone,
+/// which are safe in a child of a threaded process.
 pub fn watch(reset: fn()) {
     extern "C" fn in_child() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
         RESET.get().inspect(|reset| reset());
     }
 
-    if RESET.set(reset).is_ok() {
-        // SAFETY: the handler uses atomics alone, by this function's contract. Ruby never unloads an extension, so the
-        // handler's code stays loaded.
+    let is_first = RESET.get().is_none();
+    RESET.get_or_init(|| reset);
+    if is_first {
+        // SAFETY: the handler does only what a forked child may, by this function's contract. Ruby never unloads an
+        // extension, so the handler's code stays loaded.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }
 }

@@ -7,10 +7,11 @@ use magnus::{Error, RModule, Ruby, Value, kwargs, prelude::*};
 use rb_sys::{ID, VALUE, rb_event_flag_t};
 
 use super::constant::Constant;
-use super::value::PinnedValue;
+use super::gvl::Collecting;
+use super::outcome::RubyOutcome;
 
 /// The number of garbage collections so far. As long as it does not change, no object is freed or moved.
-pub fn collections() -> rb_sys::size_t {
+pub fn collections(_: &Ruby) -> rb_sys::size_t {
     // SAFETY: called with the GVL; only reads a counter.
     unsafe { rb_sys::rb_gc_count() }
 }
@@ -20,7 +21,8 @@ pub fn major_collections(ruby: &Ruby) -> u64 {
     let key = ruby.to_symbol("major_gc_count");
     // SAFETY: called with the GVL; for a Symbol the result is a number, which `protect` passes on; a key that the
     // collector does not know raises, and that stops at `protect`.
-    protect(|| unsafe { rb_sys::rb_gc_stat(key.as_raw()) as VALUE }).unwrap_or_else(|_| collections())
+    let found = protect(|| unsafe { rb_sys::rb_gc_stat(key.as_raw()) as VALUE });
+    found.not_an_interrupt("an unknown key").unwrap_or_else(|| collections(ruby))
 }
 
 /// `GC.start`: a major garbage collection, or a minor one, which frees only what no major one has marked. Collects even
@@ -28,18 +30,17 @@ pub fn major_collections(ruby: &Ruby) -> u64 {
 pub fn collect(ruby: &Ruby, major: bool) {
     static GC: Constant = Constant::new(&["GC"]);
     let arguments = (kwargs!("full_mark" => major),);
-    // This raises only if the program has replaced the method. The next collection frees what this one would have.
-    let _ = GC.get::<RModule>(ruby).and_then(|gc| gc.funcall::<_, _, Value>("start", arguments));
+    GC.get::<RModule>(ruby).and_then(|gc| gc.funcall::<_, _, Value>("start", arguments)).deferred();
 }
 
 /// Keeps the object alive, and in place, until the process ends.
-pub fn keep_for_ever(object: PinnedValue) {
+pub fn keep_for_ever(object: Value) {
     // SAFETY: called with the GVL on a valid object.
-    unsafe { rb_sys::rb_gc_register_mark_object(object.raw()) };
+    unsafe { rb_sys::rb_gc_register_mark_object(object.as_raw()) };
 }
 
 /// What [`watch`] was given.
-static WATCHER: OnceLock<fn(bool)> = OnceLock::new();
+static WATCHER: OnceLock<fn(&Collecting, bool)> = OnceLock::new();
 
 const BEGINS: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_GC_ENTER as rb_event_flag_t;
 const ENDS: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_GC_EXIT as rb_event_flag_t;
@@ -50,9 +51,9 @@ const ENDS: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_GC_EXIT as rb_event_fl
 ///
 /// # Errors
 /// NoMemoryError.
-pub fn watch(watcher: fn(bool)) -> Result<(), Error> {
-    unwatch();
-    let _ = WATCHER.set(watcher);
+pub fn watch(ruby: &Ruby, watcher: fn(&Collecting, bool)) -> Result<(), Error> {
+    unwatch(ruby);
+    WATCHER.get_or_init(|| watcher);
     protect(|| {
         // SAFETY: called with the GVL; the function stays loaded, as Ruby unloads no extension. It gets nil as its
         // data. These events change no code of the program, unlike those of methods and lines.
@@ -63,13 +64,14 @@ pub fn watch(watcher: fn(bool)) -> Result<(), Error> {
 }
 
 /// The inverse of [`watch`].
-pub fn unwatch() {
+pub fn unwatch(_: &Ruby) {
     // SAFETY: called with the GVL; does nothing if the function is not registered.
     unsafe { rb_sys::rb_remove_event_hook(Some(on_event)) };
 }
 
 unsafe extern "C" fn on_event(event: rb_event_flag_t, _: VALUE, _: VALUE, _: ID, _: VALUE) {
     if let Some(watcher) = WATCHER.get() {
-        watcher(event == BEGINS);
+        // SAFETY: the collector calls this with the GVL.
+        watcher(&unsafe { Collecting::assume() }, event == BEGINS);
     }
 }

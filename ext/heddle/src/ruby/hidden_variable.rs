@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error, Value};
+use magnus::{Error, Ruby, Value};
 
-use super::value::{PinnedValue, interned};
+use super::value::interned;
 
 /// The name of a hidden instance variable.
 pub struct HiddenVariable {
@@ -23,18 +23,18 @@ impl HiddenVariable {
     ///
     /// # Errors
     /// The object is frozen; no memory.
-    pub fn set(&self, object: PinnedValue, value: Value) -> Result<(), Error> {
+    pub fn set(&self, object: Value, value: Value) -> Result<(), Error> {
         // SAFETY: called with the GVL on valid objects; an exception stops at `protect`.
-        protect(|| unsafe { rb_sys::rb_ivar_set(object.raw(), self.number(), value.as_raw()) }).map(|_| ())
+        protect(|| unsafe { rb_sys::rb_ivar_set(object.as_raw(), self.number(object), value.as_raw()) }).map(|_| ())
     }
 
     /// The value of the object's variable, or nil.
-    pub fn get(&self, object: PinnedValue) -> Value {
+    pub fn get(&self, object: Value) -> Value {
         // SAFETY: called with the GVL on a valid object; neither allocates nor raises; a valid object or nil.
-        unsafe { Value::from_raw(rb_sys::rb_attr_get(object.raw(), self.number())) }
+        unsafe { Value::from_raw(rb_sys::rb_attr_get(object.as_raw(), self.number(object))) }
     }
 
-    fn number(&self) -> rb_sys::ID {
-        interned(&self.number, self.name)
+    fn number(&self, object: Value) -> rb_sys::ID {
+        interned(&Ruby::get_with(object), &self.number, self.name)
     }
 }

@@ -2,12 +2,11 @@
 //! structures.
 //!
 //! `docs/internals/ruby-insides.md` lists all of them, with the consequences on a Ruby that differs.
-//! `spec/unit/ruby_insides_spec.rb` fails on such a Ruby, as it compares the result of [`describe`] with Ruby.
+//! `spec/project/ruby_insides_spec.rb` fails on such a Ruby, as it compares the result of [`describe`] with Ruby.
 
-use magnus::{Error, Module, Object, RArray, RClass, RHash, RModule, Ruby, Value, value::ReprValue};
+use magnus::{Error, RArray, RHash, Ruby, Value};
 
-use super::value::PinnedValue;
-use super::{frames, masks::Masks, pending_interrupts, signal_frames, thread};
+use super::{frames, masks::Masks, pending_interrupts, thread};
 
 /// In the FiberError for a switch to a fiber that has resumed another one, or has yielded.
 pub const REFUSED_TRANSFER: &str = "attempt to transfer to a ";
@@ -27,18 +26,19 @@ pub const CLOSED: &str = "stream closed in another thread";
 /// The message of `IO::TimeoutError`.
 pub const TIMED_OUT: &str = "Blocking operation timed out!";
 
-/// What `rb_profile_frame_absolute_path` returns for a method written in C.
+/// What `rb_profile_frame_absolute_path` and `rb_profile_frame_path` return for a method written in C.
 pub const NATIVE_PATH: &str = "<cfunc>";
+
+/// How the path begins of a method that is part of Ruby and written in Ruby.
+pub const OWN_PATHS: &str = "<internal:";
 
 /// Those internals that a program can check. Only a spec calls this, as `Heddle::Scheduler.insides`.
 pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
-    let innermost = frames::innermost();
+    let innermost = frames::innermost(ruby);
     let is_native = innermost.is_some_and(frames::Frame::is_native);
-    let name = frames::innermost().and_then(frames::Frame::method_name);
+    let name = frames::innermost(ruby).and_then(frames::Frame::method_name);
     pending_interrupts::find(ruby)?;
-    let current: PinnedValue = thread::current();
-    let class = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get::<_, RClass>("Scheduler")?;
-    signal_frames::learn_layout(class.singleton_class()?.as_value());
+    let current = thread::current(ruby);
     let texts: [(&str, RArray); 6] = [
         ("refused_transfer", ruby.ary_from_iter([REFUSED_TRANSFER])),
         ("refused_yield", ruby.ary_from_iter([REFUSED_YIELD])),
@@ -53,9 +53,8 @@ pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
     }
     hash.aset(ruby.to_symbol("native_frame"), is_native)?;
     hash.aset(ruby.to_symbol("frame_name"), name)?;
-    hash.aset(ruby.to_symbol("class_of_method"), signal_frames::knows_classes())?;
     hash.aset(ruby.to_symbol("pending_list"), pending_interrupts::is_known(current))?;
-    hash.aset(ruby.to_symbol("mask_stack"), Masks::of_thread().is_some())?;
+    hash.aset(ruby.to_symbol("mask_stack"), Masks::of_thread(ruby).is_some())?;
     Ok(hash)
 }
 

@@ -2,16 +2,15 @@
 
 use std::os::raw::c_int;
 
-use magnus::Error;
-use magnus::rb_sys::protect;
+use magnus::rb_sys::{AsRawValue, protect};
+use magnus::{Error, Ruby, Value};
 
 use super::thread;
-use super::value::PinnedValue;
 
 /// Whether an interrupt is pending for `thread`, the current one.
-pub fn pending(thread: PinnedValue) -> bool {
+pub fn pending(thread: Value) -> bool {
     // SAFETY: called with the GVL on a thread object; only reads flags.
-    unsafe { rb_sys::rb_thread_interrupted(thread.raw()) != 0 }
+    unsafe { rb_sys::rb_thread_interrupted(thread.as_raw()) != 0 }
 }
 
 unsafe extern "C" {
@@ -21,20 +20,20 @@ unsafe extern "C" {
 
 /// Whether a trap is to run in the current thread. Unlike [`pending`], this is right in a postponed job, too: Ruby
 /// clears the flags of pending interrupts before it runs the job, and handles the interrupts afterwards.
-pub fn is_trap_due() -> bool {
+pub fn is_trap_due(ruby: &Ruby) -> bool {
     // SAFETY: called with the GVL; only reads a counter.
-    thread::is_main() && unsafe { rb_thread_check_trap_pending() } != 0
+    thread::is_main(ruby) && unsafe { rb_thread_check_trap_pending() } != 0
 }
 
 /// Makes Ruby check the current thread's pending interrupts at its next safe point.
-pub fn request_check() {
+pub fn request_check(ruby: &Ruby) {
     // SAFETY: called with the GVL on the current thread, which is flagged as interrupted. Nothing is switched or
     // raised.
-    unsafe { rb_sys::rb_thread_wakeup_alive(thread::current().raw()) };
+    unsafe { rb_sys::rb_thread_wakeup_alive(thread::current(ruby).as_raw()) };
 }
 
 /// Handles the pending interrupts: runs traps, and raises what was raised at this thread.
-pub fn check() -> Result<(), Error> {
+pub fn check(_: &Ruby) -> Result<(), Error> {
     protect(|| {
         // SAFETY: called with the GVL; what it raises stops at `protect`, and the closure owns nothing.
         unsafe { rb_sys::rb_thread_check_ints() };

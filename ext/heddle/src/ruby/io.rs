@@ -3,12 +3,15 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use heddle_core::Interest;
+use heddle_core::files;
 use heddle_core::try_io::FdKind;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error, Value};
+use magnus::{Error, Ruby, Value};
 use rb_sys::VALUE;
 
 use super::io_buffer::{self, Contents};
+use super::outcome::RubyOutcome;
 
 const SOCKET_CLASS_NAME: &str = "BasicSocket";
 
@@ -58,6 +61,32 @@ pub fn write_io(io: Value) -> Result<Value, Error> {
     protect(|| unsafe { rb_sys::rb_io_get_write_io(io.as_raw()) }).map(|value| unsafe { Value::from_raw(value) })
 }
 
+/// Whether Ruby gives the number `fd` back when it closes `sides` of `io`, which has one descriptor.
+///
+/// It gives the number back with the last open side. For a socket, closing the first side is a shutdown(2), which tells
+/// the operations of that side the end. Any other IO has one side, or (a terminal) loses both at once. A File for
+/// reading and writing has no sides: Ruby raises IOError.
+///
+/// # Errors
+/// FrozenError if one side of a frozen IO is to be closed, as Ruby's own methods raise.
+pub fn gives_number_back(io: Value, fd: RawFd, sides: Interest) -> Result<bool, Error> {
+    let other_side = match (sides.intersects(Interest::READABLE), sides.intersects(Interest::WRITABLE)) {
+        // Not asked for its mode, which a frozen IO does not tell.
+        (true, true) => return Ok(true),
+        (true, false) => rb_sys::FMODE_WRITABLE,
+        (false, _) => rb_sys::FMODE_READABLE,
+    };
+    let mut mode = 0;
+    protect(|| {
+        // SAFETY: called with the GVL on an object that `rb_io_get_io` accepts; what it raises stops at `protect`.
+        mode = unsafe { rb_sys::rb_io_mode(rb_sys::rb_io_get_io(io.as_raw())) } as u32;
+        rb_sys::Qnil as VALUE
+    })?;
+    let is_other_open = mode & other_side != 0;
+    let is_two_way = mode & rb_sys::FMODE_DUPLEX != 0 && files::kind(fd) != Some(libc::S_IFSOCK);
+    Ok(is_two_way || !is_other_open)
+}
+
 /// The memory of an IO's read buffer. Dropping this frees the memory.
 #[derive(Debug)]
 pub struct ReadBuffer(std::ptr::NonNull<std::ffi::c_void>);
@@ -103,7 +132,7 @@ pub fn take_read_buffer(io: Value) -> Option<ReadBuffer> {
         }
         rb_sys::Qnil as rb_sys::VALUE
     })
-    .ok()?;
+    .not_an_interrupt("the IO is closed")?;
     std::ptr::NonNull::new(taken).map(ReadBuffer)
 }
 
@@ -127,7 +156,7 @@ pub fn fd_kind(io: Value) -> FdKind {
     }
     let mut socket = SOCKET_CLASS.load(Ordering::Relaxed) as VALUE;
     if socket == 0 {
-        socket = find_class(SOCKET_CLASS_NAME);
+        socket = find_class(&Ruby::get_with(io), SOCKET_CLASS_NAME);
         SOCKET_CLASS.store(socket as u64, Ordering::Relaxed);
     }
     // SAFETY: called with the GVL on valid objects; does not raise.
@@ -150,14 +179,14 @@ pub fn may_listen(io: Value) -> bool {
     let class = unsafe { rb_sys::rb_obj_class(io.as_raw()) };
     let is_class = |(known, name): (&AtomicU64, &str)| {
         if known.load(Ordering::Relaxed) == 0 {
-            known.store(find_class(name) as u64, Ordering::Relaxed);
+            known.store(find_class(&Ruby::get_with(io), name) as u64, Ordering::Relaxed);
         }
         known.load(Ordering::Relaxed) as VALUE == class
     };
     !CONNECTING.iter().zip(["TCPSocket", "UNIXSocket"]).any(is_class)
 }
 
-fn find_class(class_name: &str) -> VALUE {
+fn find_class(_: &Ruby, class_name: &str) -> VALUE {
     // SAFETY: called with the GVL. The constant is looked up only if it is defined, and an autoload's error stops at
     // `protect`. The class is registered with the collector, which then neither frees nor moves it, as the caller
     // stores its address.
@@ -170,5 +199,5 @@ fn find_class(class_name: &str) -> VALUE {
         rb_sys::rb_gc_register_mark_object(class);
         class
     });
-    found.unwrap_or(0)
+    found.deferred().unwrap_or(0)
 }

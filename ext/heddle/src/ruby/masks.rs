@@ -5,11 +5,16 @@
 //! masks are removed from the stack when the fiber is switched away from, and restored when it runs again. The root's
 //! masks stay, as a scheduler's fibers run within the root's blocks.
 
+use magnus::gc::Marker;
+use magnus::rb_sys::AsRawValue;
 use magnus::{RArray, RClass, RHash, Ruby, Value, prelude::*};
 
 use super::hidden_variable::HiddenVariable;
+use super::outcome::RubyOutcome;
 use super::thread;
 use super::value::{PinnedValue, same};
+
+const NO_MEMORY: &str = "no memory";
 
 static STACK: HiddenVariable = HiddenVariable::new("heddle_masks");
 
@@ -23,27 +28,27 @@ pub struct SavedMasks(RArray);
 
 impl Masks {
     /// The current thread's, if [`pending_interrupts::find`](super::pending_interrupts::find) has found it.
-    pub fn of_thread() -> Option<Self> {
-        RArray::from_value(STACK.get(thread::current()))
-            .map(|stack| Masks(PinnedValue::assume_marked(stack.as_value())))
+    pub fn of_thread(ruby: &Ruby) -> Option<Self> {
+        RArray::from_value(STACK.get(thread::current(ruby)))
+            // SAFETY: on the stack, or stored in `Preemption::masks`, which the scheduler marks by `Masks::mark`.
+            .map(|stack| Masks(unsafe { PinnedValue::assume_marked(stack) }))
     }
 
     /// Attaches the stack to its thread, for [`Masks::of_thread`].
-    pub fn remember(thread: PinnedValue, stack: RArray) {
-        // Fails for a frozen thread, whose stack then stays unknown.
-        let _ = STACK.set(thread, stack.as_value());
+    pub fn remember(thread: Value, stack: RArray) {
+        STACK.set(thread, stack.as_value()).not_an_interrupt("a frozen thread, whose stack then stays unknown");
     }
 
-    /// The stack's Array, to be marked.
-    pub fn held(self) -> PinnedValue {
-        self.0
+    /// Tells the garbage collector that the stack is in use.
+    pub fn mark(self, marker: &Marker) {
+        self.0.mark(marker);
     }
 
     /// The number of masks.
     #[inline]
     pub fn len(self) -> usize {
         // SAFETY: an Array, by `of_thread`.
-        unsafe { rb_sys::RARRAY_LEN(self.0.raw()) as usize }
+        unsafe { rb_sys::RARRAY_LEN(self.0.get().as_raw()) as usize }
     }
 
     /// Removes all masks above the lowest `keep`. `None` if there are fewer, or there is no memory to save them.
@@ -53,10 +58,10 @@ impl Masks {
         let count = self.len().checked_sub(keep)?;
         let saved = ruby.ary_new_capa(count);
         for index in keep..self.len() {
-            saved.push(stack.entry::<Value>(index as isize).ok()?).ok()?;
+            saved.push(mask_at(stack, index)?).not_an_interrupt(NO_MEMORY)?;
         }
         for _ in 0..count {
-            stack.pop::<Value>().ok()?;
+            stack.pop::<Value>().not_an_interrupt(NO_MEMORY)?;
         }
         Some(SavedMasks(saved))
     }
@@ -65,8 +70,7 @@ impl Masks {
     #[cold]
     pub fn restore(self, saved: SavedMasks) {
         if let Some(stack) = self.stack() {
-            // Does not allocate, as the Array had room for them before.
-            let _ = stack.concat(saved.0);
+            stack.concat(saved.0).not_an_interrupt("never: the Array had room for them before");
         }
     }
 
@@ -79,7 +83,7 @@ impl Masks {
         let ancestors = class.ancestors();
         let Some(stack) = self.stack() else { return false };
         let timing = (0..self.len()).rev().find_map(|index| {
-            let mask = stack.entry::<Value>(index as isize).ok()?;
+            let mask = mask_at(stack, index)?;
             let for_class = |masks: RHash| ancestors.into_iter().find_map(|ancestor| masks.get(ancestor));
             // A mask for all exceptions is the timing itself, without a Hash.
             RHash::from_value(mask).map_or(Some(mask), for_class)
@@ -91,4 +95,8 @@ impl Masks {
     fn stack(self) -> Option<RArray> {
         RArray::from_value(self.0.get())
     }
+}
+
+fn mask_at(stack: RArray, index: usize) -> Option<Value> {
+    stack.entry(index as isize).not_an_interrupt("never: every object is a Value")
 }

@@ -1,7 +1,6 @@
 //! The only folder that calls Ruby's C functions directly. It meets their requirements (the GVL, a `protect` for
 //! exceptions, objects that stay alive), so that the rest of the extension is mostly safe Rust.
 
-pub mod async_raise;
 pub mod call_sites;
 pub mod constant;
 pub mod error;
@@ -9,7 +8,7 @@ pub mod fiber;
 pub mod fork;
 pub mod frames;
 pub mod gc;
-pub mod gvl_holder;
+pub mod gvl;
 pub mod hidden_variable;
 pub mod hook_interface;
 pub mod insides;
@@ -18,12 +17,12 @@ pub mod io;
 pub mod io_buffer;
 pub mod masks;
 pub mod nogvl;
+pub mod outcome;
 pub mod pending_interrupts;
 pub mod postponed_job;
 pub mod process;
 pub mod ractor;
 pub mod receiver;
-pub mod signal_frames;
 pub mod thread;
 pub mod time;
 pub mod value;

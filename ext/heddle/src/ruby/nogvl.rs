@@ -3,14 +3,20 @@
 use std::os::raw::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use magnus::Ruby;
+
+use super::outcome::Ignore;
+
 /// Runs `wait` without the GVL. `interrupt` is called, on another thread, when Ruby wants this thread back (a signal,
 /// `Thread#raise`, `Thread#kill`) and must end `wait` soon.
 ///
+/// `wait` is `Send`, so it captures neither `&Ruby` nor an object (see [`super::gvl`]).
+///
 /// Raises nothing: an interrupt stays pending until the next check (see [`super::interrupts`]). `None` if an interrupt
 /// was pending already, so that `wait` did not run, or if `wait` panicked.
-pub fn without_gvl<T, W, I>(wait: W, interrupt: &I) -> Option<T>
+pub fn without_gvl<T, W, I>(_: &Ruby, wait: W, interrupt: &I) -> Option<T>
 where
-    W: FnOnce() -> T,
+    W: FnOnce() -> T + Send,
     I: Fn() + Sync,
 {
     struct Call<T, W> {
@@ -22,7 +28,7 @@ where
         // SAFETY: points to the `Call` below, which nothing else uses while this runs.
         let call = unsafe { &mut *call.cast::<Call<T, W>>() };
         if let Some(wait) = call.wait.take() {
-            call.result = catch_unwind(AssertUnwindSafe(wait)).ok();
+            call.result = catch_unwind(AssertUnwindSafe(wait)).ignored("the panic hook has reported it");
         }
         std::ptr::null_mut()
     }
@@ -30,8 +36,8 @@ where
     unsafe extern "C" fn unblock<I: Fn()>(interrupt: *mut c_void) {
         // SAFETY: points to the `interrupt` of the present call, and `I` is `Sync`.
         let interrupt = unsafe { &*interrupt.cast::<I>() };
-        // A panic must not unwind into C. After one the wait lasts until its own end.
-        let _ = catch_unwind(AssertUnwindSafe(interrupt));
+        // A panic must not unwind into C.
+        catch_unwind(AssertUnwindSafe(interrupt)).ignored("the wait lasts until its own end");
     }
 
     let mut call = Call { wait: Some(wait), result: None };

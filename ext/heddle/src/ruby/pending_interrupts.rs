@@ -13,16 +13,16 @@
 
 use std::os::raw::{c_long, c_void};
 
-use std::sync::{Mutex, OnceLock, PoisonError};
-
 use magnus::error::{ErrorType, Tag};
+use magnus::exception::Exception;
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::{Error, RArray, Ruby, Value, block::Proc, prelude::*};
 use rb_sys::VALUE;
 
 use super::hidden_variable::HiddenVariable;
 use super::masks::Masks;
-use super::value::{PinnedValue, is_hidden, same};
+use super::outcome::RubyOutcome;
+use super::value::{Registered, is_hidden, same};
 use super::{error, interrupts, thread};
 
 unsafe extern "C" {
@@ -36,9 +36,8 @@ unsafe extern "C" {
 }
 
 /// The list's entry for `Thread#kill`, which Ruby itself adds when a kill has ended a fiber, to end the thread, too.
-fn killed() -> VALUE {
-    // SAFETY: makes an Integer that is no object.
-    unsafe { rb_sys::rb_int2inum(Tag::Fatal as isize) }
+fn killed(ruby: &Ruby) -> Value {
+    ruby.integer_from_i64(Tag::Fatal as i64).as_value()
 }
 
 /// A thread's list, once it has been found.
@@ -46,6 +45,9 @@ static LIST: HiddenVariable = HiddenVariable::new("heddle_pending");
 
 /// The message of the exception that identifies the list.
 const SENT: &str = "sent by a thread to itself, to find what waits for it";
+
+/// The message of the exception by which the [`Gate`] aborts a search.
+const ABORTED: &str = "sent to the fiber that is running";
 
 /// When Ruby may raise an entry of the list in the current fiber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,14 +68,18 @@ pub trait Gate {
 }
 
 /// The mask that asks the [`Gate`].
-static GATE: OnceLock<PinnedValue> = OnceLock::new();
+static GATE: Registered = Registered::new();
+/// The mask that [`find`] looks for: it defers the exception that `find` sends to its own thread. It is made for each
+/// search, and its thread alone refers to it. An object that is registered with the collector is also in a list of the
+/// collector's, which [`search`] may take for the stack of masks.
+static SOUGHT: HiddenVariable = HiddenVariable::new("heddle_sought");
 
-/// Makes `G` the gate of all threads for which [`find`] is called afterwards. Only the first call has an effect.
+/// Makes `G` the gate of all threads for which [`find`] is called afterwards. Called once, before [`find`].
 pub fn register<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
     let mask = ruby.hash_new();
     mask.funcall::<_, _, Value>("default_proc=", (ruby.proc_new(ask::<G>),))?;
     mask.freeze();
-    GATE.get_or_init(|| PinnedValue::register(mask.as_value()));
+    GATE.get_or_register(mask.as_value());
     Ok(())
 }
 
@@ -85,10 +91,12 @@ pub fn register<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
 fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Value, Error> {
     let [_, class] = arguments else { return Ok(ruby.qnil().as_value()) };
     // Ruby asks for each entry in order, and stops at the first that it may raise. So this is the first of its class.
-    let Some(entry) = list().and_then(|list| first_of_class(list, *class)) else { return Ok(ruby.qnil().as_value()) };
-    match Sent::progress_of(entry) {
+    let Some(entry) = list(ruby).and_then(|list| entries(list).find(|entry| same(entry.class(), *class))) else {
+        return Ok(ruby.qnil().as_value());
+    };
+    match Sent::progress_of(ruby, entry) {
         // Aborts Ruby's search by an exception, so that Ruby searches the list again after the job.
-        Some(Progress::Announced) => Err(Error::new(error::stop_class(ruby)?, "sent to the fiber that is running")),
+        Some(Progress::Announced) => Err(error::of(error::stop_class(ruby)?, ABORTED)),
         // Ruby checks interrupts at the end of this call, too, and asks once more, so the record must stay.
         Some(Progress::Sent) => Ok(ruby.sym_new("immediate").as_value()),
         None => Ok(match G::timing(ruby, *class, entry) {
@@ -99,29 +107,13 @@ fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Val
     }
 }
 
-fn first_of_class(list: RArray, class: Value) -> Option<Value> {
-    (0..list.len())
-        .find_map(|index| list.entry::<Value>(index as isize).ok().filter(|entry| is_of_class(*entry, class)))
+/// What an Array has now.
+fn entries(array: RArray) -> impl Iterator<Item = Value> {
+    (0..array.len())
+        .map_while(move |index| array.entry(index as isize).not_an_interrupt("never: every object is a Value"))
 }
 
-/// Whether this is the object's own class, which may be a singleton class. Ruby asks masks for that class.
-fn is_of_class(object: Value, class: Value) -> bool {
-    let raw = object.as_raw();
-    // SAFETY: called with the GVL on a valid object. What is no special constant begins with an RBasic.
-    let own = unsafe {
-        if rb_sys::SPECIAL_CONST_P(raw) { rb_sys::rb_obj_class(raw) } else { (*(raw as *const rb_sys::RBasic)).klass }
-    };
-    own == class.as_raw()
-}
-
-/// An entry that [`raise_next`] has added to a thread's list.
-struct Sent {
-    thread: VALUE,
-    /// Alive as long as it is on the list, which marks it.
-    entry: VALUE,
-    progress: Progress,
-}
-
+/// How far the current thread's entry of [`raise_next`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     /// The job has yet to make Ruby search the list again.
@@ -130,73 +122,102 @@ enum Progress {
     Sent,
 }
 
-static SENT_HERE: Mutex<Vec<Sent>> = Mutex::new(Vec::new());
+/// The entry that [`raise_next`] has added to the thread's list, or nil. A thread has one at most: see [`is_sent`].
+/// The thread refers to it, so compaction updates the reference when it moves the entry.
+static SENT_ENTRY: HiddenVariable = HiddenVariable::new("heddle_sent");
+/// Whether that entry is [`Progress::Sent`].
+static IS_SENT: HiddenVariable = HiddenVariable::new("heddle_is_sent");
+
+/// These allocate nothing but [`Sent::record`], whose first call for a thread may.
+struct Sent;
 
 impl Sent {
-    fn all() -> std::sync::MutexGuard<'static, Vec<Sent>> {
-        SENT_HERE.lock().unwrap_or_else(PoisonError::into_inner)
+    fn progress_of(ruby: &Ruby, entry: Value) -> Option<Progress> {
+        let thread = thread::current(ruby);
+        if entry.is_nil() || !same(SENT_ENTRY.get(thread), entry) {
+            return None;
+        }
+        let is_sent = same(IS_SENT.get(thread), ruby.qtrue().as_value());
+        Some(if is_sent { Progress::Sent } else { Progress::Announced })
     }
 
-    fn progress_of(entry: Value) -> Option<Progress> {
-        let thread = thread::current().raw();
-        let all = Self::all();
-        all.iter().find(|sent| sent.thread == thread && sent.entry == entry.as_raw()).map(|sent| sent.progress)
+    fn record(ruby: &Ruby, entry: Value, progress: Progress) -> Result<(), Error> {
+        let thread = thread::current(ruby);
+        let is_sent = if progress == Progress::Sent { ruby.qtrue().as_value() } else { ruby.qnil().as_value() };
+        IS_SENT.set(thread, is_sent)?;
+        SENT_ENTRY.set(thread, entry)
     }
 
-    fn record(entry: Value, progress: Progress) {
-        Self::forget();
-        Self::all().push(Sent { thread: thread::current().raw(), entry: entry.as_raw(), progress });
+    /// The current thread's entry, or nil.
+    fn entry(ruby: &Ruby) -> Value {
+        SENT_ENTRY.get(thread::current(ruby))
     }
 
-    /// Removes the current thread's record. A thread has one at most: see [`is_sent`].
-    fn forget() {
-        let thread = thread::current().raw();
-        Self::all().retain(|sent| sent.thread != thread);
+    fn forget(ruby: &Ruby) {
+        SENT_ENTRY
+            .set(thread::current(ruby), ruby.qnil().as_value())
+            .not_an_interrupt("a frozen thread, which has no entry");
     }
 }
 
 /// Makes Ruby raise `entry` in the current fiber, ahead of the other entries of the list, as soon as the running
-/// postponed job ends. The fiber's masks must let it through.
+/// postponed job ends. Returns false if Ruby would not raise it, as the fiber masks it, or the list is not known. It is
+/// then not on the list.
 ///
 /// # Errors
-/// Ruby would not raise it. It is then not on the list.
-pub fn raise_next(ruby: &Ruby, entry: Value) -> Result<(), Error> {
-    let Some(list) = list() else { return Err(Error::new(error::stop_class(ruby)?, "no list of interrupts")) };
-    list.unshift(entry)?;
-    Sent::record(entry, Progress::Announced);
+/// What was raised instead, by a signal or another thread. `entry` is then not on the list.
+pub fn raise_next(ruby: &Ruby, entry: Value) -> Result<bool, Error> {
+    let Some(list) = list(ruby) else { return Ok(false) };
+    Sent::record(ruby, entry, Progress::Announced)?;
+    if let Err(error) = list.unshift(entry) {
+        Sent::forget(ruby);
+        return Err(error);
+    }
     // Ruby does not search a list again that it has searched, until Ruby itself adds an entry, or the thread is about
     // to wait. This check starts such a search, and the gate aborts it before anything is raised.
-    let Err(raised) = interrupts::check() else {
-        Sent::forget();
-        remove(list, entry)?;
-        return Err(Error::new(error::stop_class(ruby)?, "masked"));
+    let Err(raised) = interrupts::check(ruby) else {
+        Sent::forget(ruby);
+        return remove(list, entry).map(|()| false);
     };
-    let is_first = || list.entry::<Value>(0).is_ok_and(|first| same(first, entry));
     if error::exception_of(&raised).is_some_and(|exception| same(exception, entry)) {
         // One of the fiber's own masks has let it through, without asking the gate.
         list.unshift(entry)?;
-    } else if !is_first() {
-        Sent::forget();
-        return Err(raised);
+    } else if !(error::is_stop(&raised) && raised.to_string().contains(ABORTED)) {
+        // A signal's handler has raised it, for instance.
+        Sent::forget(ruby);
+        return Err(raised).and_ensure(|| remove(list, entry));
     }
-    Sent::record(entry, Progress::Sent);
-    interrupts::request_check();
-    Ok(())
+    interrupts::request_check(ruby);
+    Sent::record(ruby, entry, Progress::Sent).map(|()| true)
 }
 
 /// Whether Ruby has yet to raise the entry that [`raise_next`] has added to the current thread's list. Until then the
 /// job must not switch if it runs again, as Ruby would raise the entry in another fiber.
-pub fn is_sent() -> bool {
-    let thread = thread::current().raw();
-    let entry = Sent::all().iter().find(|sent| sent.thread == thread).map(|sent| sent.entry);
-    let Some(entry) = entry else { return false };
-    let is_there = list().is_some_and(|list| {
-        (0..list.len()).any(|index| list.entry::<Value>(index as isize).is_ok_and(|found| found.as_raw() == entry))
-    });
+pub fn is_sent(ruby: &Ruby) -> bool {
+    let entry = Sent::entry(ruby);
+    if entry.is_nil() {
+        return false;
+    }
+    let is_there = list(ruby).is_some_and(|list| entries(list).any(|found| same(found, entry)));
     if !is_there {
-        Sent::forget();
+        Sent::forget(ruby);
     }
     is_there
+}
+
+/// Takes back the exception that [`raise_next`] has added to the current thread's list, if Ruby has yet to raise it.
+///
+/// # Errors
+/// No memory.
+pub fn take_sent(ruby: &Ruby) -> Result<Option<Value>, Error> {
+    let entry = Sent::entry(ruby);
+    match list(ruby) {
+        Some(list) if is_sent(ruby) && Exception::from_value(entry).is_some() => {
+            Sent::forget(ruby);
+            remove(list, entry).map(|()| Some(entry))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Keeps Ruby from raising at the end of the running hook what is pending for the current thread: takes it, and puts it
@@ -208,33 +229,53 @@ pub fn is_sent() -> bool {
 #[cfg(not(ruby_gte_4_0))]
 pub fn postpone(ruby: &Ruby) -> Result<(), Error> {
     let raised = ruby.ary_new();
-    while let Err(error) = find(ruby).and_then(|()| interrupts::check()) {
-        if let Some(exception) = error::exception_of(&error) {
-            raised.push(exception)?;
-        } else if is_killed(&error) {
-            error::end_jump(ruby);
-            // SAFETY: called with the GVL; the number is no object that must be marked.
-            raised.push(unsafe { Value::from_raw(killed()) })?;
-        } else {
-            return Err(error);
+    while let Err(error) = find(ruby).and_then(|()| interrupts::check(ruby)) {
+        match entry_of(ruby, &error) {
+            Some(entry) => raised.push(entry)?,
+            None => return Err(error),
         }
     }
     if raised.is_empty() {
         return Ok(());
     }
-    match list() {
+    match list(ruby) {
         Some(list) => list.concat(raised),
-        None => Err(Error::new(error::stop_class(ruby)?, "no list of interrupts")),
+        None => Err(error::of(error::stop_class(ruby)?, "no list of interrupts")),
     }
 }
 
-fn remove(list: RArray, entry: Value) -> Result<(), Error> {
-    for index in 0..list.len() as isize {
-        if same(list.entry(index)?, entry) {
-            return list.delete_at::<Value>(index).map(|_| ());
+/// Puts `error`, which was just caught and cannot be raised here, on the current thread's list. The root raises it soon
+/// (see [`Gate`]), or Ruby when the thread next waits. What ends a single fiber is dropped: a `Fiber#kill` is repeated at
+/// the fiber's next switch.
+pub fn defer(ruby: &Ruby, error: &Error) {
+    match (entry_of(ruby, error), list(ruby)) {
+        (Some(entry), Some(list)) => {
+            list.push(entry).not_an_interrupt("no memory");
+            interrupts::request_check(ruby);
         }
+        (Some(entry), None) => {
+            // The thread is frozen, or has never had a scheduler. So Ruby raises it at once, or when the thread waits.
+            thread::raise_into(thread::current(ruby), entry).not_an_interrupt("`entry` again");
+        }
+        (None, _) => error::end_jump(ruby),
     }
-    Ok(())
+}
+
+/// What represents `error`, which was just caught, on the list. Ends the jump of a `Thread#kill`. `None` for a jump that
+/// belongs to a single fiber.
+fn entry_of(ruby: &Ruby, error: &Error) -> Option<Value> {
+    if is_kill(ruby, error) {
+        error::end_jump(ruby);
+        return Some(killed(ruby));
+    }
+    error::exception_of(error)
+}
+
+fn remove(list: RArray, entry: Value) -> Result<(), Error> {
+    match entries(list).position(|found| same(found, entry)) {
+        Some(index) => list.delete_at::<Value>(index as isize).map(|_| ()),
+        None => Ok(()),
+    }
 }
 
 /// Finds the current thread's list and its [`Masks`], unless they are known, and installs the [`Gate`]. Must be called
@@ -243,90 +284,98 @@ fn remove(list: RArray, entry: Value) -> Result<(), Error> {
 /// # Errors
 /// What was raised at this thread during the call; no memory.
 pub fn find(ruby: &Ruby) -> Result<(), Error> {
-    let masks_are_known = Masks::of_thread().is_some();
-    if masks_are_known && list().is_some() {
+    let masks_are_known = Masks::of_thread(ruby).is_some();
+    if masks_are_known && list(ruby).is_some() {
         return Ok(());
     }
-    let class = error::stop_class(ruby)?;
-    let masks = ruby.hash_new();
+    let thread = thread::current(ruby);
+    let sought = ruby.hash_new();
     // Ruby pushes such a Hash on the stack itself, and not a copy of it.
-    masks.funcall::<_, _, Value>("compare_by_identity", ())?;
-    masks.aset(class, ruby.to_symbol("never"))?;
-    masks.freeze();
-    let mask = PinnedValue::assume_marked(masks.as_value());
-    let look = ruby.proc_from_fn(move |ruby, _, _| {
-        let thread = thread::current();
-        if let Some((stack, _)) = search(thread, mask.get()) {
-            install_gate(stack)?;
-            Masks::remember(thread, stack);
-        }
-        let sent = error::stop_class(ruby)?.new_instance((SENT,))?.as_value();
-        let raised = thread::raise_into(thread, sent);
-        if let Some((list, index)) = search(thread, sent) {
-            list.delete_at::<Value>(index)?;
-            // Fails for a frozen thread, whose list then stays unknown.
-            let _ = LIST.set(thread, list.as_value());
-        }
-        raised
-    });
-    let masked = ruby.class_thread().funcall_with_block::<_, _, Value>("handle_interrupt", (masks,), look);
+    sought.funcall::<_, _, Value>("compare_by_identity", ())?;
+    sought.aset(error::stop_class(ruby)?, ruby.to_symbol("never"))?;
+    sought.freeze();
+    if SOUGHT.set(thread, sought.as_value()).not_an_interrupt("a frozen thread, whose list stays unknown").is_none() {
+        return Ok(());
+    }
+    // The block is a plain function: see docs/internals/magnus.md.
+    let look = ruby.proc_new(|ruby, _, _| look(ruby));
+    let masked = ruby.class_thread().funcall_with_block::<_, _, Value>("handle_interrupt", (sought,), look);
+    SOUGHT.set(thread, ruby.qnil().as_value()).not_an_interrupt("the thread is not frozen");
     match masked {
         // The list was not found, so Ruby has raised the exception.
-        Err(error) if error.is_kind_of(class) && error.to_string().contains(SENT) => Ok(()),
+        Err(error) if error::is_stop(&error) && error.to_string().contains(SENT) => Ok(()),
         other => other.map(|_| ()),
     }
 }
 
+/// Looks for the thread's list and its masks, while [`SOUGHT`] is one of these.
+fn look(ruby: &Ruby) -> Result<(), Error> {
+    let thread = thread::current(ruby);
+    if let Some((stack, _)) = search(thread, SOUGHT.get(thread)) {
+        install_gate(ruby, stack)?;
+        Masks::remember(thread, stack);
+    }
+    let sent = error::stop_class(ruby)?.new_instance((SENT,))?.as_value();
+    let raised = thread::raise_into(thread, sent);
+    if let Some((list, index)) = search(thread, sent) {
+        list.delete_at::<Value>(index)?;
+        LIST.set(thread, list.as_value()).not_an_interrupt("a frozen thread, whose list then stays unknown");
+    }
+    raised
+}
+
 /// Whether the thread's list has been found.
-pub fn is_known(thread: PinnedValue) -> bool {
+pub fn is_known(thread: Value) -> bool {
     !LIST.get(thread).is_nil()
 }
 
 /// Makes the gate the first mask. A thread inherits the masks of its creator, so the gate may be there already.
-fn install_gate(stack: RArray) -> Result<(), Error> {
-    let Some(gate) = GATE.get() else { return Ok(()) };
-    let is_installed = stack.entry::<Value>(0).is_ok_and(|first| same(first, gate.get()));
+fn install_gate(ruby: &Ruby, stack: RArray) -> Result<(), Error> {
+    let Some(gate) = GATE.get(ruby) else { return Ok(()) };
+    let is_installed = entries(stack).next().is_some_and(|first| same(first, gate.get()));
     if is_installed { Ok(()) } else { stack.unshift(gate.get()) }
 }
 
 /// The length of the current thread's list. Zero before [`find`].
-pub fn count() -> usize {
-    list().map_or(0, |list| list.len())
+pub fn count(ruby: &Ruby) -> usize {
+    list(ruby).map_or(0, |list| list.len())
 }
 
 /// Whether the current thread's list has an entry. False before [`find`].
-pub fn is_any() -> bool {
-    count() > 0
+pub fn is_any(ruby: &Ruby) -> bool {
+    count(ruby) > 0
 }
 
 /// Whether `error`, which was just caught, is the jump that ends a thread (`Thread#kill`), and not a fiber
 /// (`Fiber#kill`).
-fn is_killed(error: &Error) -> bool {
+pub fn is_kill(ruby: &Ruby, error: &Error) -> bool {
     // SAFETY: called with the GVL; only reads `$!`, which for a jump is a number.
-    matches!(error.error_type(), ErrorType::Jump(Tag::Fatal)) && unsafe { rb_sys::rb_errinfo() } == killed()
+    matches!(error.error_type(), ErrorType::Jump(Tag::Fatal))
+        && unsafe { rb_sys::rb_errinfo() } == killed(ruby).as_raw()
 }
 
 /// Makes Ruby kill the current thread again as soon as the running postponed job ends, if `error`, which was just
 /// caught in the job, is the jump of a kill. Returns whether it is.
-pub fn repeat_kill(error: &Error) -> bool {
-    // SAFETY: called with the GVL; the number is no object that must be marked.
-    let killed = unsafe { Value::from_raw(killed()) };
-    let repeated = is_killed(error) && list().is_some_and(|list| list.unshift(killed).is_ok());
+pub fn repeat_kill(ruby: &Ruby, error: &Error) -> bool {
+    let killed = killed(ruby);
+    let unshift = |list: RArray| list.unshift(killed).not_an_interrupt("no memory").is_some();
+    let repeated = is_kill(ruby, error) && list(ruby).is_some_and(unshift);
     if repeated {
-        // Ruby has just removed the kill from the list, and so searches the list again in its next check.
-        Sent::record(killed, Progress::Sent);
-        interrupts::request_check();
+        // Ruby has just removed the kill from the list, and so searches the list again in its next check. Without a
+        // record, which takes memory, the job might switch before that.
+        Sent::record(ruby, killed, Progress::Sent).not_an_interrupt("no memory");
+        interrupts::request_check(ruby);
     }
     repeated
 }
 
 /// The current thread's list, if it has been found.
-fn list() -> Option<RArray> {
-    RArray::from_value(LIST.get(thread::current()))
+fn list(ruby: &Ruby) -> Option<RArray> {
+    RArray::from_value(LIST.get(thread::current(ruby)))
 }
 
 /// The thread's Array that holds `sent`, and the index there.
-fn search(thread: PinnedValue, sent: Value) -> Option<(RArray, isize)> {
+fn search(thread: Value, sent: Value) -> Option<(RArray, isize)> {
     struct Search {
         sent: VALUE,
         found: Option<(VALUE, c_long)>,
@@ -349,7 +398,7 @@ fn search(thread: PinnedValue, sent: Value) -> Option<(RArray, isize)> {
 
     let mut search = Search { sent: sent.as_raw(), found: None };
     // SAFETY: called with the GVL, on a valid object, and not by the collector; `look` neither allocates nor raises.
-    unsafe { rb_objspace_reachable_objects_from(thread.raw(), look, (&raw mut search).cast()) };
+    unsafe { rb_objspace_reachable_objects_from(thread.as_raw(), look, (&raw mut search).cast()) };
     let (list, index) = search.found?;
     // SAFETY: a valid object, which the thread holds.
     RArray::from_value(unsafe { Value::from_raw(list) }).map(|list| (list, index as isize))

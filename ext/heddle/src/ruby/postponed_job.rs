@@ -4,6 +4,9 @@
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use heddle_core::native_thread;
+
+use super::outcome::Ignore;
 use magnus::Ruby;
 use rb_sys::rb_postponed_job_handle_t;
 
@@ -19,13 +22,14 @@ pub trait Job {
 }
 
 /// Registers the job with Ruby. There is one job, so a later call replaces it.
-pub fn register<J: Job>() {
+pub fn register<J: Job>(_: &Ruby) {
     unsafe extern "C" fn run<J: Job>(_: *mut std::os::raw::c_void) {
-        // A panic must not unwind into C, and no caller could handle it. The panic hook has reported it.
-        let _ = catch_unwind(|| {
+        // A panic must not unwind into C, and no caller could handle it.
+        let ran = catch_unwind(|| {
             // SAFETY: Ruby calls this on one of its threads, with the GVL.
             J::run(&unsafe { Ruby::get_unchecked() });
         });
+        ran.ignored("the panic hook has reported it");
     }
     // SAFETY: called with the GVL while the extension is loaded; `run` stays loaded, as Ruby unloads no extension.
     let handle = unsafe { rb_sys::rb_postponed_job_preregister(0, Some(run::<J>), std::ptr::null_mut()) };
@@ -39,5 +43,14 @@ pub fn trigger() {
         // SAFETY: Ruby has returned the handle; the function may be called in signal handlers and on native threads.
         // The tickers, which call this, are stopped before Ruby destroys its virtual machine.
         unsafe { rb_sys::rb_postponed_job_trigger(handle) };
+    }
+}
+
+/// As [`trigger`], for a thread of Ruby's that is without the GVL: it would run the job itself, as soon as it has the
+/// GVL again. So a native thread triggers the job, which the thread that holds the GVL then runs.
+pub fn trigger_elsewhere() {
+    let native = native_thread::spawn("heddle trigger", trigger);
+    if let Some(native) = native.ignored("no thread can be started") {
+        native.join().ignored("the panic hook has reported it");
     }
 }

@@ -1,56 +1,78 @@
 //! Threads.
 
-use magnus::rb_sys::AsRawValue;
+use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::value::Lazy;
 use magnus::{Error, RClass, RString, Ruby, Value, prelude::*};
 
 use rb_sys::stable_api::StableApiDefinition;
 
-use super::value::{PinnedValue, is_hidden};
+use super::gvl::HoldsGvl;
+use super::outcome::RubyOutcome;
+use super::value::is_hidden;
 
 /// `value`, if it is a thread.
-pub fn of(value: Value) -> Option<PinnedValue> {
+pub fn of(value: Value) -> Option<Value> {
     let ruby = Ruby::get_with(value);
-    (!is_hidden(value) && value.is_kind_of(ruby.class_thread())).then(|| PinnedValue::assume_marked(value))
+    (!is_hidden(value) && value.is_kind_of(ruby.class_thread())).then_some(value)
 }
 
 /// The current thread.
-pub fn current() -> PinnedValue {
+pub fn current(_: &impl HoldsGvl) -> Value {
     // SAFETY: called with the GVL; does not allocate.
-    unsafe { PinnedValue::from_raw(rb_sys::rb_thread_current()) }
+    unsafe { Value::from_raw(rb_sys::rb_thread_current()) }
+}
+
+/// The kernel's number of the current thread.
+pub fn native_id() -> libc::pid_t {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::gettid() }
 }
 
 /// What the thread is called in reports: `main`, its name, or its `object_id`.
-pub fn name(thread: PinnedValue) -> Result<String, Error> {
+pub fn name(thread: Value) -> Result<String, Error> {
     // SAFETY: called with the GVL; neither allocates nor raises.
-    if unsafe { rb_sys::rb_thread_main() } == thread.raw() {
+    if unsafe { rb_sys::rb_thread_main() } == thread.as_raw() {
         return Ok("main".to_owned());
     }
-    let name: Option<RString> = thread.get().funcall("name", ())?;
+    let name: Option<RString> = thread.funcall("name", ())?;
     match name {
         // SAFETY: the bytes are copied before Ruby is called again.
         Some(name) => Ok(String::from_utf8_lossy(unsafe { name.as_slice() }).into_owned()),
-        None => thread.get().funcall::<_, _, u64>("object_id", ()).map(|id| id.to_string()),
+        None => thread.funcall::<_, _, u64>("object_id", ()).map(|id| id.to_string()),
     }
 }
 
 /// Whether `Thread#kill` was called on the current thread.
 pub fn is_aborting(ruby: &Ruby) -> Result<bool, Error> {
-    let status: Option<String> = ruby.thread_current().funcall::<_, _, magnus::Value>("status", ()).map(|status| {
+    let status: Option<String> = ruby.thread_current().funcall::<_, _, Value>("status", ()).map(|status| {
         // `status` is a String for a running thread, and false or nil for a thread that has ended.
-        magnus::RString::from_value(status).and_then(|name| name.to_string().ok())
+        RString::from_value(status).and_then(|name| name.to_string().not_an_interrupt("no UTF-8"))
     })?;
     Ok(status.as_deref() == Some("aborting"))
 }
 
-/// Raises `exception` in `thread`, as `Thread#raise` does.
-pub fn raise_into(thread: PinnedValue, exception: magnus::Value) -> Result<(), Error> {
-    thread.get().funcall::<_, _, magnus::Value>("raise", (exception,)).map(|_| ())
+static RAISE: Lazy<Value> = Lazy::new(|ruby| {
+    let own = ruby.class_thread().funcall("instance_method", ("raise",));
+    let own = own.not_an_interrupt("never: Ruby defines the method").unwrap_or_else(|| ruby.qnil().as_value());
+    ruby.gc_register_mark_object(own);
+    own
+});
+
+/// Remembers `Thread#raise` for [`raise_into`], when Heddle is loaded and has not changed the method.
+pub fn find_raise(ruby: &Ruby) {
+    ruby.get_inner(&RAISE);
+}
+
+/// Raises `exception` in `thread`, as Ruby's `Thread#raise` does: to the current thread, too, it is an interrupt, and
+/// not an exception of the current fiber as with `lib/heddle/patches/thread_raise.rb`.
+pub fn raise_into(thread: Value, exception: Value) -> Result<(), Error> {
+    let ruby = Ruby::get_with(exception);
+    ruby.get_inner(&RAISE).funcall::<_, _, Value>("bind_call", (thread, exception)).map(|_| ())
 }
 
 /// Whether the thread waits in a native call, or has ended (`Thread#stop?`).
-pub fn is_stopped(thread: PinnedValue) -> Result<bool, Error> {
-    thread.get().funcall("stop?", ())
+pub fn is_stopped(thread: Value) -> Result<bool, Error> {
+    thread.funcall("stop?", ())
 }
 
 /// Whether `value` is a thread that has not ended.
@@ -66,13 +88,14 @@ pub fn may_migrate() -> bool {
 }
 
 /// Whether the current thread is the one that runs signal handlers.
-pub fn is_main() -> bool {
+pub fn is_main(_: &Ruby) -> bool {
     // SAFETY: called with the GVL; neither allocates nor raises.
     unsafe { rb_sys::rb_thread_main() == rb_sys::rb_thread_current() }
 }
 
 static MUTEX: Lazy<RClass> = Lazy::new(|ruby| {
-    let class = ruby.class_thread().const_get("Mutex").unwrap_or_else(|_| ruby.class_basic_object());
+    let class = ruby.class_thread().const_get("Mutex").not_an_interrupt("never: Ruby defines the class");
+    let class = class.unwrap_or_else(|| ruby.class_basic_object());
     ruby.gc_register_mark_object(class);
     class
 });
@@ -82,10 +105,10 @@ pub fn find_mutex_class(ruby: &Ruby) {
     ruby.get_inner(&MUTEX);
 }
 
-/// The address of Ruby's record of the fiber that holds the Mutex, as
-/// [`fiber::addresses`](super::fiber::addresses) returns it. Ruby 3.3 and 3.4 store it there, and another Ruby may
-/// store something else: only an address that a known fiber has means anything. It is not to be read from.
-pub fn holder_address(mutex: Value) -> usize {
+/// What tells which fiber holds the Mutex: on Ruby 3.3 and 3.4 [its record's
+/// address](super::fiber::record_address), which is not to be read from, and on Ruby 4.0 [its
+/// number](super::fiber::serial). Another Ruby may store something else: only what a known fiber has means anything.
+pub fn holder_number(mutex: Value) -> usize {
     // SAFETY: a Mutex is an object with data of Ruby's, which has several words. The first is read and not followed.
     unsafe {
         let record = rb_sys::stable_api::get_default().rtypeddata_get_data(mutex.as_raw()).cast::<usize>();

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::outcome::Ignore;
 use magnus::rb_sys::{AsRawValue, protect};
 use magnus::value::{Fixnum, Flonum};
-use magnus::{Error, Float, Ruby, TryConvert, Value, prelude::*};
+use magnus::{Error, Float, RRational, Ruby, TryConvert, Value, prelude::*};
 
 /// The duration of `seconds`, to the nanosecond. Accepts what `Kernel#sleep` accepts: Integer, Float, Rational.
 ///
@@ -23,7 +24,16 @@ pub fn interval(seconds: Value) -> Result<Duration, Error> {
         interval = Duration::new(timespec.tv_sec.max(0) as u64, timespec.tv_nsec.max(0) as u32);
         rb_sys::Qnil as rb_sys::VALUE
     })?;
-    Ok(interval)
+    let is_number = Float::from_value(seconds).is_some() || RRational::from_value(seconds).is_some();
+    Ok(if interval.is_zero() && is_number { some_time(f64::try_convert(seconds)?, interval) } else { interval })
+}
+
+/// Less than a nanosecond counts as one. A program that sleeps until a time, by
+/// `sleep(left) while (left = due - now) > 0`, would otherwise loop for ever on a virtual clock, which does not move
+/// while the program computes.
+#[inline]
+fn some_time(seconds: f64, interval: Duration) -> Duration {
+    if seconds > 0.0 { interval.max(Duration::from_nanos(1)) } else { interval }
 }
 
 /// Converts what almost every caller passes: a number that is encoded in the reference itself, and less than a
@@ -33,10 +43,10 @@ fn immediate_interval(seconds: Value) -> Option<Duration> {
     /// Far below the limit of the kernel's clocks.
     const LIFETIME: f64 = 60.0 * 60.0 * 24.0 * 365.0 * 100.0;
     if let Some(whole) = Fixnum::from_value(seconds) {
-        return u64::try_from(whole.to_i64()).ok().map(Duration::from_secs);
+        return u64::try_from(whole.to_i64()).ignored("negative").map(Duration::from_secs);
     }
     let number = Flonum::from_value(seconds)?.to_f64();
-    (0.0..LIFETIME).contains(&number).then(|| Duration::from_secs_f64(number))
+    (0.0..LIFETIME).contains(&number).then(|| some_time(number, Duration::from_secs_f64(number)))
 }
 
 /// How long Ruby's Queue, SizedQueue and Thread wait for `seconds`. Nil, infinity, NaN and numbers beyond the clock's
@@ -60,8 +70,8 @@ pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
     if number.is_nan() {
         return Ok(None);
     }
-    // Fails for durations beyond the limit.
-    Ok(Duration::try_from_secs_f64(number.max(0.0)).ok())
+    let interval = Duration::try_from_secs_f64(number.max(0.0)).ignored("beyond the limit");
+    Ok(interval.map(|interval| some_time(number, interval)))
 }
 
 /// How long `Timeout.timeout` lets a block run. Accepts what can be added to a Float. A negative number means zero;
@@ -79,8 +89,8 @@ pub fn limit(ruby: &Ruby, seconds: Value) -> Result<Option<Duration>, Error> {
     if seconds < 0.0 {
         return Ok(Some(Duration::ZERO));
     }
-    // Fails for NaN and for numbers beyond the limit.
-    Ok(Duration::try_from_secs_f64(seconds).ok())
+    let interval = Duration::try_from_secs_f64(seconds).ignored("NaN, or beyond the limit");
+    Ok(interval.map(|interval| some_time(seconds, interval)))
 }
 
 /// Like [`interval`], with `None` (no limit) for nil.

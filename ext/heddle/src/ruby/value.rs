@@ -1,40 +1,45 @@
 //! Ruby objects that Rust structures hold on the heap.
 
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use magnus::gc::Marker;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error, RClass, Ruby, TypedData, Value};
+use magnus::typed_data::Obj;
+use magnus::value::ReprValue;
+use magnus::{Error, RClass, Ruby, TryConvert, TypedData, Value};
 use rb_sys::VALUE;
 
 use super::gc;
+use super::outcome::RubyOutcome;
 
-/// A reference to an object that a Rust structure on the heap may hold, where Ruby's garbage collector does not look.
+/// A reference to an object that a Rust structure on the heap holds, where Ruby's garbage collector does not look. An
+/// object on the stack is a [`Value`].
 ///
 /// # Contract
 /// As long as a `PinnedValue` is used, one of these holds, so the object is neither freed nor moved, and its address
 /// can serve as a key:
 ///
-/// * It is on a stack, as an argument or a local variable is. The collector scans stacks, and pins what it finds there.
-/// * It is in a structure whose Ruby object calls [`PinnedValue::mark`] on it in its `mark` function, which pins it,
-///   too.
-/// * It was made by [`PinnedValue::register`].
+/// * It is in a structure whose Ruby object calls [`PinnedValue::mark`] on it in its `mark` function, which pins it.
+/// * It was copied from there to the stack. The collector scans stacks, and pins what it finds there.
+/// * It is in a [`Registered`].
+///
+/// A copy on the stack may outlive the structure, as a [`Value`] may: the collector finds it as long as it is used. What
+/// must not be is a copy in other memory, in a `Vec` for instance, which no `mark` function knows. The compiler does not
+/// refuse it. So what collects several fibers collects their keys, and looks each fiber up when it needs that
+/// ([`Fibers::fiber`](crate::scheduler::fibers::Fibers::fiber)).
+///
+/// It is a proof that its thread holds the GVL, as `Value` is: it is not `Send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PinnedValue(VALUE);
+pub struct PinnedValue(VALUE, PhantomData<*mut ()>);
 
 impl PinnedValue {
-    /// A reference for which the caller guarantees the [contract](PinnedValue#contract): a caller that stores it on the
-    /// heap also marks it there.
-    pub fn assume_marked(value: Value) -> Self {
-        PinnedValue(value.as_raw())
-    }
-
-    /// Registers an object with the collector, so that it lives, in place, until the process ends. For statics,
-    /// whatever happens to the result.
-    pub fn register(value: Value) -> Self {
-        let pinned = PinnedValue(value.as_raw());
-        gc::keep_for_ever(pinned);
-        pinned
+    /// A reference for a structure on the heap.
+    ///
+    /// # Safety
+    /// The [contract](PinnedValue#contract): the owner of the structure marks it.
+    pub unsafe fn assume_marked(value: impl ReprValue) -> Self {
+        PinnedValue(value.as_raw(), PhantomData)
     }
 
     /// The object.
@@ -48,29 +53,63 @@ impl PinnedValue {
     pub fn mark(self, marker: &Marker) {
         marker.mark(self.get());
     }
+}
 
-    /// The object's address. Not to be read from.
-    pub fn address(self) -> u64 {
-        self.0
-    }
+/// Which object a reference refers to, for look-ups and comparisons. It keeps no object alive, so another object may
+/// have the same identity later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Identity(VALUE);
 
-    /// The raw value, for the modules of `ruby`.
-    pub(super) fn raw(self) -> VALUE {
-        self.0
-    }
-
-    /// A reference to an object that Ruby has just returned.
-    ///
-    /// # Safety
-    /// `raw` is a valid object, and the [contract](PinnedValue#contract) holds.
-    pub(super) unsafe fn from_raw(raw: VALUE) -> Self {
-        PinnedValue(raw)
+impl<T: ReprValue> From<T> for Identity {
+    fn from(value: T) -> Self {
+        Identity(value.as_raw())
     }
 }
 
+impl From<PinnedValue> for Identity {
+    fn from(value: PinnedValue) -> Self {
+        Identity(value.0)
+    }
+}
+
+impl PartialEq<Value> for PinnedValue {
+    fn eq(&self, other: &Value) -> bool {
+        same(*self, *other)
+    }
+}
+
+/// An object that lives, in place, until the process ends. For statics. A thread without the GVL cannot have it.
+pub struct Registered(OnceLock<VALUE>);
+
+impl Registered {
+    /// Without an object.
+    pub const fn new() -> Self {
+        Registered(OnceLock::new())
+    }
+
+    /// Registers the object with the collector. Returns the object that this has, which is an earlier one if there is
+    /// one.
+    pub fn get_or_register(&self, value: Value) -> PinnedValue {
+        // Not while this is locked: it may collect garbage, for which each Ractor has to stop, and another Ractor's
+        // thread would wait for the lock meanwhile.
+        gc::keep_for_ever(value);
+        PinnedValue(*self.0.get_or_init(|| value.as_raw()), PhantomData)
+    }
+
+    /// The object, if there is one.
+    pub fn get(&self, _: &Ruby) -> Option<PinnedValue> {
+        self.0.get().map(|raw| PinnedValue(*raw, PhantomData))
+    }
+}
+
+/// The object, if it is a `T` of Rust's.
+pub fn cast<T: TypedData>(value: Value) -> Option<Obj<T>> {
+    if value.is_nil() { None } else { Obj::try_convert(value).not_an_interrupt("another type") }
+}
+
 /// Whether two references refer to the same object.
-pub fn same(one: Value, other: Value) -> bool {
-    one.as_raw() == other.as_raw()
+pub fn same(one: impl Into<Identity>, other: impl Into<Identity>) -> bool {
+    one.into() == other.into()
 }
 
 /// Whether the object is internal to Ruby, has no class, and so must not receive method calls. Ruby passes such an
@@ -83,13 +122,19 @@ pub fn is_hidden(value: Value) -> bool {
 
 /// The class of an object, or its singleton class; `None` for a number and the like, and for an object inside Ruby.
 /// Does not allocate.
-pub fn class_of(object: PinnedValue) -> Option<PinnedValue> {
-    if rb_sys::SPECIAL_CONST_P(object.0) || is_hidden(object.get()) {
+pub fn class_of(object: Value) -> Option<Value> {
+    let raw = object.as_raw();
+    if rb_sys::SPECIAL_CONST_P(raw) || is_hidden(object) {
         return None;
     }
     // SAFETY: a value that is no special constant refers to an object, which begins with an RBasic. The object keeps
-    // its class alive, and in place as long as it is marked by a stack or a `PinnedValue`.
-    Some(PinnedValue(unsafe { (*(object.0 as *const rb_sys::RBasic)).klass }))
+    // its class alive.
+    Some(unsafe { Value::from_raw((*(raw as *const rb_sys::RBasic)).klass) })
+}
+
+/// The object's address. Not to be read from.
+pub fn address(object: Value) -> u64 {
+    object.as_raw()
 }
 
 /// The result of `Kernel#to_s` for any object: its class and address.
@@ -99,7 +144,7 @@ pub fn any_to_s(value: Value) -> Result<Value, Error> {
 }
 
 /// Ruby's number for a name, which is looked up once.
-pub(super) fn interned(number: &OnceLock<rb_sys::ID>, name: &str) -> rb_sys::ID {
+pub(super) fn interned(_: &Ruby, number: &OnceLock<rb_sys::ID>, name: &str) -> rb_sys::ID {
     // SAFETY: called with the GVL; the pointer and the length are those of a string, which Ruby copies.
     *number.get_or_init(|| unsafe { rb_sys::rb_intern2(name.as_ptr().cast(), name.len() as std::os::raw::c_long) })
 }

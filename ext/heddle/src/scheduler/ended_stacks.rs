@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 
+use heddle_core::map_limit;
 use magnus::Ruby;
 
 use crate::ruby::gc;
@@ -20,9 +21,11 @@ const MAX_ENDED: u32 = 8192;
 /// twice.
 const MIN_REUSED: u32 = 16;
 
-/// Counts the managed fibers whose stacks Ruby may still have to take back.
+/// Counts the managed fibers whose stacks Ruby may still have to take back, and those that have stacks.
 #[derive(Default)]
 pub struct EndedStacks {
+    /// Fibers that have begun and have not ended. A scheduler that was closed may forget fibers, which stay counted.
+    alive: Cell<u32>,
     /// Those that a minor collection frees.
     young: Cell<u32>,
     /// Those that only a major collection frees.
@@ -43,18 +46,29 @@ pub struct Begun {
     major_collections: u64,
 }
 
+/// The address of the stack of the current fiber, which has just started and uses little of it yet: the page above.
+#[inline(always)]
+pub fn current_stack() -> usize {
+    const PAGE: usize = 4096;
+    let local = 0_u8;
+    std::ptr::from_ref(&local).addr().next_multiple_of(PAGE)
+}
+
 impl EndedStacks {
     /// A fiber begins, on the stack with this address.
     pub fn begin(&self, stack: usize) -> Begun {
         if self.last.replace(0) == stack {
             self.reused.set(self.reused.get() + 1);
         }
+        self.alive.set(self.alive.get() + 1);
+        map_limit::warn_if_near(self.alive.get() as usize);
         Begun { stack, major_collections: self.major_collections.get() }
     }
 
     /// Counts a fiber that is about to end. Collects garbage if too many have ended since the last collection.
     pub fn add(&self, ruby: &Ruby, fiber: Begun) {
         self.forget_collected(ruby);
+        self.alive.set(self.alive.get().saturating_sub(1));
         self.last.set(fiber.stack);
         let is_young = fiber.major_collections == self.major_collections.get();
         let count = if is_young { &self.young } else { &self.old };
@@ -81,7 +95,7 @@ impl EndedStacks {
     }
 
     fn forget_collected(&self, ruby: &Ruby) {
-        let collections = gc::collections();
+        let collections = gc::collections(ruby);
         if self.collections.replace(collections) == collections {
             return;
         }

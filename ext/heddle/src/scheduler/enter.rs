@@ -1,13 +1,12 @@
 //! The beginning and the end of a hook.
 
-use magnus::{Error, Ruby};
+use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
 use super::fibers::FiberKey;
 use super::options::Preempt;
 use super::record::Record;
 use super::state::State;
-use crate::ruby::value::PinnedValue;
 use crate::ruby::{fiber, pending_interrupts, thread};
 use crate::ticker::foreign_fibers;
 
@@ -79,13 +78,13 @@ impl Scheduler {
     pub fn enter_with<T>(
         &self,
         ruby: &Ruby,
-        mut begin: impl FnMut(&mut State, PinnedValue) -> Option<T>,
+        mut begin: impl FnMut(&mut State, Value) -> Option<T>,
     ) -> Result<T, Error> {
         if self.is_inherited() {
-            self.after_fork();
+            self.after_fork(ruby);
         }
         self.allow_ticks();
-        let current = fiber::current();
+        let current = fiber::current(ruby);
         loop {
             if let Some(entered) = begin(&mut self.state.borrow_mut(), current) {
                 return Ok(entered);
@@ -97,15 +96,15 @@ impl Scheduler {
     /// The current fiber is not the one that the scheduler switched to: it is the root, or a fiber that another fiber
     /// or the program has resumed. Or this is the first hook.
     #[cold]
-    fn enter_unexpected(&self, ruby: &Ruby, current: PinnedValue) -> Result<FiberKey, Error> {
+    fn enter_unexpected(&self, ruby: &Ruby, current: Value) -> Result<FiberKey, Error> {
         self.expect_owner(ruby)?;
         if self.owner.thread.get().is_none() {
-            fiber::ensure_current()?;
+            fiber::ensure_current(ruby)?;
             pending_interrupts::find(ruby)?;
-            self.find_masks();
-            let thread = thread::current();
-            self.owner.thread.set(Some(thread));
-            if self.io.opened_by.get() != Some(thread) {
+            self.find_masks(ruby);
+            let thread = thread::current(ruby);
+            self.owner.set_thread(thread);
+            if self.io.opened_by.get().is_none_or(|opened_by| opened_by != thread) {
                 self.io.reactor.borrow_mut().take();
             }
         }
@@ -114,16 +113,16 @@ impl Scheduler {
         }
         self.watch_stalls(ruby)?;
         self.guard_signals(ruby)?;
-        self.make_current(current)
+        self.make_current(ruby, current)
     }
 
     /// Notes that this fiber is the current one, and registers it if it is unknown.
-    pub fn make_current(&self, current: PinnedValue) -> Result<FiberKey, Error> {
+    pub fn make_current(&self, ruby: &Ruby, current: Value) -> Result<FiberKey, Error> {
         let found = self.state.borrow().fibers.find(current);
         let key = match found {
             Some(key) => key,
             None => {
-                let blocking = fiber::is_current_blocking()?;
+                let blocking = fiber::is_current_blocking(ruby)?;
                 let yielding = self.options.borrow().preempt.preempts_yielding()
                     && foreign_fibers::yield_state_of(current).is_some();
                 self.register(current, blocking, yielding)
@@ -135,14 +134,16 @@ impl Scheduler {
 
     /// Registers a fiber that this scheduler has not made. The fiber that the scheduler switched to last has resumed
     /// it, so both are preempted under the same rule.
-    pub fn register(&self, current: PinnedValue, blocking: bool, yielding: bool) -> FiberKey {
+    pub fn register(&self, current: Value, blocking: bool, yielding: bool) -> FiberKey {
         let mut state = self.state.borrow_mut();
         let resumer = state.current().map(|(_, key)| key).filter(|key| state.is_current(*key));
         let record = resumer.and_then(|key| state.fibers.get(key));
         let shielded = record.is_some_and(|record| record.is_shielded());
         let inherited = record.map(|record| record.preemptible);
+        let account = record.map(|record| record.account);
         let record = state.fibers.insert(current, false, blocking, None);
         record.resumed_by = resumer;
+        record.account = account.unwrap_or(record.account);
         let wanted = yielding || inherited.unwrap_or(self.options.borrow().preempt == Preempt::All);
         record.preemptible = wanted && !shielded;
         let key = record.key;

@@ -4,17 +4,16 @@ use std::collections::hash_map::Entry;
 use std::num::NonZeroU64;
 use std::time::Instant;
 
-use heddle_core::prefetch::{LINE, prefetch};
+use magnus::Value;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
 use super::ended_stacks::Begun;
 use super::pending_raises::PendingRaises;
-use super::prefetch_hints::PrefetchHints;
 use super::record::{FiberState, Parked, Record};
 use super::task_data::TaskData;
 use super::wait::Wait;
-use crate::ruby::value::PinnedValue;
+use crate::ruby::value::{Identity, PinnedValue};
 
 /// Names a record: its index, and a serial number. A key whose record is gone never names a later record.
 // One integer, so that it is compared and copied as one, and not 0, so that an `Option` of it takes no more.
@@ -38,14 +37,11 @@ impl FiberKey {
     }
 }
 
-/// The number of cache lines that a record can overlap.
-const LINES_OF_RECORD: usize = size_of::<Record>() / LINE + 1;
-
 /// All fibers that the scheduler knows.
 #[derive(Default)]
 pub struct Fibers {
     records: Slab<Record>,
-    by_fiber: FxHashMap<PinnedValue, FiberKey>,
+    by_fiber: FxHashMap<Identity, FiberKey>,
     last_serial: u32,
     parked: Parked,
 }
@@ -70,32 +66,33 @@ fn record_mut(records: &mut Slab<Record>, key: FiberKey) -> Option<&mut Record> 
 
 impl Fibers {
     /// Adds a fiber, as `Running`.
-    pub fn insert(
-        &mut self,
-        fiber: PinnedValue,
-        managed: bool,
-        blocking: bool,
-        block: Option<PinnedValue>,
-    ) -> &mut Record {
+    pub fn insert(&mut self, fiber: Value, managed: bool, blocking: bool, block: Option<Value>) -> &mut Record {
         self.last_serial = self.last_serial.wrapping_add(1).max(1);
         let place = self.records.vacant_entry();
         let index = u32::try_from(place.key()).expect("more than u32::MAX fibers");
         let key = FiberKey::new(index, self.last_serial);
-        self.by_fiber.insert(fiber, key);
+        self.by_fiber.insert(fiber.into(), key);
+        // SAFETY: `Record::mark` marks it, as the next one.
+        let pinned = unsafe { PinnedValue::assume_marked(fiber) };
+        // SAFETY: see above.
+        let block = block.map(|block| unsafe { PinnedValue::assume_marked(block) });
         place.insert(Record {
             key,
-            fiber,
+            fiber: pinned,
             state: FiberState::Running,
             since: self.parked.polled_at,
             wait: Wait::Nothing,
             managed,
             preemptible: false,
             resumed_by: None,
+            account: key,
             blocking,
             block,
             unblocks: 0,
             unblocks_seen: 0,
             sleep_was_ended: true,
+            // The record of another fiber is new in each hook.
+            may_lock_again: !managed,
             waits: 0,
             would_block: None,
             answer_on: None,
@@ -105,9 +102,7 @@ impl Fibers {
             pending_raises: PendingRaises::default(),
             yield_after_unlock: false,
             task: TaskData::default(),
-            prefetch_hints: PrefetchHints::of(fiber),
             begun: Begun::default(),
-            name: None,
             epoch: 0,
             hook_depth: 0,
             user_block_depth: 0,
@@ -120,7 +115,7 @@ impl Fibers {
         record.move_to(FiberState::Running, parked);
         let fiber = record.fiber;
         drop(self.records.remove(key.index()));
-        if let Entry::Occupied(entry) = self.by_fiber.entry(fiber)
+        if let Entry::Occupied(entry) = self.by_fiber.entry(fiber.into())
             && *entry.get() == key
         {
             entry.remove();
@@ -144,9 +139,14 @@ impl Fibers {
         record_mut(&mut self.records, key).map(|record| (record, &mut self.parked))
     }
 
+    /// The fiber with this key, if its record still exists.
+    pub fn fiber(&self, key: FiberKey) -> Option<Value> {
+        self.get(key).map(|record| record.fiber.get())
+    }
+
     /// The key of a fiber, if it has a record.
-    pub fn find(&self, fiber: PinnedValue) -> Option<FiberKey> {
-        self.by_fiber.get(&fiber).copied()
+    pub fn find(&self, fiber: impl Into<Identity>) -> Option<FiberKey> {
+        self.by_fiber.get(&fiber.into()).copied()
     }
 
     /// Timers and I/O are being polled, by the fiber `parking` if that has just parked. If it has not parked before the
@@ -161,13 +161,6 @@ impl Fibers {
     /// How many records there are.
     pub fn len(&self) -> usize {
         self.records.len()
-    }
-
-    /// Prefetches the record itself.
-    pub fn prefetch(&self, key: FiberKey) {
-        if let Some(record) = self.records.get(key.index()) {
-            prefetch(std::ptr::from_ref(record).addr(), LINES_OF_RECORD);
-        }
     }
 
     /// All records.

@@ -2,26 +2,31 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Duration;
 
+use heddle_core::error::Exhausted;
 use heddle_core::slow_file_backoff::SlowFileBackoff;
 use heddle_core::waker::Waker;
 use heddle_core::workers::WorkerPool;
-use magnus::{Error, Ruby};
+use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
 use super::fibers::FiberKey;
-use super::options::StatsLevel;
+use super::options::{BackendChoice, StatsLevel};
+use super::owner::ForkCell;
 use super::reactor::Reactor;
 use super::{Scheduler, registry};
 use crate::ruby::call_sites::CallSites;
+use crate::ruby::constant::Constant;
+use crate::ruby::nogvl::without_gvl;
 use crate::ruby::value::PinnedValue;
-use crate::ruby::{error, thread};
+use crate::ruby::{error, interrupts, thread};
 
 /// See the module.
 #[derive(Default)]
 pub struct Io {
     /// The backend. Borrowed while the owner waits in the kernel. Created by the first hook, released by `close`,
     /// created again in a forked child.
-    pub reactor: RefCell<Option<Reactor>>,
+    pub reactor: ForkCell<Reactor>,
     /// Ends the owner's wait in the kernel.
     pub waker: RefCell<Option<Waker>>,
     /// The threads that read and write files for the poll backend.
@@ -41,7 +46,7 @@ pub struct Io {
     pub closes_remote: Cell<bool>,
     /// Fibers whose wait on an IO was ended because a blocking fiber of their thread closes the IO.
     pub leaving_fibers: RefCell<Vec<FiberKey>>,
-    /// An Array of proxies of such fibers; see `hooks/interrupt_proxy.rs`.
+    /// An Array of proxies of such fibers; see `hooks/closing.rs`.
     pub leaving_proxies: Cell<Option<PinnedValue>>,
 }
 
@@ -50,46 +55,78 @@ impl Io {
     pub fn take_pools(&self) -> impl Iterator<Item = Arc<WorkerPool>> {
         [self.workers.take(), self.names.take()].into_iter().flatten()
     }
+}
 
-    /// Ends the borrows that a forked child has inherited: those of a thread that waited in the kernel, and does not
-    /// exist in the child.
-    pub fn end_borrows(&mut self) {
-        self.reactor = RefCell::new(self.reactor.get_mut().take());
+/// Opens the backend. If descriptors or memory are used up, it tries again: after a collection, as Ruby does for files,
+/// since the program may have lost other schedulers; and then for as long as the kernel may need to free their rings.
+fn open_reactor(ruby: &Ruby, choice: BackendChoice, workers: &Arc<WorkerPool>) -> Result<Reactor, Error> {
+    const ATTEMPTS: u32 = 100;
+    const PAUSE: Duration = Duration::from_millis(10);
+    let mut attempts = 0;
+    loop {
+        let error = match Reactor::new(choice, Arc::clone(workers)) {
+            Ok(reactor) => return Ok(reactor),
+            Err(error) => error,
+        };
+        match error.exhausted() {
+            Some(_) if attempts == 0 => ruby.gc_start(),
+            Some(Exhausted::Memory) if attempts < ATTEMPTS => {
+                if without_gvl(ruby, || std::thread::sleep(PAUSE), &|| {}).is_none() {
+                    interrupts::check(ruby)?;
+                }
+            }
+            _ => return Err(error::from_core(ruby, error)),
+        }
+        attempts += 1;
     }
 }
 
 impl Scheduler {
+    /// Changes Ruby's own classes, unless that has been done; see `lib/heddle/patches.rb`.
+    pub fn install_patches(ruby: &Ruby) -> Result<(), Error> {
+        static PATCHES: Constant = Constant::new(&["Heddle", "Patches"]);
+        PATCHES.get::<RModule>(ruby)?.funcall::<_, _, Value>("install", ()).map(|_| ())
+    }
+
     /// Sets up the backend and the workers, unless they exist.
     pub fn open(&self, ruby: &Ruby) -> Result<(), Error> {
         if self.io.reactor.borrow().is_some() {
             return Ok(());
         }
         if !self.initialized.get() {
-            return Err(Error::new(
+            return Err(error::of(
                 ruby.exception_type_error(),
                 "uninitialized Heddle::Scheduler: call `super` in initialize",
             ));
         }
+        Self::install_patches(ruby)?;
         let options = *self.options.borrow();
+        let is_detailed = options.stats == StatsLevel::Detailed;
         {
             let mut state = self.state.borrow_mut();
             state.queue.set_policy(options.policy);
-            state.grace = options.grace;
-            if options.stats == StatsLevel::Detailed {
+            state.endings.set_grace(options.grace);
+            if is_detailed {
                 state.time_slices(None);
+                state.count_times(None, true);
             }
+        }
+        if is_detailed {
+            static ACCOUNTING: Constant = Constant::new(&["Heddle", "Accounting"]);
+            ACCOUNTING.get::<RModule>(ruby)?.funcall::<_, _, Value>("begin", ())?;
         }
         let workers =
             Arc::clone(self.io.workers.borrow_mut().get_or_insert_with(|| Arc::new(WorkerPool::new(options.workers))));
-        let reactor = Reactor::new(options.backend, workers).map_err(|error| error::from_core(ruby, error))?;
-        self.io.backend_name.set(Some(reactor.backend_name()));
-        self.io.batches.set(reactor.is_batching());
+        let reactor = open_reactor(ruby, options.backend, &workers)?;
+        self.io.backend_name.set(Some(reactor.backend.name()));
+        self.io.batches.set(reactor.backend.is_batching());
         *self.io.waker.borrow_mut() = Some(reactor.waker());
         *self.io.reactor.borrow_mut() = Some(reactor);
-        self.io.opened_by.set(Some(thread::current()));
+        // SAFETY: `Scheduler::mark` marks it.
+        self.io.opened_by.set(Some(unsafe { PinnedValue::assume_marked(thread::current(ruby)) }));
         self.state.borrow_mut().counters.open();
-        registry::add(self);
-        self.join_trace(None)
+        registry::add(ruby, self);
+        self.join_trace(ruby, None)
     }
 
     /// Ends the owner's wait in the kernel, or makes the owner check soon which fibers are due. Any thread may call

@@ -25,8 +25,7 @@ use magnus::{Error, Ruby, Value};
 use super::Scheduler;
 use super::fibers::FiberKey;
 use super::state::Requeue;
-use crate::ruby::value::PinnedValue;
-use crate::ruby::{fiber, thread};
+use crate::ruby::{fiber, frames, thread};
 
 /// How many fibers that yielded in the middle of an operation are remembered. A fiber that is forgotten keeps its
 /// place in the run queue, and so do fibers that want its lock.
@@ -110,14 +109,14 @@ impl Scheduler {
 
     /// `woken`, which waited for `blocker`, has been unblocked. If `blocker` is a lock that the current fiber has
     /// released, and that fiber is to yield after an unlock, it yields to `woken`.
-    pub fn hand_off_lock(&self, ruby: &Ruby, blocker: Value, woken: PinnedValue) -> Result<(), Error> {
+    pub fn hand_off_lock(&self, ruby: &Ruby, blocker: Value, woken: Value) -> Result<(), Error> {
         let yielding = {
             let state = self.state.borrow();
             let yields = |key| state.fibers.get(key).is_some_and(|record| record.yield_after_unlock);
             state.current().filter(|(_, key)| yields(*key))
         };
         let Some((fiber, key)) = yielding else { return Ok(()) };
-        if fiber != fiber::current() || !thread::is_mutex(ruby, blocker)? {
+        if fiber != fiber::current(ruby) || !thread::is_mutex(ruby, blocker)? || wakes_condition(ruby) {
             return Ok(());
         }
         {
@@ -129,4 +128,13 @@ impl Scheduler {
         // Ruby does not expect an exception here, so a pending raise is left for the fiber's next wait.
         self.yield_in_operation(ruby, key).map(|_| ())
     }
+}
+
+/// Whether a condition variable is waking its waiters. Ruby then also names a lock as the blocker, that of the waiter.
+/// It walks a list whose elements are on the stacks of the waiters. A waiter that ran meanwhile could end, and leave the
+/// walk with an element that is gone.
+fn wakes_condition(ruby: &Ruby) -> bool {
+    const METHODS: [&str; 2] = ["Thread::ConditionVariable#signal", "Thread::ConditionVariable#broadcast"];
+    let caller = frames::caller(ruby).and_then(frames::Frame::method_name);
+    caller.is_some_and(|method| METHODS.contains(&method.as_str()))
 }

@@ -5,55 +5,50 @@
 //! * [`state`]: fibers, run queue, timers and operations. Pure Rust, never calls Ruby.
 //! * [`fibers`]: all fibers. [`record`]: what is known about one, and the states of its life.
 //! * [`enter`]: the beginning and the end of a hook.
-//! * [`park`]: the only place that switches fibers. [`next_fiber`]: to which. [`poll`]: the wait in the kernel.
+//! * [`park`]: the only place that switches fibers. [`pick`]: to which. [`poll`]: the wait in the kernel.
 //! * [`waiting`]: a wait for an event.
 //! * [`start`]: a fiber's first and last steps. [`shutdown`]: from `close` to the last fiber's end.
-//! * [`owner`], [`fork`]: the thread and the process that the scheduler belongs to.
+//! * [`owner`]: the thread and the process that the scheduler belongs to.
 //! * [`io`], [`reactor`]: the backend and the thread pools.
 //! * [`ticking`]: when the ticker ticks. [`masks`]: masks of `Thread.handle_interrupt`, one stack for each fiber.
 //! * [`root_interrupts`]: signals and `Thread#raise` reach the root fiber.
-//! * [`pending_raises`], [`swallowed`], [`abandonment`]: exceptions for other fibers, and fibers that do not end.
+//! * [`pending_raises`], [`abandonment`]: exceptions for other fibers, and fibers that do not end.
 //! * [`stalls`]: fibers that keep the thread for too long.
 //! * [`tracing`]: what a trace records.
 //! * [`lock_handoff`]: fairness among fibers that never have to wait.
 
 mod abandonment;
+pub mod closing_numbers;
 mod ended_stacks;
 pub mod enter;
 pub mod fibers;
-mod fork;
 mod io;
 mod lock_handoff;
-mod masks;
-mod next_fiber;
 pub mod options;
 pub mod owner;
 mod park;
 mod pending_raises;
+mod pick;
 mod poll;
-mod prefetch_hints;
 pub mod raise;
 pub mod reactor;
 pub mod record;
 pub mod registry;
 pub mod root_interrupts;
-pub mod shield;
 pub mod shutdown;
 pub mod stalls;
 pub mod start;
 pub mod state;
-mod swallowed;
 mod task_data;
 pub mod ticking;
 pub mod tracing;
-pub mod unhandled;
 pub mod wait;
 pub mod waiting;
 
 use std::cell::{Cell, RefCell};
 
 use magnus::gc::Marker;
-use magnus::{DataTypeFunctions, Error, Module, RClass, Ruby, TypedData};
+use magnus::{DataTypeFunctions, Error, Module, RModule, Ruby, TypedData};
 
 use self::ended_stacks::EndedStacks;
 use self::io::Io;
@@ -63,7 +58,7 @@ use self::root_interrupts::{RootGate, RootInterrupts};
 use self::stalls::Stalls;
 use self::state::State;
 use self::ticking::Preemption;
-use crate::ruby::masks::Masks;
+use crate::ruby::gvl::Collecting;
 use crate::ruby::pending_interrupts;
 
 pub use self::enter::HookGuard;
@@ -100,25 +95,25 @@ impl DataTypeFunctions for Scheduler {
         self.state.borrow().mark(marker);
         self.root.mark(marker);
         self.io.call_sites.borrow().mark(marker);
-        let masks = self.preemption.masks.get().map(Masks::held);
+        self.preemption.masks.get().inspect(|masks| masks.mark(marker));
+        self.stalls.mark(marker);
         let owner = [self.owner.thread.get(), self.owner.fall_back.get()];
         let io = [self.io.opened_by.get(), self.io.leaving_proxies.get()];
-        owner.into_iter().chain(io).chain([masks]).flatten().for_each(|value| value.mark(marker));
+        owner.into_iter().chain(io).flatten().for_each(|value| value.mark(marker));
     }
 }
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
-        registry::remove(self);
-        self.io.end_borrows();
+        // SAFETY: the collector drops this, with the GVL.
+        registry::remove(&unsafe { Collecting::assume() }, self);
         self.release_resources(self.is_inherited());
     }
 }
 
-/// Registers the gate of the root's interrupts, and defines the private method that
-/// `lib/heddle/reports/abandonment.rb` calls.
-pub fn define(ruby: &Ruby, class: RClass) -> Result<(), Error> {
+/// Registers the gate of the root's interrupts, and defines what `lib/heddle/reports.rb` and `stalls/` call.
+pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     pending_interrupts::register::<RootGate>(ruby)?;
-    abandonment::define(class)?;
+    abandonment::define(native)?;
     stalls::define(ruby, ruby.class_object().const_get("Heddle")?)
 }

@@ -8,6 +8,8 @@ use libc::c_int;
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::{Error, Float, RHash, Ruby, Symbol, TryConvert, Value, prelude::*};
 
+use crate::ruby::error;
+use crate::ruby::outcome::{Ignore, RubyOutcome};
 use crate::ticker::TickerChoice;
 use crate::ticker::signal_disposition;
 
@@ -25,7 +27,7 @@ pub enum BackendChoice {
     Auto,
     /// io_uring; an error if it is unavailable.
     Uring,
-    /// The poll backend, which waits for readiness: epoll or kqueue.
+    /// The poll backend, which waits for readiness: epoll.
     Poll,
 }
 
@@ -191,7 +193,7 @@ fn backend_named(name: &str) -> Option<BackendChoice> {
 
 fn parse_workers(ruby: &Ruby, value: Value) -> Result<usize, Error> {
     magnus::Integer::from_value(value)
-        .and_then(|count| count.to_usize().ok())
+        .and_then(|count| count.to_usize().not_an_interrupt("negative, or too great"))
         .filter(|count| (1..=MAX_WORKERS).contains(count))
         .ok_or_else(|| {
             let message = format!("workers: must be an Integer from 1 to {MAX_WORKERS}, not {}", value.inspect());
@@ -235,15 +237,17 @@ fn parse_stats(ruby: &Ruby, value: Value) -> Result<StatsLevel, Error> {
 }
 
 fn symbol(value: Value) -> Option<String> {
-    Symbol::from_value(value).and_then(|symbol| symbol.name().ok()).map(|name| name.into_owned())
+    Symbol::from_value(value)
+        .and_then(|symbol| symbol.name().not_an_interrupt("no UTF-8"))
+        .map(|name| name.into_owned())
 }
 
 fn parse_grace(ruby: &Ruby, value: Value) -> Result<Option<Duration>, Error> {
-    let seconds = seconds(ruby, value);
+    let seconds = seconds(ruby, value)?;
     if seconds == Some(f64::INFINITY) {
         return Ok(None);
     }
-    let grace = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let grace = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ignored("negative, too great, or NaN"));
     grace.filter(|grace| (MIN_GRACE..=MAX_GRACE).contains(grace)).map(Some).ok_or_else(|| {
         let message = format!(
             "grace: must be seconds from {} to {}, or Float::INFINITY, not {}",
@@ -255,9 +259,21 @@ fn parse_grace(ruby: &Ruby, value: Value) -> Result<Option<Duration>, Error> {
     })
 }
 
-fn seconds(ruby: &Ruby, value: Value) -> Option<f64> {
-    let number = value.is_kind_of(ruby.class_numeric()).then(|| Float::try_convert(value).ok()).flatten();
-    number.map(|number| number.to_f64())
+/// The seconds, if it is a number. A program's own class of numbers may raise an error.
+fn seconds(ruby: &Ruby, value: Value) -> Result<Option<f64>, Error> {
+    if !value.is_kind_of(ruby.class_numeric()) {
+        return Ok(None);
+    }
+    match Float::try_convert(value) {
+        Ok(number) => Ok(Some(number.to_f64())),
+        // A Complex, for instance.
+        Err(error)
+            if error.is_kind_of(ruby.exception_type_error()) || error.is_kind_of(ruby.exception_range_error()) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn parse_period(ruby: &Ruby, name: &str, value: Value, longest: Duration) -> Result<Duration, Error> {
@@ -265,8 +281,8 @@ fn parse_period(ruby: &Ruby, name: &str, value: Value, longest: Duration) -> Res
 }
 
 fn parse_time(ruby: &Ruby, name: &str, value: Value, range: RangeInclusive<Duration>) -> Result<Duration, Error> {
-    seconds(ruby, value)
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    seconds(ruby, value)?
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ignored("negative, too great, or NaN"))
         .filter(|period| range.contains(period))
         .ok_or_else(|| {
             let message = format!(
@@ -280,5 +296,5 @@ fn parse_time(ruby: &Ruby, name: &str, value: Value, range: RangeInclusive<Durat
 }
 
 fn argument_error(ruby: &Ruby, message: String) -> Error {
-    Error::new(ruby.exception_arg_error(), message)
+    error::of(ruby.exception_arg_error(), message)
 }

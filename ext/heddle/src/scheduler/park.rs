@@ -23,21 +23,17 @@
 use magnus::{Error, Ruby, Value, prelude::*};
 
 use super::Scheduler;
-use super::abandonment::abandon_by_helper;
 use super::enter::HookGuard;
 use super::fibers::FiberKey;
-use super::next_fiber::{NextFiber, NextStep};
-use super::raise::PendingRaise;
+use super::pick::Next;
 use super::root_interrupts::Interrupts;
 use super::state::Requeue;
 use super::wait::Wait;
 use crate::ruby::error::Raised;
+use crate::ruby::masks::Masks;
+use crate::ruby::outcome::RubyOutcome;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, insides};
-
-/// The fiber to which a fiber that parks switches next. `None` if it is running, and its result is known; see the
-/// module.
-type ParkStep = Option<PinnedValue>;
 
 impl Scheduler {
     /// `sleep(0)` and `yield`: a whole hook. Programs with many fibers that each do little call nothing more often, so
@@ -53,17 +49,17 @@ impl Scheduler {
             },
         )?;
         let mut result = Ok(());
-        let step = match next {
-            NextFiber::Other(fiber) => match self.transfer(ruby, key, fiber) {
+        let next = match next {
+            Next::Switch(fiber) => match self.transfer(ruby, key, fiber) {
                 Ok(()) if self.state.borrow_mut().finish_yield(key, outer) => {
                     self.tick_for(key);
                     return Ok(());
                 }
                 returned => self.after_return(ruby, key, returned, &mut result),
             },
-            next => self.pick_slowly(ruby, key, next, &mut result),
+            next => next,
         };
-        self.yield_slowly(ruby, key, outer, step, result)
+        self.yield_slowly(ruby, key, outer, next, result)
     }
 
     #[cold]
@@ -73,11 +69,11 @@ impl Scheduler {
         ruby: &Ruby,
         key: FiberKey,
         outer: Wait,
-        step: ParkStep,
+        next: Next,
         mut result: Result<(), Error>,
     ) -> Result<(), Error> {
         let hook = HookGuard::new(self, key);
-        self.park_in_steps(ruby, hook.key, step, &mut result);
+        self.follow(ruby, hook.key, next, &mut result);
         self.state.borrow_mut().restore_wait(hook.key, Some(outer));
         result.and_then(|()| self.raise_due(hook.key))
     }
@@ -109,26 +105,26 @@ impl Scheduler {
     /// Each waiting fiber has this function's frame on its stack. So the rare cases have frames of their own, and write
     /// the result where the caller wants it.
     #[inline(always)]
-    pub fn park_with(&self, ruby: &Ruby, key: FiberKey, next: NextFiber) -> Result<(), Error> {
+    pub fn park_with(&self, ruby: &Ruby, key: FiberKey, next: Next) -> Result<(), Error> {
         let mut result = Ok(());
-        let step = match next {
-            NextFiber::Other(fiber) => Some(fiber),
-            next => self.pick_slowly(ruby, key, next, &mut result),
-        };
-        self.park_in_steps(ruby, key, step, &mut result);
+        self.follow(ruby, key, next, &mut result);
         result
     }
 
+    /// picking → running with `result`: does what was picked, until the fiber runs.
     #[inline(always)]
-    fn park_in_steps(&self, ruby: &Ruby, key: FiberKey, mut step: ParkStep, result: &mut Result<(), Error>) {
-        while let Some(fiber) = step {
-            let returned = self.transfer(ruby, key, fiber);
-            if returned.is_ok() && self.state.borrow().is_picked(key) {
-                self.tick_for(key);
-                return;
-            }
-            step = self.after_return(ruby, key, returned, result);
+    fn follow(&self, ruby: &Ruby, key: FiberKey, mut next: Next, result: &mut Result<(), Error>) {
+        loop {
+            next = match next {
+                Next::Run => break,
+                Next::Switch(fiber) => match self.transfer(ruby, key, fiber) {
+                    Ok(()) if self.state.borrow().is_picked(key) => break,
+                    returned => self.after_return(ruby, key, returned, result),
+                },
+                Next::Slow => self.after_slow_pick(ruby, key, result),
+            };
         }
+        self.tick_for(key);
     }
 
     /// Switches to a fiber.
@@ -138,7 +134,7 @@ impl Scheduler {
             ruby,
             key,
             #[inline(always)]
-            || fiber::transfer(fiber),
+            || fiber::transfer(fiber.get()),
         )
     }
 
@@ -147,64 +143,30 @@ impl Scheduler {
         &self,
         ruby: &Ruby,
         key: FiberKey,
-        new_fiber: PinnedValue,
+        new_fiber: Value,
         arguments: &[Value],
     ) -> Result<(), Error> {
         let returned = self.switch(ruby, key, || fiber::start(new_fiber, arguments));
-        if returned.is_err() || !self.state.borrow().is_current(key) {
-            self.recover(ruby, key, returned)?;
-            return self.park(ruby, key);
+        if matches!(&returned, Ok(()) if self.state.borrow().is_current(key)) {
+            self.tick_for(key);
+            return Ok(());
         }
-        self.tick_for(key);
-        Ok(())
-    }
-
-    /// picking → switched away, or running with `result`.
-    #[inline(never)]
-    fn pick_slowly(&self, ruby: &Ruby, key: FiberKey, mut next: NextFiber, result: &mut Result<(), Error>) -> ParkStep {
-        loop {
-            next = match self.next_step(ruby, key, next) {
-                Ok(NextStep::Switch(fiber)) => return Some(fiber),
-                Ok(NextStep::Continue) => {
-                    self.tick_for(key);
-                    return None;
-                }
-                rare => self.take_rare_step(ruby, key, rare, result)?,
-            };
-        }
-    }
-
-    /// Like [`Scheduler::pick_again`], after a step that few fibers take.
-    #[cold]
-    #[inline(never)]
-    fn take_rare_step(
-        &self,
-        ruby: &Ruby,
-        key: FiberKey,
-        step: Result<NextStep, Error>,
-        result: &mut Result<(), Error>,
-    ) -> Option<NextFiber> {
-        let returned = match step {
-            Ok(NextStep::Switch(fiber)) => self.transfer(ruby, key, fiber).map_err(Raised::into_error),
-            Ok(NextStep::Continue) => Ok(()),
-            Ok(NextStep::Raise(fiber, pending_raise)) => {
-                self.switch(ruby, key, || raise_by_helper(ruby, fiber, pending_raise))
-            }
-            Ok(NextStep::Abandon(overdue)) => self.switch(ruby, key, || abandon_by_helper(ruby, self, overdue)),
-            Ok(NextStep::CheckInterrupts) => {
-                let checked = self.check_interrupts(key);
-                *result = self.unpark_early(key, checked);
-                return None;
-            }
+        match self.recover(key, returned) {
+            Ok(()) => self.park(ruby, key),
             Err(error) => {
-                *result = self.unpark_early(key, Err(error));
-                return None;
+                self.unpark_early(key);
+                self.tick_for(key);
+                Err(error)
             }
-        };
-        self.pick_again(ruby, key, returned, result)
+        }
     }
 
-    /// returned → switched away, or running with `result`.
+    #[inline(never)]
+    fn after_slow_pick(&self, ruby: &Ruby, key: FiberKey, result: &mut Result<(), Error>) -> Next {
+        let next = self.pick_slowly(ruby, key);
+        self.run_if_raised(key, next, result)
+    }
+
     #[cold]
     #[inline(never)]
     fn after_return(
@@ -213,65 +175,73 @@ impl Scheduler {
         key: FiberKey,
         returned: Result<(), Raised>,
         result: &mut Result<(), Error>,
-    ) -> ParkStep {
-        match self.pick_again(ruby, key, returned.map_err(Raised::into_error), result)? {
-            NextFiber::Other(fiber) => Some(fiber),
-            next => self.pick_slowly(ruby, key, next, result),
+    ) -> Next {
+        let next = self.pick_again(ruby, key, returned.map_err(Raised::into_error));
+        self.run_if_raised(key, next, result)
+    }
+
+    /// An error is what was raised into the fiber, which runs with it as its `result`.
+    fn run_if_raised(&self, key: FiberKey, next: Result<Next, Error>, result: &mut Result<(), Error>) -> Next {
+        match next {
+            Ok(next) => next,
+            Err(error) => {
+                self.unpark_early(key);
+                *result = Err(error);
+                Next::Run
+            }
         }
     }
 
-    /// returned → picking: picks the next fiber. Or returned → running with `result`: `None`.
-    fn pick_again(
+    /// picking → returned: switches to a helper fiber, which `start` starts, and picks again when control comes back.
+    #[cold]
+    pub fn switch_to_helper(
         &self,
         ruby: &Ruby,
         key: FiberKey,
-        returned: Result<(), Error>,
-        result: &mut Result<(), Error>,
-    ) -> Option<NextFiber> {
-        if returned.is_ok() && self.state.borrow().is_current(key) {
-            self.tick_for(key);
-            return None;
-        }
-        if let Err(error) = &returned
-            && let Some(unstarted) = self.unstarted_without_stack(ruby, error)
-        {
-            self.state.borrow_mut().set_current(key);
-            let retried = self.retry_start(ruby, unstarted, error);
-            *result = self.unpark_early(key, retried);
-            return None;
-        }
-        *result = self.recover(ruby, key, returned);
-        result.is_ok().then(|| self.pick_next(&mut self.state.borrow_mut(), key))
+        start: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<Next, Error> {
+        let returned = self.switch(ruby, key, start);
+        self.pick_again(ruby, key, returned)
     }
 
-    /// returned → picking: the fiber got control back without having been picked. An error leads to running, unless it
-    /// says that Ruby refused the switch.
-    #[cold]
-    fn recover(&self, ruby: &Ruby, key: FiberKey, returned: Result<(), Error>) -> Result<(), Error> {
-        match returned {
-            Err(error) if !self.is_refusal(ruby, key, &error) => {
-                self.requeue_switcher(key);
-                self.unpark_early(key, Err(error))
-            }
-            // Ruby refused the switch, so no other fiber ran.
-            Err(_) => Ok(()),
-            Ok(()) => {
-                self.requeue_switcher(key);
-                Ok(())
+    /// returned → running, if the fiber is the current one, or else picks the next fiber.
+    fn pick_again(&self, ruby: &Ruby, key: FiberKey, returned: Result<(), Error>) -> Result<Next, Error> {
+        match &returned {
+            Ok(()) if self.state.borrow().is_current(key) => return Ok(Next::Run),
+            Ok(()) => {}
+            Err(error) => {
+                if let Some(unstarted) = self.unstarted_without_stack(ruby, error) {
+                    self.state.borrow_mut().set_current(key);
+                    self.retry_start(ruby, unstarted, error)?;
+                    self.unpark_early(key);
+                    return Ok(Next::Run);
+                }
             }
         }
+        self.recover(key, returned)?;
+        Ok(self.pick_next(&mut self.state.borrow_mut(), key))
+    }
+
+    /// returned → picking: the fiber got control back without having been picked. An error is returned, unless it says
+    /// that Ruby refused the switch.
+    #[cold]
+    fn recover(&self, key: FiberKey, returned: Result<(), Error>) -> Result<(), Error> {
+        if matches!(&returned, Err(error) if self.is_refusal(key, error)) {
+            returned.not_an_interrupt("Ruby's refusal: no other fiber ran");
+            return Ok(());
+        }
+        self.requeue_switcher(key);
+        returned
     }
 
     /// picking or returned → running, without having been picked: to handle an interrupt or an exception.
     #[cold]
-    fn unpark_early(&self, key: FiberKey, result: Result<(), Error>) -> Result<(), Error> {
+    pub fn unpark_early(&self, key: FiberKey) {
         if self.root.phase.get() == Interrupts::Here {
             // Ruby has checked the interrupts when the fiber got control.
             self.root.phase.set(Interrupts::None);
         }
         self.state.borrow_mut().set_current(key);
-        self.tick_for(key);
-        result
     }
 
     /// A fiber that raises into a waiting fiber (`Fiber#raise`, `Fiber#kill`), or switches to it with
@@ -284,7 +254,7 @@ impl Scheduler {
         state.clear_current();
         let suspended_elsewhere =
             state.fibers.get(switcher).is_some_and(|record| !record.is_parked() && record.wait != Wait::NotStarted);
-        if suspended_elsewhere && fiber::is_alive(fiber) {
+        if suspended_elsewhere && fiber::is_alive(fiber.get()) {
             if let Some(record) = state.fibers.get_mut(switcher) {
                 record.wait = Wait::Raiser;
             }
@@ -294,9 +264,9 @@ impl Scheduler {
 
     /// Whether a switch failed because its target cannot be switched to now, and not because something was raised into
     /// this fiber.
-    fn is_refusal(&self, ruby: &Ruby, key: FiberKey, error: &Error) -> bool {
+    fn is_refusal(&self, key: FiberKey, error: &Error) -> bool {
         let refused = self.state.borrow().current().is_some_and(|(_, target)| target != key)
-            && error::is_fiber_error_with(ruby, error, insides::REFUSED_TRANSFER);
+            && error::is_fiber_error_with(error, insides::REFUSED_TRANSFER);
         if refused {
             self.state.borrow_mut().clear_current();
         }
@@ -323,38 +293,55 @@ impl Scheduler {
         }
         let exit_observer = {
             let mut state = self.state.borrow_mut();
-            let exit_observer = state.fibers.get(unstarted).and_then(|record| record.task.exit_observer);
-            state.fibers.remove(unstarted);
+            let exit_observer = state.fibers.get(unstarted).and_then(|record| record.task.exit_observer());
+            state.remove(unstarted);
             exit_observer
         };
         match (exit_observer, error::exception_of(error)) {
             (Some(exit_observer), Some(exception)) => {
-                exit_observer.get().funcall::<_, _, Value>("failed", (exception,)).map(|_| ())
+                exit_observer.funcall::<_, _, Value>("failed", (exception,)).map(|_| ())
             }
             _ => Err(error.clone()),
         }
     }
 }
 
-/// Raises into a fiber that has resumed another fiber, or that the program has suspended. A helper fiber does that,
-/// since a fiber that raises may not get control back for long.
-#[cold]
-fn raise_by_helper(ruby: &Ruby, target: PinnedValue, pending_raise: PendingRaise) -> Result<(), Error> {
-    struct RaiseBody;
-
-    impl fiber::FiberBody for RaiseBody {
-        fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
-            if let Some((target, exception)) = arguments.split_first() {
-                // The fiber may have ended meanwhile (FiberError): then there is nothing left to interrupt.
-                let _ = fiber::raise_into(*target, exception);
-            }
-            Ok(ruby.qnil().as_value())
+/// Each fiber has its own masks of `Thread.handle_interrupt`: see `ruby/masks.rs`.
+impl Scheduler {
+    /// From now on each fiber keeps its masks when it is switched. The masks that are there stay with the root: which
+    /// fiber set them is unknown.
+    pub fn find_masks(&self, ruby: &Ruby) {
+        if self.preemption.masks.get().is_none() {
+            let masks = Masks::of_thread(ruby);
+            self.preemption.root_mask_count.set(masks.map_or(0, Masks::len));
+            self.preemption.masks.set(masks);
         }
     }
 
-    let nil = ruby.qnil().as_value();
-    let raiser = fiber::spawn::<RaiseBody>(nil, nil)?;
-    let arguments = [target.get(), pending_raise.exception.get(), pending_raise.message.map_or(nil, PinnedValue::get)];
-    let count = arguments.len() - usize::from(pending_raise.message.is_none());
-    fiber::start(raiser, &arguments[..count])
+    /// Calls `switch`, which leaves the fiber. When control comes back, the fiber's current masks are restored.
+    #[inline(always)]
+    pub fn switch<R>(&self, ruby: &Ruby, key: FiberKey, switch: impl FnOnce() -> R) -> R {
+        match self.preemption.masks.get() {
+            Some(masks) if masks.len() != self.preemption.root_mask_count.get() => {
+                self.switch_masked(ruby, key, masks, switch)
+            }
+            _ => switch(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn switch_masked<R>(&self, ruby: &Ruby, key: FiberKey, masks: Masks, switch: impl FnOnce() -> R) -> R {
+        let is_root = self.state.borrow().fibers.get(key).is_none_or(|record| record.blocking);
+        if is_root || masks.len() < self.preemption.root_mask_count.get() {
+            self.preemption.root_mask_count.set(masks.len());
+            return switch();
+        }
+        let saved = masks.save(ruby, self.preemption.root_mask_count.get());
+        let switched = switch();
+        if let Some(saved) = saved {
+            masks.restore(saved);
+        }
+        switched
+    }
 }

@@ -20,11 +20,14 @@
 use std::time::{Duration, Instant};
 
 use heddle_core::timers::{TimerKey, Timers};
+use magnus::{Ruby, Value};
 
-use super::raise::{PendingRaise, RaiseScope};
-use super::shield::Shield;
+use super::Scheduler;
+use super::fibers::FiberKey;
+use super::raise::{PendingRaise, RaiseScope, Shield};
 use super::state::TimerAction;
-use crate::ruby::value::PinnedValue;
+use crate::ruby::value::same;
+use crate::ruby::{error, fiber};
 
 /// The longest pause before an exception is raised again. There is a pause because a fiber that swallows the exception
 /// in a loop must not take the CPU from other fibers.
@@ -135,8 +138,8 @@ impl PendingRaises {
     }
 
     /// The exception at `index`.
-    pub fn exception(&self, index: usize) -> PinnedValue {
-        self.0[index].pending_raise.exception
+    pub fn exception(&self, index: usize) -> Value {
+        self.0[index].pending_raise.exception()
     }
 
     /// Whether the exception at `index` has never been raised.
@@ -191,12 +194,12 @@ impl PendingRaises {
     }
 
     /// Updates the phase of a repeated exception after an observation. `action` is the action of the timer that ends
-    /// the pause before it is raised again.
+    /// the pause before it is raised again, and `now` the timers' time.
     pub fn update(
         &mut self,
         scope: RaiseScope,
         observed: Observation,
-        timers: &mut Timers<TimerAction>,
+        (timers, now): (&mut Timers<TimerAction>, Instant),
         action: TimerAction,
     ) {
         let Some(raise) = self.0.iter_mut().find(|raise| raise.pending_raise.scope == scope) else { return };
@@ -209,7 +212,7 @@ impl PendingRaises {
         };
         match raise.phase {
             Phase::InFlight if !is_in_flight => {
-                let again_at = Instant::now() + pause_after(raise.times_raised);
+                let again_at = now + pause_after(raise.times_raised);
                 raise.phase = Phase::Swallowed(timers.insert(again_at, action));
             }
             Phase::Swallowed(timer) if observed == Observation::InFlight => {
@@ -235,4 +238,50 @@ pub enum Observation {
 /// How long to wait before an exception that has been raised `times_raised` times is raised again.
 fn pause_after(times_raised: u32) -> Duration {
     Duration::from_millis(1 << times_raised.saturating_sub(1).min(6)).min(MAX_PAUSE)
+}
+
+impl Scheduler {
+    /// Finds out whether the fiber has swallowed an exception that is to be raised again. Called at the beginning of
+    /// each of the fiber's waits.
+    #[inline]
+    pub fn detect_swallowed(&self, key: FiberKey) {
+        self.observe_raised(key, Observation::Absent);
+    }
+
+    /// Like [`Scheduler::detect_swallowed`], at a tick, for a fiber that calls no hook.
+    #[inline]
+    pub fn detect_swallowed_at_tick(&self, key: FiberKey) {
+        self.observe_raised(key, Observation::AbsentAtTick);
+    }
+
+    #[inline]
+    fn observe_raised(&self, key: FiberKey, absent: Observation) {
+        let has_raised = {
+            let state = self.state.borrow();
+            state
+                .fibers
+                .get(key)
+                .is_some_and(|record| !record.pending_raises.is_empty() && record.pending_raises.has_raised())
+        };
+        if has_raised {
+            self.observe_each_raised(key, absent);
+        }
+    }
+
+    #[cold]
+    fn observe_each_raised(&self, key: FiberKey, absent: Observation) {
+        // `$!` belongs to the running fiber. In a generator it says nothing about the fiber that has resumed the
+        // generator.
+        let observed = self.state.borrow().fibers.fiber(key);
+        let is_current = observed.is_some_and(|fiber| same(fiber, fiber::current(&Ruby::get_with(fiber))));
+        if !is_current {
+            return;
+        }
+        for nth in 0.. {
+            let raised = self.state.borrow().fibers.get(key).and_then(|record| record.pending_raises.raised(nth));
+            let Some(raised) = raised else { return };
+            let observed = if error::is_in_flight(raised.exception()) { Observation::InFlight } else { absent };
+            self.state.borrow_mut().update_raise(key, raised.scope, observed, TimerAction::Wake(key));
+        }
+    }
 }

@@ -10,6 +10,9 @@ use super::reactor::Reactor;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::{error, interrupts};
 
+/// How long a wait without a timer lasts in a test: see [`Scheduler::expect_event`].
+const UNTIL_EXPECTED: Duration = Duration::from_millis(50);
+
 /// The result of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polled {
@@ -43,17 +46,24 @@ impl Scheduler {
             if !may_block || state.queued() > 0 || state.has_deferred_raises() {
                 Some(Duration::ZERO)
             } else {
-                state.timers.next_deadline().map(|deadline| deadline.saturating_duration_since(now))
+                state.wait_before_jump().or_else(|| {
+                    let until_due =
+                        state.timers.next_deadline().map(|deadline| deadline.saturating_duration_since(now));
+                    until_due.or_else(|| state.is_tested().then_some(UNTIL_EXPECTED))
+                })
             }
         };
         let mut slot = self.io.reactor.borrow_mut();
-        let Some(reactor) = slot.as_mut() else { return Err(error::scheduler_closed(ruby)) };
+        let Some(reactor) = slot.as_mut() else {
+            drop(slot);
+            return Err(error::scheduler_closed(ruby));
+        };
         self.state.borrow_mut().cancel_closed(reactor);
         let mut interrupted = false;
         let polled = if timeout == Some(Duration::ZERO) {
             reactor.poll_now()
         } else {
-            self.wait_in_kernel(reactor, timeout, &mut now).map(|waited| interrupted = !waited)
+            self.wait_in_kernel(ruby, reactor, timeout, &mut now).map(|waited| interrupted = !waited)
         };
         polled.map_err(|error| error::from_core(ruby, error))?;
         let mut state = self.state.borrow_mut();
@@ -63,7 +73,10 @@ impl Scheduler {
             state.fibers.polled(now, None);
             state.complete(reactor.completions());
             state.expire(now);
-            interrupted |= self.owner.thread.get().is_some_and(interrupts::pending);
+            interrupted |= self.owner.thread.get().is_some_and(|thread| interrupts::pending(thread.get()));
+        }
+        if may_block && state.clock.is_some() && state.queued() == 0 {
+            state.jump();
         }
         if let Some(trace) = &state.trace {
             trace.poll(began, timeout != Some(Duration::ZERO), state.counters.completed);
@@ -77,6 +90,7 @@ impl Scheduler {
     #[inline(never)]
     fn wait_in_kernel(
         &self,
+        ruby: &Ruby,
         reactor: &mut Reactor,
         timeout: Option<Duration>,
         now: &mut Instant,
@@ -86,7 +100,7 @@ impl Scheduler {
         let ticker_state = self.preemption.ticker_state.get();
         self.state.borrow_mut().counters.park(*now);
         ticker_state.inspect(|state| state.pause());
-        let waited = without_gvl(|| reactor.wait(timeout), &|| waker.wake());
+        let waited = without_gvl(ruby, || reactor.wait(timeout), &|| waker.wake());
         ticker_state.inspect(|state| state.resume());
         reactor.disarm();
         *now = Instant::now();

@@ -1,24 +1,40 @@
 //! An exception for a fiber, and how long it is meant.
 
-use magnus::Error;
 use magnus::gc::Marker;
+use magnus::{Error, Ruby, Value, prelude::*};
 
 use crate::ruby::error::make_exception;
-use crate::ruby::fiber;
+use crate::ruby::outcome::RubyOutcome;
 use crate::ruby::value::PinnedValue;
+use crate::ruby::{error, fiber};
 
 /// An exception that is to be raised in a fiber.
 #[derive(Debug, Clone, Copy)]
 pub struct PendingRaise {
-    /// The arguments of `raise`: a class or an exception, and perhaps a message.
-    pub exception: PinnedValue,
-    /// The message, if `exception` is to be called with one.
-    pub message: Option<PinnedValue>,
+    exception: PinnedValue,
+    message: Option<PinnedValue>,
     /// Until when it is valid.
     pub scope: RaiseScope,
 }
 
 impl PendingRaise {
+    /// For `raise(exception)`, or `raise(exception, message)`.
+    pub fn new(exception: Value, message: Option<Value>, scope: RaiseScope) -> Self {
+        // SAFETY: it is on the stack, or in the scheduler's state, where `State::mark` calls `PendingRaise::mark`.
+        let pin = |value| unsafe { PinnedValue::assume_marked(value) };
+        PendingRaise { exception: pin(exception), message: message.map(pin), scope }
+    }
+
+    /// The first argument of `raise`: a class or an exception.
+    pub fn exception(self) -> Value {
+        self.exception.get()
+    }
+
+    /// The message, if [`PendingRaise::exception`] is to be called with one.
+    pub fn message(self) -> Option<Value> {
+        self.message.map(PinnedValue::get)
+    }
+
     /// Tells the garbage collector what is held.
     pub fn mark(&self, marker: &Marker) {
         self.exception.mark(marker);
@@ -29,10 +45,12 @@ impl PendingRaise {
 
     /// The error to raise in the fiber, which is the running one.
     pub fn to_error(self) -> Error {
+        let exception = self.exception();
         if self.scope == RaiseScope::Kill {
-            return fiber::kill_current().unwrap_or_else(|| make_exception(self.exception, None));
+            let killed = fiber::kill_current(&Ruby::get_with(exception));
+            return killed.unwrap_or_else(|| make_exception(exception, None));
         }
-        make_exception(self.exception, self.message)
+        make_exception(exception, self.message())
     }
 }
 
@@ -70,16 +88,76 @@ impl RaiseScope {
     }
 }
 
-/// What is raised in a block that takes too long.
+/// What is raised in a block that takes too long. On the stack.
 #[derive(Debug, Clone, Copy)]
 pub enum Limit {
     /// The exception that `raise` makes of these, once.
     Once {
         /// A class or an exception.
-        exception: PinnedValue,
+        exception: Value,
         /// The message, if `exception` is to be called with one.
-        message: Option<PinnedValue>,
+        message: Option<Value>,
     },
     /// This exception, again and again until the block ends.
-    Repeated(PinnedValue),
+    Repeated(Value),
+}
+
+/// A shield holds back exceptions from a fiber: whether the fiber runs a shielded block, and which exceptions that holds back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shield {
+    /// The number of the last deadline that was set before the innermost shielded block began; `None` outside of such
+    /// a block.
+    since: Option<u64>,
+    /// Whether a kill, at the end of a grace period, is not held back.
+    lets_kill: bool,
+}
+
+impl Shield {
+    /// A shield for a block that begins now. `last_deadline` is the highest number of a deadline so far.
+    pub fn new(last_deadline: u64) -> Self {
+        Shield { since: Some(last_deadline), lets_kill: false }
+    }
+
+    /// A shield against everything but a kill, at the end of a grace period.
+    pub fn but_for_kill() -> Self {
+        Shield { since: Some(u64::MAX), lets_kill: true }
+    }
+
+    /// Whether an exception with this scope has to wait for the end of the shielded block. An exception that ends only
+    /// the current wait (its IO is closed) is no cancellation. A deadline that was set within the block is the block's
+    /// own.
+    pub fn holds_back(self, scope: RaiseScope) -> bool {
+        match (self.since, scope) {
+            (None, _) | (_, RaiseScope::Wait) => false,
+            (Some(since), RaiseScope::Deadline(number) | RaiseScope::Limit(number)) => number <= since,
+            (Some(_), RaiseScope::Kill) => !self.lets_kill,
+            (Some(_), RaiseScope::Fiber | RaiseScope::Message(_) | RaiseScope::End) => true,
+        }
+    }
+}
+
+/// Raises into a fiber that has resumed another fiber, or that the program has suspended. A helper fiber does that,
+/// since a fiber that raises may not get control back for long.
+#[cold]
+pub fn raise_by_helper(ruby: &Ruby, target: PinnedValue, pending_raise: PendingRaise) -> Result<(), Error> {
+    struct RaiseBody;
+
+    impl fiber::FiberBody for RaiseBody {
+        fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
+            if let Some((target, exception)) = arguments.split_first() {
+                match fiber::raise_into(*target, exception) {
+                    // The fiber has ended meanwhile, so there is nothing left to interrupt.
+                    Err(refusal) if error::is_fiber_error(&refusal) => {}
+                    raised => drop(raised.deferred()),
+                }
+            }
+            Ok(ruby.qnil().as_value())
+        }
+    }
+
+    let nil = ruby.qnil().as_value();
+    let raiser = fiber::spawn::<RaiseBody>(nil, nil)?;
+    let arguments = [target.get(), pending_raise.exception(), pending_raise.message().unwrap_or(nil)];
+    let count = arguments.len() - usize::from(pending_raise.message().is_none());
+    fiber::start(raiser, &arguments[..count])
 }

@@ -4,20 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_core::backend::poll::Poll;
-#[cfg(target_os = "linux")]
 use heddle_core::backend::uring::Uring;
 use heddle_core::mailbox::Mailbox;
 use heddle_core::waker::Waker;
 use heddle_core::workers::WorkerPool;
-use heddle_core::{Backend, Completion, Error, Operation, Token};
+use heddle_core::{Backend, Completion, Error};
 
 use super::options::BackendChoice;
-#[cfg(target_os = "linux")]
 use crate::ruby::thread;
 
 /// The scheduler's source of completions. Only the owner's thread uses it.
 pub struct Reactor {
-    backend: Box<dyn Backend>,
+    /// Takes operations, and cancels them.
+    pub backend: Box<dyn Backend>,
     mailbox: Arc<Mailbox>,
     workers: Arc<WorkerPool>,
     waker: Waker,
@@ -33,16 +32,6 @@ impl Reactor {
         Ok(Reactor { backend, mailbox, workers, waker, arrived: Vec::new() })
     }
 
-    /// The backend's name, as users spell it.
-    pub fn backend_name(&self) -> &'static str {
-        self.backend.name()
-    }
-
-    /// See [`Backend::is_batching`].
-    pub fn is_batching(&self) -> bool {
-        self.backend.is_batching()
-    }
-
     /// Ends a wait, from another thread.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
@@ -51,20 +40,6 @@ impl Reactor {
     /// Where worker threads put completions.
     pub fn mailbox(&self) -> Arc<Mailbox> {
         Arc::clone(&self.mailbox)
-    }
-
-    /// See [`Backend::submit`].
-    ///
-    /// # Safety
-    /// The contract of [`Backend::submit`].
-    pub unsafe fn submit(&mut self, token: Token, operation: Operation) {
-        // SAFETY: by this function's contract.
-        unsafe { self.backend.submit(token, operation) }
-    }
-
-    /// See [`Backend::cancel`].
-    pub fn cancel(&mut self, token: Token) {
-        self.backend.cancel(token);
     }
 
     /// From here on `unblock` and the workers wake this thread. The state already has all that they did before.
@@ -126,12 +101,6 @@ fn open_backend(choice: BackendChoice, workers: &Arc<WorkerPool>) -> Result<Box<
     }
 }
 
-#[cfg(target_os = "linux")]
 fn uring() -> Result<Box<dyn Backend>, Error> {
     Uring::new(!thread::may_migrate()).map(|backend| Box::new(backend) as Box<dyn Backend>)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn uring() -> Result<Box<dyn Backend>, Error> {
-    Err(Error::BackendUnavailable { backend: "io_uring", reason: "it exists on Linux only".to_owned() })
 }

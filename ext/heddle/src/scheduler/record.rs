@@ -1,7 +1,6 @@
 //! What the scheduler knows about a fiber, and the state that the fiber is in.
 
 use std::os::fd::RawFd;
-use std::sync::Arc;
 use std::time::Instant;
 
 use magnus::gc::Marker;
@@ -9,7 +8,6 @@ use magnus::gc::Marker;
 use super::ended_stacks::Begun;
 use super::fibers::FiberKey;
 use super::pending_raises::PendingRaises;
-use super::prefetch_hints::PrefetchHints;
 use super::raise::RaiseScope;
 use super::state::ending::EndRequest;
 use super::task_data::TaskData;
@@ -66,10 +64,10 @@ pub struct Record {
     pub preemptible: bool,
     /// For an unmanaged fiber: the fiber that was current when this one was registered, and so has resumed it.
     pub resumed_by: Option<FiberKey>,
+    /// The fiber whose account its time goes to, if that is counted: it is itself, or the one that has resumed it.
+    pub account: FiberKey,
     /// A blocking fiber, as a thread's root is: it waits for the others at the end, and no fiber waits for it.
     pub blocking: bool,
-    /// What reports of stalls call it, if its slices are watched.
-    pub name: Option<Arc<str>>,
     /// The block that it runs, for messages.
     pub block: Option<PinnedValue>,
     /// How often `unblock` was called for it. A fiber that blocks compares this with `unblocks_seen`.
@@ -78,6 +76,8 @@ pub struct Record {
     pub unblocks_seen: u32,
     /// Whether `unblock` ended its last `Mutex#sleep`, and not the timeout.
     pub sleep_was_ended: bool,
+    /// It has called `Mutex#sleep`, and has perhaps not locked the Mutex again.
+    pub may_lock_again: bool,
     /// How many times it has begun to wait.
     pub waits: u32,
     /// The descriptor on which its last read or write returned EAGAIN: Ruby will wait for it next.
@@ -97,8 +97,6 @@ pub struct Record {
     pub yield_after_unlock: bool,
     /// What structured concurrency stores.
     pub task: TaskData,
-    /// What to prefetch before it runs.
-    pub prefetch_hints: PrefetchHints,
     /// When and where it has begun, if it is managed.
     pub begun: Begun,
     /// Its entry in the run queue is valid if it has this epoch; entries with other epochs are ignored.
@@ -116,9 +114,7 @@ impl Record {
         if let Some(block) = self.block {
             block.mark(marker);
         }
-        if let Wait::Block(object) | Wait::Address(object) = self.wait {
-            object.mark(marker);
-        }
+        self.wait.mark(marker);
         self.pending_raises.iter().for_each(|pending_raise| pending_raise.mark(marker));
         self.task.mark(marker);
     }
@@ -131,6 +127,11 @@ impl Record {
     /// Since when it is in that state, to the resolution of [`Parked::polled_at`].
     pub fn since(&self) -> Instant {
         self.since
+    }
+
+    /// A number that no earlier or later state of any fiber of the scheduler has.
+    pub fn state_number(&self) -> u64 {
+        self.key.number() & !u64::from(u32::MAX) | u64::from(self.epoch)
     }
 
     /// Whether it must not be preempted now: it is in a hook, in a critical section, or has not started.
@@ -151,7 +152,12 @@ impl Record {
 
     /// Whether it is asked to end when all fibers are.
     pub fn is_stoppable(&self) -> bool {
-        let is_exempt = self.end_requested || self.task.shield.holds_back(RaiseScope::End);
+        self.has_grace() && !self.task.shield.holds_back(RaiseScope::End)
+    }
+
+    /// Whether its grace period begins when all fibers are asked to end, even if a shield holds that back.
+    pub fn has_grace(&self) -> bool {
+        let is_exempt = self.end_requested || self.task.shield.holds_back(RaiseScope::Kill);
         !(is_exempt || self.blocking || self.wait == Wait::Drain)
     }
 
@@ -186,7 +192,7 @@ impl Record {
     pub fn begin_block(&mut self, begun: Begun) -> Option<FiberKey> {
         self.wait = Wait::Nothing;
         self.begun = begun;
-        self.task.exit_observer.take().map(|_| {
+        self.task.take_exit_observer().map(|_| {
             self.hook_depth += 1;
             self.key
         })

@@ -1,26 +1,23 @@
 //! All open schedulers, for events that concern every scheduler: an IO is closed, or the program takes over a signal.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use heddle_core::locking::lock;
+use std::sync::{Mutex, MutexGuard};
 
 use magnus::typed_data::Obj;
 use magnus::{Error, Module, RArray, RClass, RModule, Ruby, TryConvert, Value, prelude::*};
 
 use super::Scheduler;
-use crate::ruby::value::PinnedValue;
+use crate::ruby::gvl::{Guarded, HoldsGvl};
+use crate::ruby::value::Registered;
 
-struct Entry(*const Scheduler);
-
-// SAFETY: the pointers are dereferenced only with the GVL, and the GVL guards a scheduler.
-unsafe impl Send for Entry {}
-
-static OPEN: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static OPEN: Guarded<Mutex<Vec<*const Scheduler>>> = Guarded::new(Mutex::new(Vec::new()));
 
 /// An `ObjectSpace::WeakMap` of the scheduler objects: Ruby's own way to tell which of them are alive. A scheduler
 /// that is about to be collected must not be referenced again.
-static ALIVE: OnceLock<PinnedValue> = OnceLock::new();
+static ALIVE: Registered = Registered::new();
 
-fn open() -> MutexGuard<'static, Vec<Entry>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+fn open(gvl: &impl HoldsGvl) -> MutexGuard<'static, Vec<*const Scheduler>> {
+    lock(OPEN.get(gvl))
 }
 
 /// Creates the weak map. Called before all other functions.
@@ -30,42 +27,43 @@ pub fn define(ruby: &Ruby) -> Result<(), Error> {
         .const_get::<_, RModule>("ObjectSpace")?
         .const_get::<_, RClass>("WeakMap")?
         .new_instance(())?;
-    ruby.gc_register_mark_object(alive);
-    ALIVE.get_or_init(|| PinnedValue::assume_marked(alive));
+    ALIVE.get_or_register(alive);
     Ok(())
 }
 
 /// Registers a new scheduler, which may be opened later.
 pub fn register(scheduler: Obj<Scheduler>) -> Result<(), Error> {
-    ALIVE.get().map_or(Ok(()), |alive| alive.get().funcall::<_, _, Value>("[]=", (scheduler, true)).map(|_| ()))
+    ALIVE
+        .get(&Ruby::get_with(scheduler))
+        .map_or(Ok(()), |alive| alive.get().funcall::<_, _, Value>("[]=", (scheduler, true)).map(|_| ()))
 }
 
 /// Adds a scheduler that has been opened.
-pub fn add(scheduler: &Scheduler) {
-    let mut open = open();
-    if !open.iter().any(|entry| std::ptr::eq(entry.0, scheduler)) {
-        open.push(Entry(scheduler));
+pub fn add(ruby: &Ruby, scheduler: &Scheduler) {
+    let mut open = open(ruby);
+    if !open.iter().any(|entry| std::ptr::eq(*entry, scheduler)) {
+        open.push(scheduler);
     }
 }
 
 /// Removes a scheduler that has been closed, or is about to be freed.
-pub fn remove(scheduler: &Scheduler) {
-    open().retain(|entry| !std::ptr::eq(entry.0, scheduler));
+pub fn remove(gvl: &impl HoldsGvl, scheduler: &Scheduler) {
+    open(gvl).retain(|entry| !std::ptr::eq(*entry, scheduler));
 }
 
 /// Whether no scheduler is open.
-pub fn is_empty() -> bool {
-    open().is_empty()
+pub fn is_empty(gvl: &impl HoldsGvl) -> bool {
+    open(gvl).is_empty()
 }
 
 /// Calls `predicate`, which must not call Ruby, with each open scheduler. Returns whether it has returned true for
 /// any.
-pub fn any(mut predicate: impl FnMut(&Scheduler) -> bool) -> bool {
+pub fn any(gvl: &impl HoldsGvl, mut predicate: impl FnMut(&Scheduler) -> bool) -> bool {
     let mut any = false;
-    for entry in open().iter() {
+    for entry in open(gvl).iter() {
         // SAFETY: `Drop` removes the entry before the scheduler is freed, and that happens with the GVL. The GVL is
         // held here, and not released, as `predicate` calls no Ruby.
-        any |= predicate(unsafe { &*entry.0 });
+        any |= predicate(unsafe { &**entry });
     }
     any
 }
@@ -73,29 +71,29 @@ pub fn any(mut predicate: impl FnMut(&Scheduler) -> bool) -> bool {
 /// The objects of all open schedulers.
 pub fn objects(ruby: &Ruby) -> Result<RArray, Error> {
     let found = ruby.ary_new();
-    let Some(alive) = ALIVE.get() else { return Ok(found) };
+    let Some(alive) = ALIVE.get(ruby) else { return Ok(found) };
     let alive: RArray = alive.get().funcall("keys", ())?;
     for scheduler in alive {
         let object = Obj::<Scheduler>::try_convert(scheduler)?;
-        if is_open(&object) {
+        if is_open(ruby, &object) {
             found.push(scheduler)?;
         }
     }
     Ok(found)
 }
 
-fn is_open(scheduler: &Scheduler) -> bool {
-    open().iter().any(|entry| std::ptr::eq(entry.0, scheduler))
+fn is_open(gvl: &impl HoldsGvl, scheduler: &Scheduler) -> bool {
+    open(gvl).iter().any(|entry| std::ptr::eq(*entry, scheduler))
 }
 
 /// Calls `hook` with each open scheduler. It may call Ruby, switch fibers, and release the GVL.
-pub fn each(mut hook: impl FnMut(&Scheduler) -> Result<(), Error>) -> Result<(), Error> {
-    let Some(alive) = ALIVE.get() else { return Ok(()) };
+pub fn each(ruby: &Ruby, mut hook: impl FnMut(&Scheduler) -> Result<(), Error>) -> Result<(), Error> {
+    let Some(alive) = ALIVE.get(ruby) else { return Ok(()) };
     // The array stays on this stack, so the schedulers in it stay alive until the last call of `hook` has returned.
     let alive: RArray = alive.get().funcall("keys", ())?;
     let result = alive.into_iter().try_for_each(|scheduler| {
         let scheduler = Obj::<Scheduler>::try_convert(scheduler)?;
-        if is_open(&scheduler) { hook(&scheduler) } else { Ok(()) }
+        if is_open(ruby, &scheduler) { hook(&scheduler) } else { Ok(()) }
     });
     std::hint::black_box(alive);
     result

@@ -4,11 +4,11 @@ use heddle_core::workers::WorkerPool;
 use magnus::{Error, Ruby, prelude::*};
 
 use super::fibers::FiberKey;
-use super::state::lost::LossCause;
+use super::state::ending::LossCause;
 use super::wait::Wait;
 use super::waiting::Outcome;
 use super::{Scheduler, registry};
-use crate::ruby::value::PinnedValue;
+use crate::ruby::outcome::RubyOutcome;
 use crate::ruby::{error, fiber, thread};
 
 impl Scheduler {
@@ -24,7 +24,7 @@ impl Scheduler {
         }
         match self.drain(ruby, hook.key) {
             Ok(()) => Ok(()),
-            Err(error) => self.cancel_all(ruby, hook.key).and(Err(error)),
+            Err(error) => Err(error).and_ensure(|| self.cancel_all(ruby, hook.key)),
         }
     }
 
@@ -56,31 +56,36 @@ impl Scheduler {
     /// Ends all other fibers, running their `ensure` clauses, and waits for that.
     fn cancel_all(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         let stop = error::stop_class(ruby)?;
-        self.state.borrow_mut().stop_all(PinnedValue::assume_marked(stop.as_value()));
+        self.state.borrow_mut().stop_all(stop.as_value());
         self.force_ticks(ruby);
         let result = self.drain(ruby, key);
         self.state.borrow_mut().end_stopping();
-        if result.is_err() {
+        match result {
+            Ok(()) => Ok(()),
             // A second interrupt came while an `ensure` clause did not end: the remaining fibers are abandoned.
-            self.release();
+            Err(error) => Err(error).and_ensure(|| self.release(ruby)),
         }
-        result
     }
 
     /// Releases the backend and the workers. A later hook creates new ones.
-    pub fn release(&self) {
-        registry::remove(self);
-        self.unguard_signals();
+    ///
+    /// # Errors
+    /// Those of [`Scheduler::unguard_signals`]. Everything has been released even then.
+    pub fn release(&self, ruby: &Ruby) -> Result<(), Error> {
+        registry::remove(ruby, self);
+        let unguarded = self.unguard_signals(ruby);
         // Operations that are still under way in the kernel end with the backend, before their fibers are forgotten.
         self.release_resources(false);
         let mut state = self.state.borrow_mut();
         state.counters.close();
         state.close_trace();
-        let survivor = state.fibers.find(fiber::current());
-        state.forget_other_fibers(survivor, LossCause::Close);
+        state.close_accounts();
+        let survivor = state.fibers.find(fiber::current(ruby));
+        state.forget_other_fibers(ruby, survivor, LossCause::Close);
         // A later hook then takes the slow path, which sets up a backend. Any thread may call it.
         state.clear_current();
         self.owner.thread.set(None);
+        unguarded
     }
 
     /// Releases the ticker, the backend and the workers, and ends the watch for stalls. `inherited` says that they belong to the parent of this
@@ -88,7 +93,7 @@ impl Scheduler {
     pub fn release_resources(&self, inherited: bool) {
         self.release_ticker(inherited);
         self.unwatch_stalls(inherited);
-        let reactor = self.io.reactor.borrow_mut().take();
+        let reactor = if inherited { self.io.reactor.take_inherited() } else { self.io.reactor.borrow_mut().take() };
         if let Some(reactor) = reactor {
             reactor.release(inherited);
         }

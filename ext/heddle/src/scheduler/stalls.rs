@@ -1,141 +1,158 @@
 //! Reports fibers that keep the thread for too long (`stall_after:`).
 //!
-//! [`native`]: a native thread learns of a stall from the core's [`StallWatch`], and looks at once where the stalled
-//! thread is. It needs no GVL for that, and so also finds out about C code that keeps the GVL. A Ruby thread of
-//! `lib/heddle/stalls/` waits in [`WatchObject::wait`] for what the native thread passes on. Both threads have the
-//! [`Watched`], and not the scheduler, which may be collected.
+//! A Ruby thread of `lib/heddle/stalls/` waits in [`WatchObject::wait`], without the GVL, for what the core's
+//! [`StallWatch`] notices. It cannot look where the stalled fiber is before it has the GVL, which C code may keep until
+//! the stall is over. So it has the postponed job triggered, which Ruby runs at the latest at the end of that C code, in
+//! the stalled fiber and within the method's frame: there [`Scheduler::look_at_stall`] stores where the fiber is.
 
-mod native;
-mod sighting;
-
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use heddle_core::Error as CoreError;
-use heddle_core::outbox::Received;
-use heddle_core::signals::SignalsBlocked;
-use heddle_core::stall_watch::StallWatch;
-use magnus::value::ReprValue;
-use magnus::{
-    Class, DataTypeFunctions, Error, Module, Object, RClass, RModule, Ruby, TypedData, Value, function, method,
-};
+use heddle_core::stall_watch::{Event, Noticed, StallWatch};
+use magnus::gc::Marker;
+use magnus::typed_data::Obj;
+use magnus::{DataTypeFunctions, Error, Module, RArray, RClass, RModule, Ruby, TypedData, Value, method, prelude::*};
 
-use self::native::{Report, Watched};
 use super::{Scheduler, registry};
-use crate::capture::{self, Folders};
+use crate::ruby::hidden_variable::HiddenVariable;
 use crate::ruby::nogvl::without_gvl;
+use crate::ruby::outcome::RubyOutcome;
 use crate::ruby::value::{PinnedValue, find_class};
-use crate::ruby::{error, frames, gvl_holder, interrupts, signal_frames, thread};
+use crate::ruby::{fiber, frames, interrupts, postponed_job, thread};
 
-pub use self::sighting::reset;
+/// Where the fiber of the announced slice was: the slice's number, the backtrace, the method in C, the fiber and its
+/// name. An Array, or nil. It belongs to the [`WatchObject`].
+static SIGHTING: HiddenVariable = HiddenVariable::new("sighting");
 
 /// The scheduler's part.
 #[derive(Default)]
 pub struct Stalls {
     watch: RefCell<Option<Arc<StallWatch>>>,
+    /// The [`WatchObject`].
+    object: Cell<Option<PinnedValue>>,
+    /// The last slice whose sighting was stored.
+    seen: Cell<u64>,
 }
 
-/// What the Ruby thread has: `Heddle::StallWatch`.
+impl Stalls {
+    /// Tells the garbage collector what is held.
+    pub fn mark(&self, marker: &Marker) {
+        if let Some(object) = self.object.get() {
+            object.mark(marker);
+        }
+    }
+}
+
+/// What the Ruby thread has: `Heddle::StallWatch`. It does not have the scheduler, which may be collected.
 #[derive(TypedData)]
 #[magnus(class = "Heddle::StallWatch", free_immediately)]
 pub struct WatchObject {
-    watched: Arc<Watched>,
+    watch: Arc<StallWatch>,
 }
 
 impl DataTypeFunctions for WatchObject {}
 
 impl Scheduler {
-    /// Starts the threads that watch this one, if the options say so and there are none.
+    /// Starts the thread that watches this one, if the options say so and there is none.
     pub fn watch_stalls(&self, ruby: &Ruby) -> Result<(), Error> {
         let Some(limit) = self.options.borrow().stall_after else { return Ok(()) };
         if self.stalls.watch.borrow().is_some() {
             return Ok(());
         }
-        let heddle: RModule = ruby.class_object().const_get("Heddle")?;
-        let stalls: RModule = heddle.const_get("Stalls")?;
         let watch = Arc::new(StallWatch::new(limit));
-        let folders = Folders { heddle: Some(stalls.const_get("LIB")?), libraries: stalls.funcall("libraries", ())? };
-        let watched = Arc::new(Watched::new(Arc::clone(&watch), gvl_holder::current_thread(), folders));
-        capture::prepare(ruby);
-        start_native(Arc::clone(&watched)).map_err(|error| error::from_core(ruby, error))?;
+        let object = ruby.obj_wrap(WatchObject { watch: Arc::clone(&watch) });
+        // SAFETY: `mark` of this marks it, and the scheduler calls that.
+        self.stalls.object.set(Some(unsafe { PinnedValue::assume_marked(object.as_value()) }));
+        self.stalls.seen.set(0);
         *self.stalls.watch.borrow_mut() = Some(Arc::clone(&watch));
         self.state.borrow_mut().time_slices(Some(watch));
-        let object = ruby.obj_wrap(WatchObject { watched });
-        object.funcall::<_, _, Value>("learn_layout", ())?;
+        let stalls: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("Stalls")?;
         stalls.funcall::<_, _, Value>("watch", (object, ruby.thread_current())).map(|_| ())
     }
 
-    /// A fiber has got a name, as reports show it, or lost it.
-    pub fn name_fiber(&self, fiber: Value, name: Option<String>) {
-        if self.is_inherited() || self.stalls.watch.borrow().is_none() {
-            return;
-        }
-        let mut state = self.state.borrow_mut();
-        // Not marked by this, but only looked up.
-        if let Some(key) = state.fibers.find(PinnedValue::assume_marked(fiber)) {
-            state.name(key, name.map(Arc::from));
-        }
-    }
-
-    /// Ends the watching threads. `inherited` says that they belong to the parent of this process.
+    /// Ends the watching thread. `inherited` says that it belongs to the parent of this process.
     pub fn unwatch_stalls(&self, inherited: bool) {
         let Some(watch) = self.stalls.watch.borrow_mut().take() else { return };
+        self.stalls.object.set(None);
+        let mut state = self.state.borrow_mut();
         // The parent's thread may have held the lock.
         if !inherited {
+            // The slice in which the scheduler is closed may be a stall.
+            state.end_slice();
             watch.stop();
         }
-        if let Some(timing) = self.state.borrow_mut().queue.timing_mut() {
+        if let Some(timing) = state.queue.timing_mut() {
             timing.watch(None);
         }
     }
+
+    /// Stores where the current fiber is if its slice was announced as a stall. Called from the postponed job.
+    pub fn look_at_stall(&self, ruby: &Ruby) {
+        let announced = self.stalls.watch.borrow().as_ref().and_then(|watch| watch.announced());
+        let Some(slice) = announced.filter(|slice| self.stalls.seen.get() != *slice) else { return };
+        let Some(object) = self.stalls.object.get() else { return };
+        let Some((fiber, _)) = self.state.borrow().current() else { return };
+        self.stalls.seen.set(slice);
+        let Some(backtrace) = frames::backtrace(ruby).not_an_interrupt("no memory") else { return };
+        let native_method = frames::innermost(ruby).and_then(frames::Frame::native_method);
+        let sighting = ruby.into_value((slice, backtrace, native_method, fiber.get(), fiber::name(fiber.get())));
+        SIGHTING.set(object.get(), sighting).not_an_interrupt("no memory");
+    }
 }
 
-fn start_native(watched: Arc<Watched>) -> Result<(), CoreError> {
-    const NAME: &str = "heddle watch";
-    let _blocked = SignalsBlocked::new();
-    let thread = std::thread::Builder::new().name(NAME.to_owned()).spawn(move || watched.run());
-    thread.map(|_| ()).map_err(|error| CoreError::io("pthread_create", &error))
-}
-
-/// Waits until a stall was noticed or has ended. Returns an Array: `:stalled`, the slice's number, its length in
-/// seconds, and what the native thread has seen of it; or `:ended`, the same two, how many fibers the slice has
-/// delayed, and by how many seconds at most. Nil when there is nothing more to watch.
-fn wait(ruby: &Ruby, object: &WatchObject) -> Result<Option<Value>, Error> {
-    let watched = &object.watched;
+/// Waits until a stall was noticed or has ended. Returns two Arrays. The first has the stalls that have ended, each as
+/// the slice's number, its length in seconds, how many fibers it has delayed, and by how many seconds at most. The second
+/// is the later stall that was noticed, as the slice's number and its length so far; or nil. Returns nil when there is
+/// nothing more to watch.
+fn wait(ruby: &Ruby, object: Obj<WatchObject>) -> Result<Option<Value>, Error> {
+    let watch = &object.watch;
+    let next = || {
+        let event = watch.wait();
+        if matches!(event, Event::Noticed(Noticed { stalled: Some(_), .. })) {
+            postponed_job::trigger_elsewhere();
+        }
+        event
+    };
+    // The stall that was seen is reported.
+    SIGHTING.set(object.as_value(), ruby.qnil().as_value())?;
     loop {
-        match without_gvl(|| watched.reports.wait(), &|| watched.reports.interrupt()) {
-            Some(Received::Item(Report::Stalled(slice, length, sighting))) => {
-                watched.watch.answer(slice);
-                let seen = sighting.answer(ruby, &watched.folders)?;
-                let report = (ruby.to_symbol("stalled"), slice, length.as_secs_f64(), seen);
-                return Ok(Some(ruby.into_value(report)));
+        match without_gvl(ruby, next, &|| watch.interrupt()) {
+            Some(Event::Noticed(Noticed { ended, stalled })) => {
+                let ended =
+                    ruby.ary_from_iter(ended.iter().map(|ended| {
+                        (ended.slice, ended.length.as_secs_f64(), ended.late, ended.latest.as_secs_f64())
+                    }));
+                let stalled = stalled.map(|(slice, length)| (slice, length.as_secs_f64()));
+                return Ok(Some(ruby.into_value((ended, stalled))));
             }
-            Some(Received::Item(Report::Ended(ended))) => {
-                let (length, latest) = (ended.length.as_secs_f64(), ended.latest.as_secs_f64());
-                let report = (ruby.to_symbol("ended"), ended.slice, length, ended.late, latest);
-                return Ok(Some(ruby.into_value(report)));
-            }
-            Some(Received::Closed) => return Ok(None),
-            Some(Received::Interrupted) | None => interrupts::check()?,
+            Some(Event::Stopped) => return Ok(None),
+            Some(Event::Interrupted) | None => interrupts::check(ruby)?,
         }
     }
 }
 
+/// Where the fiber of the slice was: the backtrace, the method in C, the fiber and its name. Nil if it was not seen.
+fn seen(_: &Ruby, object: Obj<WatchObject>, slice: u64) -> Option<RArray> {
+    let sighting = RArray::from_value(SIGHTING.get(object.as_value()))?;
+    let number: u64 = sighting.shift().not_an_interrupt("never: it is an Integer")?;
+    (number == slice).then_some(sighting)
+}
+
 /// Whether this slice is still under way.
-fn is_current(object: &WatchObject, slice: u64) -> bool {
-    object.watched.watch.is_current(slice)
+fn is_current(_: &Ruby, object: Obj<WatchObject>, slice: u64) -> bool {
+    object.watch.is_current(slice)
 }
 
 /// The method written in C in which the thread is; nil if it is in Ruby code.
-fn native_method(_: &Ruby, _: &WatchObject, watched: Value) -> Option<String> {
-    frames::innermost_of(thread::of(watched)?).filter(|frame| frame.is_native()).and_then(frames::Frame::method_name)
+fn native_method(_: &Ruby, _: Obj<WatchObject>, watched: Value) -> Option<String> {
+    frames::innermost_of(thread::of(watched)?).and_then(frames::Frame::native_method)
 }
 
 /// The thread's current fiber, as its scheduler knows it.
-fn fiber(_: &Ruby, _: &WatchObject, watched: Value) -> Option<Value> {
+fn fiber_of(ruby: &Ruby, _: Obj<WatchObject>, watched: Value) -> Option<Value> {
     let thread = thread::of(watched)?;
     let mut found = None;
-    registry::any(|scheduler| {
+    registry::any(ruby, |scheduler| {
         if scheduler.is_owned_by(thread) {
             found = scheduler.state.borrow().current().map(|(fiber, _)| fiber.get());
         }
@@ -144,22 +161,15 @@ fn fiber(_: &Ruby, _: &WatchObject, watched: Value) -> Option<Value> {
     found
 }
 
-/// A method of this class that is written in C: see [`signal_frames::learn_layout`].
-fn learn_layout(ruby: &Ruby, _: &WatchObject) {
-    signal_frames::learn_layout(WatchObject::class(ruby).as_value());
-}
-
 /// Defines the methods that `lib/heddle/stalls/` calls.
 pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     let class: RClass = heddle.define_class("StallWatch", ruby.class_object())?;
     class.undef_default_alloc_func();
     find_class::<WatchObject>(ruby);
     class.define_method("wait", method!(wait, 0))?;
+    class.define_method("seen", method!(seen, 1))?;
     class.define_method("current?", method!(is_current, 1))?;
     class.define_method("native_method", method!(native_method, 1))?;
-    class.define_method("fiber", method!(fiber, 1))?;
-    class.define_method("learn_layout", method!(learn_layout, 0))?;
-    class.define_singleton_method("count", function!(sighting::count, 1))?;
-    class.define_singleton_method("write_no_lines", function!(sighting::write_no_lines, 0))?;
+    class.define_method("fiber", method!(fiber_of, 1))?;
     heddle.funcall::<_, _, Value>("private_constant", ("StallWatch",)).map(|_| ())
 }

@@ -1,20 +1,23 @@
 //! The first and the last steps of a managed fiber.
 
+use std::time::Instant;
+
 use magnus::error::ErrorType;
 use magnus::exception::Exception;
-use magnus::{Error, RArray, Ruby, Value, block::Proc, prelude::*};
+use magnus::{Error, RArray, RModule, Ruby, Value, block::Proc, prelude::*};
 
 use super::fibers::FiberKey;
 use super::wait::Wait;
-use super::{Scheduler, prefetch_hints, unhandled};
+use super::{Scheduler, ended_stacks};
+use crate::ruby::constant::Constant;
+use crate::ruby::outcome::RubyOutcome;
 use crate::ruby::receiver::Receiver;
-use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber};
 
 /// A fiber that has not started.
 pub struct NewFiber {
     /// The fiber.
-    pub fiber: PinnedValue,
+    pub fiber: Value,
     /// What it runs.
     pub block: Proc,
     /// Whether it may be preempted.
@@ -32,7 +35,7 @@ pub enum Ended {
 }
 
 /// Runs a new fiber at once. When it first waits, or is preempted, the calling fiber continues, mostly ahead of the run
-/// queue: see [`heddle_core::budget`].
+/// queue: see [`heddle_core::run_queue`].
 pub fn start(
     ruby: &Ruby,
     scheduler: &Receiver<Scheduler>,
@@ -46,11 +49,7 @@ pub fn start(
     let start = [scheduler.as_value(), arguments.map_or(ruby.qnil().as_value(), |arguments| arguments.as_value())];
     let start = if arguments.is_some() { &start[..] } else { &start[..1] };
     let start_child = || {
-        {
-            let mut state = scheduler.state.borrow_mut();
-            state.enqueue_starter(caller);
-            state.start_first_slice(child_key);
-        }
+        scheduler.state.borrow_mut().start_first_slice(caller, child_key, Instant::now);
         scheduler.park_after_start(ruby, caller, child, start)
     };
     let has_started = || {
@@ -67,9 +66,9 @@ pub fn start(
     }
     if !has_started() {
         // Ruby could not start the fiber.
-        scheduler.state.borrow_mut().fibers.remove(child_key);
+        scheduler.state.borrow_mut().remove(child_key);
     }
-    result.map(|()| child.get())
+    result.map(|()| child)
 }
 
 impl Scheduler {
@@ -80,8 +79,7 @@ impl Scheduler {
         }
         let mut state = self.state.borrow_mut();
         state.counters.spawned += 1;
-        let block = PinnedValue::assume_marked(new_fiber.block.as_value());
-        let record = state.fibers.insert(new_fiber.fiber, true, false, Some(block));
+        let record = state.fibers.insert(new_fiber.fiber, true, false, Some(new_fiber.block.as_value()));
         record.wait = Wait::NotStarted;
         record.preemptible = new_fiber.preemptible;
         let key = record.key;
@@ -97,10 +95,10 @@ impl Scheduler {
     /// # Errors
     /// FiberError if it is not an unstarted fiber of this scheduler.
     pub fn begin_block(&self, ruby: &Ruby) -> Result<Value, Error> {
-        let begun = self.ended_stacks.begin(prefetch_hints::stack());
+        let begun = self.ended_stacks.begin(ended_stacks::current_stack());
         let started = {
             let mut state = self.state.borrow_mut();
-            let key = state.fibers.find(fiber::current());
+            let key = state.fibers.find(fiber::current(ruby));
             let record = key.and_then(|key| state.fibers.get_mut(key));
             let unstarted = record.filter(|record| record.wait == Wait::NotStarted);
             unstarted.and_then(|record| Some((record.block?, record.begin_block(begun))))
@@ -117,9 +115,9 @@ impl Scheduler {
 
     /// The block of the current fiber has raised an exception, and [`Scheduler::end_block`] follows. The fiber is
     /// neither preempted nor interrupted any more.
-    pub fn shield_end(&self) {
+    pub fn shield_end(&self, ruby: &Ruby) {
         let mut state = self.state.borrow_mut();
-        let key = state.fibers.find(fiber::current());
+        let key = state.fibers.find(fiber::current(ruby));
         if let Some(record) = key.and_then(|key| state.fibers.get_mut(key)) {
             record.hook_depth += 1;
         }
@@ -130,7 +128,7 @@ impl Scheduler {
     /// # Errors
     /// What ends the thread, too.
     pub fn end_block(&self, ruby: &Ruby, block: Value, ended: Ended) -> Result<Value, Error> {
-        let key = self.state.borrow().fibers.find(fiber::current());
+        let key = self.state.borrow().fibers.find(fiber::current(ruby));
         let begun = key.and_then(|key| Some(self.state.borrow().fibers.get(key)?.begun));
         let observer = key.and_then(|key| self.state.borrow_mut().end_block(key));
         let result = match (ended, observer) {
@@ -145,7 +143,10 @@ impl Scheduler {
             (Ended::Killed, Some(observer)) => notify(observer, "killed", &[]),
             (Ended::Killed, None) => Ok(ruby.qnil().as_value()),
         };
-        let result = result.or_else(|error| unhandled::settle(ruby, block, error));
+        let result = match result {
+            Err(error) => settle(ruby, block, error),
+            returned => returned,
+        };
         if let Some(begun) = begun {
             self.ended_stacks.add(ruby, begun);
         }
@@ -160,30 +161,52 @@ impl Scheduler {
 impl Scheduler {
     /// Counts an error that has ended a fiber. The exit observers of other fibers count theirs.
     fn count_failure(&self, ruby: &Ruby, error: &Error) {
-        let is_end = error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop));
-        if !is_end && error::exception_of(error).is_some() && !unhandled::propagates_to_thread(ruby, error) {
+        if !error::is_stop(error) && error::exception_of(error).is_some() && !propagates_to_thread(ruby, error) {
             self.state.borrow_mut().counters.failed += 1;
         }
     }
 }
 
 /// Notifies the exit observer of a fiber. An error that the observer raises replaces the fiber's result.
-fn notify(observer: PinnedValue, how: &str, arguments: &[Value]) -> Result<Value, Error> {
-    observer.get().funcall(how, arguments)
+fn notify(observer: Value, how: &str, arguments: &[Value]) -> Result<Value, Error> {
+    observer.funcall(how, arguments)
 }
 
 /// Like [`notify`], for a block that has raised an error.
-fn notify_of_failure(ruby: &Ruby, observer: PinnedValue, error: Error) -> Result<Value, Error> {
-    let notified = if error::stop_class(ruby).is_ok_and(|stop| error.is_kind_of(stop)) {
-        notify(observer, "returned", &[ruby.qnil().as_value()])
-    } else {
-        match error.error_type() {
-            ErrorType::Exception(exception) if !unhandled::propagates_to_thread(ruby, &error) => {
-                notify(observer, "failed", &[exception.as_value()])
-            }
-            // The error propagates to the root.
-            _ => notify(observer, "killed", &[]),
+fn notify_of_failure(ruby: &Ruby, observer: Value, error: Error) -> Result<Value, Error> {
+    let (how, argument) = match error.error_type() {
+        _ if error::is_stop(&error) => ("returned", Some(ruby.qnil().as_value())),
+        ErrorType::Exception(exception) if !propagates_to_thread(ruby, &error) => {
+            ("failed", Some(exception.as_value()))
         }
+        // The error propagates to the root.
+        _ => ("killed", None),
     };
-    notified.and(Err(error))
+    Err(error).and_ensure(|| notify(observer, how, argument.as_slice()).map(|_| ()))
+}
+
+/// Decides whether an error leaves its fiber. Ruby raises such an error in the fiber that continues, and so ends that
+/// fiber, too. Therefore an error ends only its own fiber, and is reported as Ruby reports a thread's. An error that is
+/// meant for the whole thread (`exit`, signals, `Thread#kill`) does propagate. Returns the fiber's value if the error ends here, or the error if it
+/// propagates.
+fn settle(ruby: &Ruby, block: Value, error: Error) -> Result<Value, Error> {
+    let nil = ruby.qnil().as_value();
+    if error::is_stop(&error) {
+        return Ok(nil);
+    }
+    match error.error_type() {
+        ErrorType::Exception(exception) if !propagates_to_thread(ruby, &error) => {
+            static REPORTS: Constant = Constant::new(&["Heddle", "Reports"]);
+            let aborts: bool = REPORTS.get::<RModule>(ruby)?.funcall("unhandled", (*exception, block))?;
+            if aborts { Err(error) } else { Ok(nil) }
+        }
+        _ => Err(error),
+    }
+}
+
+/// Whether the error is meant for the whole thread.
+pub fn propagates_to_thread(ruby: &Ruby, error: &Error) -> bool {
+    error.is_kind_of(ruby.exception_system_exit())
+        || error.is_kind_of(ruby.exception_signal())
+        || error.is_kind_of(ruby.exception_fatal())
 }

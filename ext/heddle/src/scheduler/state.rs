@@ -1,44 +1,47 @@
 //! The scheduler's state: which fiber runs, which fibers are runnable, and all events that make a fiber runnable.
 
-mod close_waiters;
+pub mod accounts;
+mod clock;
+mod closings;
 mod counters;
 pub mod ending;
-pub mod lost;
+mod limits;
 pub mod operations;
-mod owned_descriptors;
 mod raising;
 mod scopes;
-mod selection;
 mod slices;
 pub mod tracing;
+mod wait_resources;
 mod waits;
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use heddle_core::budget::Budget;
 use heddle_core::run_queue::{Policy, RunQueue};
-use heddle_core::timers::{TimerKey, Timers};
+use heddle_core::timers::Timers;
 use magnus::gc::Marker;
-use rustc_hash::FxHashMap;
-use slab::Slab;
 
-use self::close_waiters::CloseWaiters;
-pub use self::close_waiters::Signal;
+use self::accounts::Accounts;
+use self::clock::VirtualClock;
+use self::closings::Closings;
+pub use self::closings::Signal;
 use self::counters::Counters;
+use self::ending::Endings;
+use self::limits::Limits;
 pub use self::operations::{Ended, Operations};
-pub use self::owned_descriptors::OwnedDescriptor;
+use self::raising::Raises;
 use self::scopes::Scopes;
-pub use self::selection::Selection;
 use self::tracing::Tracing;
+use self::wait_resources::WaitResources;
+pub use self::wait_resources::{OwnedDescriptor, Selection};
 use super::fibers::{FiberKey, Fibers};
 use super::lock_handoff::LockHandoff;
-use super::prefetch_hints;
 use super::raise::PendingRaise;
 use super::record::{FiberState, Parked, Record};
 use super::wait::Wait;
 use crate::ruby::value::PinnedValue;
+use magnus::Value;
 
 /// What happens when a timer expires.
 #[derive(Debug, Clone, Copy)]
@@ -88,38 +91,25 @@ pub struct State {
     current: Option<(PinnedValue, FiberKey)>,
     pub lock_handoff: LockHandoff,
     pub counters: Counters,
-    next_deadline: u64,
-    /// Fibers have been forgotten or marked as lost, and may still get control; see [`State::is_lost`].
-    has_lost_fibers: bool,
     /// Timers that have expired, while they are handled. The memory is kept for the next time.
     due: Vec<TimerAction>,
-    /// Exceptions for fibers that are suspended, but not parked by the scheduler.
-    deferred_raises: Vec<(PinnedValue, PendingRaise)>,
-    /// The exception to raise in every fiber while all are asked to end.
-    stop: Option<PinnedValue>,
-    /// The grace period: how long a fiber that was asked to end may take for that. `None` is for ever.
-    pub grace: Option<Duration>,
-    /// Fibers whose grace period is over.
-    overdue: Vec<FiberKey>,
-    /// See [`State::end_fiber`].
-    ending: Option<PinnedValue>,
-    close_waiters: CloseWaiters,
+    raises: Raises,
+    pub endings: Endings,
+    closings: Closings,
     /// See [`State::set_forking_fiber`].
     forking_fiber: Option<FiberKey>,
     scopes: Scopes,
-    /// The timers of the limits that can be moved, by the numbers of their scopes. See [`State::move_limit`].
-    limits: FxHashMap<u64, (FiberKey, TimerKey)>,
-    /// With more fibers than this, there is more to be done at a switch; see [`State::attend`].
-    few_fibers: usize,
-    /// What fibers in `IO.select` wait on.
-    pub selections: Slab<Selection>,
-    /// Memory that operations use instead of a program's `IO::Buffer`. A waiting fiber has only a key to it: its stack
-    /// may be abandoned, and then nothing on it is dropped.
-    pub bounce_buffers: Slab<Vec<u8>>,
-    /// Descriptors that hooks have opened for the time of a wait.
-    descriptors: Slab<(FiberKey, OwnedFd)>,
+    pub limits: Limits,
+    /// Whether slices are timed or traced.
+    is_observed: bool,
+    /// What the waits of fibers own.
+    pub resources: WaitResources,
+    /// What the fibers spend their time on, if that is counted.
+    accounts: Accounts,
     /// Where the records of a trace go, while there is one.
     pub trace: Option<Tracing>,
+    /// A test's clock. `None` is the real one.
+    pub clock: Option<Box<VirtualClock>>,
 }
 
 impl Default for State {
@@ -133,23 +123,18 @@ impl Default for State {
             current: None,
             lock_handoff: LockHandoff::default(),
             counters: Counters::default(),
-            next_deadline: 0,
-            has_lost_fibers: false,
             due: Vec::new(),
-            deferred_raises: Vec::new(),
-            stop: None,
-            grace: None,
-            overdue: Vec::new(),
-            ending: None,
-            close_waiters: CloseWaiters::default(),
+            raises: Raises::default(),
+            endings: Endings::default(),
+            closings: Closings::default(),
             forking_fiber: None,
             scopes: Scopes::default(),
-            limits: FxHashMap::default(),
-            few_fibers: prefetch_hints::FEW,
-            selections: Slab::new(),
-            bounce_buffers: Slab::new(),
-            descriptors: Slab::new(),
+            limits: Limits::default(),
+            is_observed: false,
+            resources: WaitResources::default(),
+            accounts: Accounts::default(),
             trace: None,
+            clock: None,
         }
     }
 }
@@ -160,6 +145,7 @@ fn make_runnable(
     record: &mut Record,
     parked: &mut Parked,
     queue: &mut RunQueue<(FiberKey, u32)>,
+    accounts: &mut Accounts,
     trace: &Option<Tracing>,
 ) {
     if let Some(trace) = trace {
@@ -167,6 +153,7 @@ fn make_runnable(
     }
     let epoch = record.move_to(FiberState::Runnable, parked);
     queue.push_woken((record.key, epoch));
+    accounts.woken(record.account, || queue.timing()?.last_enqueued());
 }
 
 impl State {
@@ -192,25 +179,22 @@ impl State {
 
     /// Makes the fiber the current one, whether or not it was picked.
     pub fn set_current(&mut self, key: FiberKey) {
-        if self.trace.is_some() {
-            self.trace_current(key);
+        if self.is_observed {
+            self.observe_current(key);
         }
         self.current = self.fibers.set_running(key).map(|fiber| (fiber, key));
-        if self.few_fibers == 0 {
-            self.tell_name(key);
-        }
     }
 
     /// `current` enters a hook. `None` if it is not the fiber that the scheduler switched to.
     #[inline(always)]
-    pub fn enter_hook(&mut self, current: PinnedValue) -> Option<&mut Record> {
+    pub fn enter_hook(&mut self, current: Value) -> Option<&mut Record> {
         self.enter_hook_with_parked(current).map(|(record, _)| record)
     }
 
     /// `current` enters a hook that only yields. Returns its key, and what it waited for until then. `None` as for
     /// [`State::enter_hook`].
     #[inline(always)]
-    pub fn enter_and_requeue(&mut self, current: PinnedValue) -> Option<(FiberKey, Wait)> {
+    pub fn enter_and_requeue(&mut self, current: Value) -> Option<(FiberKey, Wait)> {
         let (record, parked) = self.enter_hook_with_parked(current)?;
         let (key, (outer, epoch)) = (record.key, record.requeue(Wait::Yielded, parked));
         self.queue.push_woken((key, epoch));
@@ -218,7 +202,7 @@ impl State {
     }
 
     #[inline(always)]
-    fn enter_hook_with_parked(&mut self, current: PinnedValue) -> Option<(&mut Record, &mut Parked)> {
+    fn enter_hook_with_parked(&mut self, current: Value) -> Option<(&mut Record, &mut Parked)> {
         let (_, key) = self.current.filter(|(fiber, _)| *fiber == current)?;
         let (record, parked) = self.fibers.get_with_parked(key)?;
         record.hook_depth += 1;
@@ -236,15 +220,21 @@ impl State {
             });
         }
         if !self.fibers.get(key).is_some_and(|record| record.must_outlive_hooks()) {
-            self.fibers.remove(key);
+            self.remove(key);
             self.trace_end(key);
         }
-        if self.trace.is_some()
+        if self.is_observed
             && let Some((_, resumer)) = self.current
             && self.is_current(resumer)
         {
-            self.trace_current(resumer);
+            self.observe_current(resumer);
         }
+    }
+
+    /// Removes a fiber's record. Returns the fiber.
+    pub fn remove(&mut self, key: FiberKey) -> Option<PinnedValue> {
+        self.account_end(key);
+        self.fibers.remove(key)
     }
 
     /// It is not known which fiber runs.
@@ -255,18 +245,7 @@ impl State {
     /// Makes a fiber runnable, at the end of the run queue.
     pub fn enqueue(&mut self, key: FiberKey) {
         if let Some((record, parked)) = self.fibers.get_with_parked(key) {
-            make_runnable(record, parked, &mut self.queue, &self.trace);
-        }
-    }
-
-    /// Running → runnable: the fiber has started another one, which runs first.
-    pub fn enqueue_starter(&mut self, key: FiberKey) {
-        let Some((record, parked)) = self.fibers.get_with_parked(key) else { return };
-        let epoch = record.move_to(FiberState::Runnable, parked);
-        if self.budget.start_fiber() {
-            self.queue.push_next((key, epoch));
-        } else {
-            self.queue.push_woken((key, epoch));
+            make_runnable(record, parked, &mut self.queue, &mut self.accounts, &self.trace);
         }
     }
 
@@ -287,6 +266,9 @@ impl State {
         let wait = if position == Requeue::Last { Wait::Yielded } else { Wait::Preempted };
         let (record, parked) = self.fibers.get_with_parked(key)?;
         let (outer, epoch) = record.requeue(wait, parked);
+        if matches!(position, Requeue::Preempted(_)) {
+            self.account_preempted(key);
+        }
         match position {
             Requeue::Last => self.queue.push_woken((key, epoch)),
             Requeue::First => self.queue.push_next((key, epoch)),
@@ -334,6 +316,7 @@ impl State {
         self.budget.reset_counts();
         let timed = self.queue.timing().is_some();
         self.queue.set_timed(timed);
+        self.reset_accounts();
     }
 
     /// Marks all Ruby objects that the state refers to.
@@ -346,13 +329,9 @@ impl State {
                 pending_raise.mark(marker);
             }
         }
-        for (fiber, pending_raise) in &self.deferred_raises {
-            fiber.mark(marker);
-            pending_raise.mark(marker);
-        }
-        let current = self.current.map(|(fiber, _)| fiber);
-        // As long as the fiber that ended last is remembered, no other fiber may get its address.
-        current.iter().chain(&self.ending).chain(&self.stop).for_each(|value| value.mark(marker));
+        self.raises.mark(marker);
+        self.endings.mark(marker);
+        self.current.inspect(|(fiber, _)| fiber.mark(marker));
     }
 
     /// How many fibers are in this state.

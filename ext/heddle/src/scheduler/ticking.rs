@@ -11,6 +11,7 @@ use super::fibers::FiberKey;
 use super::options::Preempt;
 use crate::ruby::error;
 use crate::ruby::masks::Masks;
+use crate::ruby::outcome::{Ignore, RubyOutcome};
 use crate::ticker::{Ticker, TickerChoice, TickerState};
 
 /// The ticker of a scheduler, and what preemption has to remember.
@@ -56,6 +57,9 @@ pub enum TickSuppression {
     Begun,
 }
 
+/// Why a ticker does not begin.
+const NO_TIMER: &str = "only for a timer that does not exist";
+
 impl Scheduler {
     /// A preemptible fiber is about to run on this thread: starts the ticker, and creates it if there is none.
     pub fn expect_ticks(&self, ruby: &Ruby) -> Result<(), Error> {
@@ -76,11 +80,11 @@ impl Scheduler {
     pub fn force_ticks(&self, ruby: &Ruby) {
         if self.preemption.ticker.borrow().is_none() {
             let tick = self.options.borrow().policy.tick;
-            let Ok(ticker) = Ticker::start(ruby, TickerChoice::Timerfd, 0, tick) else { return };
+            let Some(ticker) = Ticker::start(ruby, TickerChoice::Timerfd, 0, tick).deferred() else { return };
             self.preemption.ticker_state.set(Some(ticker.state));
             *self.preemption.ticker.borrow_mut() = Some(ticker);
         }
-        let _ = self.begin_ticking();
+        self.begin_ticking().ignored(NO_TIMER);
     }
 
     fn begin_ticking(&self) -> Result<(), heddle_core::Error> {
@@ -99,8 +103,7 @@ impl Scheduler {
     #[inline(never)]
     fn begin_ticking_for(&self, key: FiberKey) {
         if self.needs_ticks(key) {
-            // Fails only for a timer that does not exist.
-            let _ = self.begin_ticking();
+            self.begin_ticking().ignored(NO_TIMER);
         }
     }
 
@@ -110,11 +113,11 @@ impl Scheduler {
     }
 
     /// A tick has found no other fiber due. If none can be due for a while, the next ticks are postponed.
-    pub fn suppress_ticks(&self, now: Instant) {
+    pub fn suppress_ticks(&self, ruby: &Ruby, now: Instant) {
         let since = self.preemption.last_tick.get().map_or(Duration::ZERO, |tick| now.saturating_duration_since(tick));
         let next_due = self.state.borrow_mut().next_due_at(now);
         // Not while the state is borrowed: on Ruby 3.3 and 3.4 `is_root_wanted` lets another Ractor collect.
-        let Some(due) = next_due.filter(|_| !self.is_root_wanted()) else { return self.allow_ticks() };
+        let Some(due) = next_due.filter(|_| !self.is_root_wanted(ruby)) else { return self.allow_ticks() };
         let length = due.saturating_duration_since(now);
         let began = self.preemption.tick_suppression.get() != TickSuppression::None
             && self.preemption.ticker.borrow().as_ref().is_some_and(|ticker| ticker.postpone(length, since));
@@ -140,6 +143,12 @@ impl Scheduler {
     pub fn try_again_soon(&self) {
         self.preemption.tick_suppression.set(TickSuppression::None);
         self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.try_again_soon());
+    }
+
+    /// The running fiber is to be preempted after `time`, if that is sooner than the next tick may be due.
+    pub fn expect_tick_in(&self, time: Duration) {
+        self.preemption.tick_suppression.set(TickSuppression::None);
+        self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.bring_forward(time));
     }
 
     /// Releases the ticker. `inherited` says that it belongs to the parent of this process.

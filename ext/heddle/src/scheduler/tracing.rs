@@ -10,13 +10,15 @@ use std::time::Instant;
 
 use heddle_core::trace::{Kind, Record, Ring, Track};
 use magnus::gc::Marker;
-use magnus::{Error, RHash};
+use magnus::{Error, RHash, Ruby, Value};
 use rustc_hash::FxHashMap;
 
 use super::fibers::FiberKey;
 use super::state::tracing::Tracing;
 use super::{Scheduler, registry};
-use crate::ruby::value::PinnedValue;
+use crate::ruby::gvl::{Collecting, Guarded, HoldsGvl};
+use crate::ruby::outcome::RubyOutcome;
+use crate::ruby::value::{PinnedValue, address, same};
 use crate::ruby::{fiber, fork, gc, ractor, thread};
 
 /// The most classes of blockers that are told apart.
@@ -49,32 +51,26 @@ pub struct Session {
     collecting_since: Cell<Option<Instant>>,
 }
 
-/// Guarded by the GVL.
-struct Guarded<T>(T);
-
-// SAFETY: only code that runs with the main Ractor's GVL uses the only value, so no two threads do so at a time.
-unsafe impl<T> Sync for Guarded<T> {}
-
-static SESSION: Guarded<RefCell<Option<Rc<Session>>>> = Guarded(RefCell::new(None));
+static SESSION: Guarded<RefCell<Option<Rc<Session>>>> = Guarded::new(RefCell::new(None));
 /// The next track's number. No two traces have the same numbers, as a thread may remember one of an earlier trace.
 static NEXT_TRACK: AtomicU32 = AtomicU32::new(NO_TRACK + 1);
 /// Whether [`SESSION`] has one that records. Unlike that, any Ractor may read this.
 static RECORDS: AtomicBool = AtomicBool::new(false);
 
 /// The trace of this process.
-fn session() -> Option<Rc<Session>> {
-    SESSION.0.borrow().as_ref().filter(|session| !session.is_inherited()).cloned()
+fn session(gvl: &impl HoldsGvl) -> Option<Rc<Session>> {
+    SESSION.get(gvl).borrow().as_ref().filter(|session| !session.is_inherited()).cloned()
 }
 
 /// Whether this process records a trace. Callable in every Ractor; only the main one has a trace.
-pub fn is_recording() -> bool {
-    RECORDS.load(Ordering::Relaxed) && ractor::is_main() && session().is_some()
+pub fn is_recording(ruby: &Ruby) -> bool {
+    RECORDS.load(Ordering::Relaxed) && ractor::is_main(ruby) && session(ruby).is_some()
 }
 
 impl Session {
     /// Reserves the process for a trace with at most `capacity` records. `None` if it has one.
-    pub fn reserve(capacity: usize) -> Result<Option<Rc<Self>>, TryReserveError> {
-        if session().is_some() {
+    pub fn reserve(gvl: &Ruby, capacity: usize) -> Result<Option<Rc<Self>>, TryReserveError> {
+        if session(gvl).is_some() {
             return Ok(None);
         }
         let session = Rc::new(Session {
@@ -87,33 +83,33 @@ impl Session {
             collecting_since: Cell::new(None),
         });
         RECORDS.store(false, Ordering::Relaxed);
-        *SESSION.0.borrow_mut() = Some(Rc::clone(&session));
+        *SESSION.get(gvl).borrow_mut() = Some(Rc::clone(&session));
         Ok(Some(session))
     }
 
     /// Begins to record. `names` gets the names of all fibers, by their `object_id`s.
-    pub fn begin(&self, names: RHash) -> Result<(), Error> {
+    pub fn begin(&self, ruby: &Ruby, names: RHash) -> Result<(), Error> {
         self.ring.borrow_mut().begin();
         self.begun_at.set(Instant::now());
         RECORDS.store(true, Ordering::Relaxed);
-        gc::watch(on_collection)?;
-        registry::each(|scheduler| scheduler.join_trace(Some(names)))
+        gc::watch(ruby, on_collection)?;
+        registry::each(ruby, |scheduler| scheduler.join_trace(ruby, Some(names)))
     }
 
     /// Ends the recording. False if it has ended already.
-    pub fn end(&self) -> bool {
-        let is_current = SESSION.0.borrow().as_ref().is_some_and(|session| std::ptr::eq(&**session, self));
+    pub fn end(&self, gvl: &impl HoldsGvl) -> bool {
+        let is_current = SESSION.get(gvl).borrow().as_ref().is_some_and(|session| std::ptr::eq(&**session, self));
         if !is_current {
             return false;
         }
-        let ended = SESSION.0.borrow_mut().take();
+        let ended = SESSION.get(gvl).borrow_mut().take();
         if self.is_inherited() {
             return false;
         }
         RECORDS.store(false, Ordering::Relaxed);
         let now = self.ring.borrow().now();
         self.ring.borrow_mut().give_time(now);
-        registry::any(|scheduler| {
+        registry::any(gvl, |scheduler| {
             scheduler.state.borrow_mut().end_trace();
             false
         });
@@ -160,13 +156,14 @@ impl Session {
     }
 
     /// A number for the class, which [`Session::class_at`] takes. Zero for no class.
-    pub fn number_of_class(&self, class: Option<PinnedValue>) -> u64 {
+    pub fn number_of_class(&self, class: Option<Value>) -> u64 {
         let Some(class) = class else { return 0 };
         let mut classes = self.classes.borrow_mut();
         let known = classes.iter().position(|known| *known == class);
         let index = known.or_else(|| {
             (classes.len() < MAX_CLASSES).then(|| {
-                classes.push(class);
+                // SAFETY: `Session::mark` marks it.
+                classes.push(unsafe { PinnedValue::assume_marked(class) });
                 classes.len() - 1
             })
         });
@@ -183,17 +180,17 @@ impl Session {
         self.classes.borrow().iter().for_each(|class| class.mark(marker));
     }
 
-    fn add_track(&self, thread_name: String, thread: PinnedValue) -> u32 {
+    fn add_track(&self, thread_name: String, thread: Value) -> u32 {
         let number = NEXT_TRACK.fetch_add(1, Ordering::Relaxed);
         let mut tracks = self.tracks.borrow_mut();
         if tracks.len() == MAX_TRACKS {
             tracks.pop_front();
         }
-        tracks.push_back(TrackInfo { number, thread_name, thread: thread.address() });
+        tracks.push_back(TrackInfo { number, thread_name, thread: address(thread) });
         number
     }
 
-    fn collected(&self, begins: bool) {
+    fn collected(&self, gvl: &Collecting, begins: bool) {
         let now = Instant::now();
         if begins {
             return self.collecting_since.set(Some(now));
@@ -201,36 +198,37 @@ impl Session {
         if let Some(since) = self.collecting_since.take() {
             let mut ring = self.ring.borrow_mut();
             let time = ring.time_of(since);
-            let (detail, fiber) = (ring.time_of(now) - time, thread::current().address());
+            let (detail, fiber) = (ring.time_of(now) - time, address(thread::current(gvl)));
             ring.push(Record { time, fiber, detail, value: 0, track: NO_TRACK, kind: Kind::Collection, what: 0 });
         }
     }
 }
 
-/// A garbage collection, or a step of one, begins or ends. No Ruby object may be made here.
-fn on_collection(begins: bool) {
+/// A garbage collection, or a step of one, begins or ends. No Ruby object may be made here. Ruby 4.0 calls this in the
+/// Ractor that collects, and any other than the main one may not use the trace, nor know that there is one.
+fn on_collection(gvl: &Collecting, begins: bool) {
     if RECORDS.load(Ordering::Relaxed)
-        && let Some(session) = session()
+        && ractor::is_main(gvl)
+        && let Some(session) = session(gvl)
     {
-        session.collected(begins);
+        session.collected(gvl, begins);
     }
 }
 
 impl Scheduler {
     /// Records what this scheduler does from now on, if this process records a trace. `names` gets the names of its
     /// fibers.
-    pub fn join_trace(&self, names: Option<RHash>) -> Result<(), Error> {
-        if !is_recording() {
+    pub fn join_trace(&self, ruby: &Ruby, names: Option<RHash>) -> Result<(), Error> {
+        if !is_recording(ruby) {
             return Ok(());
         }
-        let Some(session) = session().filter(|_| !self.is_inherited()) else { return Ok(()) };
-        let owner = self.owner.thread.get().or(self.io.opened_by.get()).unwrap_or_else(thread::current);
+        let Some(session) = session(ruby).filter(|_| !self.is_inherited()) else { return Ok(()) };
+        let owner = self.owner.thread.get().or(self.io.opened_by.get());
+        let owner = owner.map_or_else(|| thread::current(ruby), PinnedValue::get);
         let number = session.add_track(thread::name(owner)?, owner);
-        let known: Vec<(FiberKey, PinnedValue)> =
-            self.state.borrow().fibers.iter().map(|(key, record)| (key, record.fiber)).collect();
-        for (key, fiber) in known {
-            // Making objects collects garbage, but lets no other fiber or thread run. So the records still exist, and
-            // keep their fibers alive.
+        let known: Vec<FiberKey> = self.state.borrow().fibers.iter().map(|(key, _)| key).collect();
+        for key in known {
+            let Some(fiber) = self.state.borrow().fibers.fiber(key) else { continue };
             let identity = fiber::id(fiber)?;
             session.identities.borrow_mut().insert((number, key.number()), identity);
             if let Some(names) = names
@@ -240,16 +238,15 @@ impl Scheduler {
             }
         }
         let track = Track::new(Rc::clone(&session.ring), number);
-        let here = owner == thread::current();
+        let here = same(owner, thread::current(ruby));
         self.state.borrow_mut().begin_trace(Tracing::new(track, session), here);
         Ok(())
     }
 
     /// The scheduler, which is traced, has a new fiber with this key.
     #[cold]
-    pub fn trace_fiber(&self, key: FiberKey, fiber: PinnedValue) {
-        // Without memory for its number, the fiber is not named in the trace.
-        let Ok(identity) = fiber::id(fiber) else { return };
+    pub fn trace_fiber(&self, key: FiberKey, fiber: Value) {
+        let Some(identity) = fiber::id(fiber).not_an_interrupt("no memory: the trace does not name it") else { return };
         if let Some(trace) = &self.state.borrow().trace {
             trace.session().identities.borrow_mut().insert((trace.number(), key.number()), identity);
         }

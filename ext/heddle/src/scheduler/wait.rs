@@ -3,8 +3,21 @@
 use std::os::fd::RawFd;
 
 use heddle_core::Interest;
+use magnus::Value;
+use magnus::gc::Marker;
 
 use crate::ruby::value::PinnedValue;
+
+/// The object that a fiber waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Awaited(PinnedValue);
+
+impl Awaited {
+    /// The object.
+    pub fn get(self) -> Value {
+        self.0.get()
+    }
+}
 
 /// What a fiber waits for. Decides what may wake the fiber, and is shown by `inspect`.
 // With a tag of this size the value is copied as two words. With a smaller one it would be copied in overlapping
@@ -23,7 +36,7 @@ pub enum Wait {
     /// `sleep`, or a condition variable's `wait`.
     Sleep,
     /// What was passed to `block`: a Mutex, a Queue, a Thread.
-    Block(PinnedValue),
+    Block(Awaited),
     /// A descriptor's readiness.
     Ready(RawFd, Interest),
     /// Several descriptors' readiness.
@@ -33,7 +46,7 @@ pub enum Wait {
     /// A child process.
     Process(i32),
     /// The addresses of this host name.
-    Address(PinnedValue),
+    Address(Awaited),
     /// Until another fiber schedules it.
     Suspended,
     /// The end of all other fibers.
@@ -43,6 +56,25 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// [`Wait::Block`].
+    pub fn block(blocker: Value) -> Self {
+        // SAFETY: on the stack, or in a fiber's record, where `Record::mark` calls `Wait::mark`.
+        Wait::Block(Awaited(unsafe { PinnedValue::assume_marked(blocker) }))
+    }
+
+    /// [`Wait::Address`].
+    pub fn address(host_name: Value) -> Self {
+        // SAFETY: as in `Wait::block`.
+        Wait::Address(Awaited(unsafe { PinnedValue::assume_marked(host_name) }))
+    }
+
+    /// Tells the garbage collector what is held.
+    pub fn mark(self, marker: &Marker) {
+        if let Wait::Block(object) | Wait::Address(object) = self {
+            object.0.mark(marker);
+        }
+    }
+
     /// The kind of event, for users.
     pub fn kind(self) -> &'static str {
         match self {

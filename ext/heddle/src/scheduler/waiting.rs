@@ -23,12 +23,12 @@ pub enum Outcome<T> {
 /// A duration that is longer than any program runs.
 pub const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 100);
 
-/// When a wait of `timeout` that begins now ends; `None` for a wait without end.
-pub fn deadline_after(timeout: Option<Duration>) -> Option<Instant> {
-    timeout.filter(|timeout| *timeout < FOR_EVER).map(|timeout| Instant::now() + timeout)
-}
-
 impl Scheduler {
+    /// When a wait of `timeout` that begins now ends; `None` for a wait without end.
+    pub fn deadline_after(&self, timeout: Option<Duration>) -> Option<Instant> {
+        timeout.filter(|timeout| *timeout < FOR_EVER).map(|timeout| self.state.borrow().now() + timeout)
+    }
+
     /// Waits until `done` returns a value. `done` is called each time before the fiber parks, and must not call Ruby.
     ///
     /// # Errors
@@ -82,8 +82,8 @@ impl Scheduler {
                 self.pick_next(&mut state, key)
             };
             let parked = self.park_with(ruby, key, next);
-            if parked.is_err() {
-                break parked;
+            if let Err(error) = parked {
+                break Err(error);
             }
         };
         let mut state = self.state.borrow_mut();

@@ -4,11 +4,11 @@ mod raising;
 mod scope;
 mod task;
 
-use magnus::{Error, RClass};
+use magnus::{Error, RModule, Ruby};
 
 /// Defines the methods.
-pub fn define(class: RClass) -> Result<(), Error> {
-    task::define(class)?;
-    raising::define(class)?;
-    scope::define(class)
+pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    task::define(ruby, native)?;
+    raising::define(native)?;
+    scope::define(native)
 }

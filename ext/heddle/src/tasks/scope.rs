@@ -1,16 +1,16 @@
 //! The parts of `Heddle.run` on a thread whose scheduler runs already. Not hooks: `lib/heddle/structured` calls these
 //! methods.
 
-use magnus::{Error, Module, RArray, RClass, Ruby, method};
+use magnus::{Error, Object, RArray, RModule, Ruby, function};
 
 use crate::scheduler::Scheduler;
 
 /// Defines the methods.
-pub fn define(class: RClass) -> Result<(), Error> {
-    class.define_private_method("open_scope", method!(open_scope, 0))?;
-    class.define_private_method("close_scope", method!(close_scope, 1))?;
-    class.define_private_method("scope_members", method!(scope_members, 1))?;
-    class.define_private_method("unwinding?", method!(is_unwinding, 0))?;
+pub fn define(native: RModule) -> Result<(), Error> {
+    native.define_singleton_method("open_scope", function!(open_scope, 1))?;
+    native.define_singleton_method("close_scope", function!(close_scope, 2))?;
+    native.define_singleton_method("scope_members", function!(scope_members, 2))?;
+    native.define_singleton_method("unwinding?", function!(is_unwinding, 1))?;
     Ok(())
 }
 
@@ -29,16 +29,18 @@ fn close_scope(ruby: &Ruby, scheduler: &Scheduler, number: u64) -> Result<(), Er
 
 /// The fibers of `Fiber.schedule` that were started in the scope and have not ended.
 fn scope_members(ruby: &Ruby, scheduler: &Scheduler, number: u64) -> Result<RArray, Error> {
-    // Their records mark them while the Array is made: making it runs no Ruby code.
     let members = scheduler.state.borrow().scope_members(number);
     let array = ruby.ary_new_capa(members.len());
     for member in members {
-        array.push(member.get())?;
+        let fiber = scheduler.state.borrow().fibers.fiber(member);
+        if let Some(fiber) = fiber {
+            array.push(fiber)?;
+        }
     }
     Ok(array)
 }
 
-/// Whether the current fiber unwinds because it was told to end, was killed, or because a time limit has elapsed.
+/// Whether the current fiber unwinds because it was stopped, was killed, or because a time limit has elapsed.
 fn is_unwinding(ruby: &Ruby, scheduler: &Scheduler) -> Result<bool, Error> {
     let hook = scheduler.enter(ruby)?;
     let state = scheduler.state.borrow();

@@ -1,9 +1,9 @@
 //! The parts of `Heddle.spin`, `suspend` and `schedule`. Not hooks: `lib/heddle/structured` calls them.
 
-use magnus::{Error, Module, Object, RClass, RHash, Ruby, Symbol, Value, block::Proc, function, method, prelude::*};
+use magnus::{Error, Object, RHash, RModule, Ruby, Symbol, Value, block::Proc, function, prelude::*};
 
 use crate::ruby::receiver::Receiver;
-use crate::ruby::value::PinnedValue;
+use crate::ruby::value::same;
 use crate::ruby::{error, fiber, fork, ractor};
 use crate::scheduler::options::Preempt;
 use crate::scheduler::record::FiberState;
@@ -13,17 +13,17 @@ use crate::scheduler::waiting::Outcome;
 use crate::scheduler::{Scheduler, registry};
 
 /// Defines the methods.
-pub fn define(class: RClass) -> Result<(), Error> {
-    class.define_private_method("spawn", method!(spawn, 3))?;
-    class.define_private_method("enter_user_block", method!(enter_user_block, 0))?;
-    class.define_private_method("leave_user_block", method!(leave_user_block, 1))?;
-    class.define_private_method("suspend", method!(suspend, 0))?;
-    class.define_private_method("post", method!(post, 2))?;
-    class.define_private_method("observe_exit", method!(observe_exit, 2))?;
-    class.define_private_method("current_fiber", method!(current_fiber, 0))?;
-    class.define_private_method("counts", method!(counts, 0))?;
-    ractor::safe(|| class.define_singleton_method("state", function!(fiber_state, 1)))?;
-    class.define_singleton_method("generation", function!(fork::generation, 0))?;
+pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    native.define_singleton_method("spawn", function!(spawn, 4))?;
+    native.define_singleton_method("enter_user_block", function!(enter_user_block, 1))?;
+    native.define_singleton_method("leave_user_block", function!(leave_user_block, 2))?;
+    native.define_singleton_method("suspend", function!(suspend, 1))?;
+    native.define_singleton_method("post", function!(post, 3))?;
+    native.define_singleton_method("observe_exit", function!(observe_exit, 3))?;
+    native.define_singleton_method("current_fiber", function!(current_fiber, 1))?;
+    native.define_singleton_method("counts", function!(counts, 1))?;
+    ractor::safe(ruby, || native.define_singleton_method("state", function!(fiber_state, 1)))?;
+    native.define_singleton_method("generation", function!(fork::generation, 0))?;
     Ok(())
 }
 
@@ -37,24 +37,24 @@ fn spawn(
     code: Proc,
 ) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
-    let child = fiber::spawn_with(ruby, PinnedValue::assume_marked(code.as_value()), &[])?;
+    let child = fiber::spawn_with(ruby, code.as_value(), &[])?;
     let preemptible = scheduler.options.borrow().preempt == Preempt::All;
     let key = scheduler.register_unstarted(ruby, &NewFiber { fiber: child, block, preemptible })?;
     {
         let mut state = scheduler.state.borrow_mut();
         if let Some(record) = state.fibers.get_mut(key) {
-            record.task.exit_observer = Some(PinnedValue::assume_marked(exit_observer));
+            record.task.observe_exit(exit_observer);
         }
         state.inherit_scope(hook.key, key, false);
         state.enqueue(key);
     }
-    Ok(child.get())
+    Ok(child)
 }
 
 /// The program's part of a fiber whose other parts must not be interrupted begins: the fiber may be preempted from now
 /// on. Returns what [`leave_user_block`] takes.
-fn enter_user_block(scheduler: Receiver<Scheduler>) -> bool {
-    let current = fiber::current();
+fn enter_user_block(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> bool {
+    let current = fiber::current(ruby);
     let shielded = {
         let state = scheduler.state.borrow();
         state.fibers.find(current).filter(|key| state.fibers.get(*key).is_some_and(|record| record.is_shielded()))
@@ -66,9 +66,9 @@ fn enter_user_block(scheduler: Receiver<Scheduler>) -> bool {
 }
 
 /// The program's part has ended. `entered` is nil if it has not begun.
-fn leave_user_block(scheduler: Receiver<Scheduler>, entered: Option<bool>) {
+fn leave_user_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, entered: Option<bool>) {
     if entered == Some(true) {
-        let key = scheduler.state.borrow().fibers.find(fiber::current());
+        let key = scheduler.state.borrow().fibers.find(fiber::current(ruby));
         if let Some(key) = key {
             scheduler.adjust_user_block_depth(key, -1);
         }
@@ -84,7 +84,7 @@ fn suspend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
         state.fibers.get_mut(hook.key).filter(|_| !due).and_then(|record| record.task.take_posted())
     })?;
     match outcome {
-        Outcome::Done(value) => Ok(value.get()),
+        Outcome::Done(value) => Ok(value),
         Outcome::TimedOut => Ok(ruby.qnil().as_value()),
     }
 }
@@ -92,9 +92,9 @@ fn suspend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
 /// Posts a value to a fiber. False if this scheduler does not know the fiber.
 fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
-    let Some(key) = state.fibers.find(PinnedValue::assume_marked(target)) else { return false };
+    let Some(key) = state.fibers.find(target) else { return false };
     let Some(record) = state.fibers.get_mut(key) else { return false };
-    record.task.post(PinnedValue::assume_marked(value));
+    record.task.post(value);
     if record.wait == Wait::Suspended {
         state.wake(key);
     }
@@ -104,11 +104,11 @@ fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
 /// Makes `exit_observer` the exit observer of a managed fiber. False if the fiber is not managed by this scheduler.
 fn observe_exit(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
-    let key = state.fibers.find(PinnedValue::assume_marked(target));
+    let key = state.fibers.find(target);
     let record = key.and_then(|key| state.fibers.get_mut(key)).filter(|record| record.managed);
     let found = record.is_some();
     if let Some(record) = record {
-        record.task.exit_observer = Some(PinnedValue::assume_marked(exit_observer));
+        record.task.observe_exit(exit_observer);
     }
     found
 }
@@ -121,19 +121,18 @@ fn current_fiber(_: &Ruby, scheduler: &Scheduler) -> Option<Value> {
 /// `:running`, `:runnable`, `:waiting` or `:dead`.
 fn fiber_state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
     error::expect_fiber(ruby, target)?;
-    let fiber = PinnedValue::assume_marked(target);
-    if fiber == fiber::ensure_current()? {
+    if same(target, fiber::ensure_current(ruby)?) {
         return Ok(ruby.to_symbol("running"));
     }
-    if !fiber::is_alive(fiber) {
+    if !fiber::is_alive(target) {
         return Ok(ruby.to_symbol("dead"));
     }
     let mut found = None;
     // In another Ractor no fiber belongs to a scheduler.
-    if ractor::is_main() {
-        registry::any(|scheduler| {
+    if ractor::is_main(ruby) {
+        registry::any(ruby, |scheduler| {
             let state = scheduler.state.borrow();
-            let record = state.fibers.find(fiber).and_then(|key| state.fibers.get(key));
+            let record = state.fibers.find(target).and_then(|key| state.fibers.get(key));
             found = found.or(record.map(|record| record.state()));
             found.is_some()
         });

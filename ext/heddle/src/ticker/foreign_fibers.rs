@@ -5,13 +5,14 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use heddle_core::Error;
+use heddle_core::locking::lock;
 use magnus::typed_data::Obj;
-use magnus::{DataTypeFunctions, TryConvert, TypedData, prelude::*};
+use magnus::{DataTypeFunctions, Ruby, TypedData, Value};
 
 use super::interrupt_phase::InterruptPhase;
 use super::state::TickerState;
 use super::timerfd::TimerfdTicker;
-use crate::ruby::value::PinnedValue;
+use crate::ruby::value::cast;
 use crate::ruby::{fiber, fork};
 
 /// How often the ticker ticks.
@@ -27,7 +28,7 @@ static FOREIGN_FIBERS: Mutex<ForeignFibers> = Mutex::new(ForeignFibers { ticker:
 
 /// Nothing may be allocated in Ruby while this is locked: the collector may drop a [`YieldState`], which locks it, too.
 fn foreign_fibers() -> MutexGuard<'static, ForeignFibers> {
-    FOREIGN_FIBERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    lock(&FOREIGN_FIBERS)
 }
 
 /// A yielding fiber that has started and not ended. Attached to the fiber, so it is collected together with the fiber.
@@ -82,9 +83,8 @@ impl YieldState {
 }
 
 /// The state of a yielding fiber that has started. `None` for any other fiber.
-pub fn yield_state_of(fiber: PinnedValue) -> Option<Obj<YieldState>> {
-    let attached = fiber::attached(fiber);
-    if attached.is_nil() { None } else { Obj::try_convert(attached).ok() }
+pub fn yield_state_of(fiber: Value) -> Option<Obj<YieldState>> {
+    cast(fiber::attached(fiber))
 }
 
 fn begin_ticking(foreign_fibers: &mut ForeignFibers) -> Result<(), Error> {
@@ -104,8 +104,8 @@ fn begin_ticking(foreign_fibers: &mut ForeignFibers) -> Result<(), Error> {
 }
 
 /// Counts the current fiber anew in a forked child, where it is the only fiber.
-pub fn after_fork() -> Result<(), Error> {
-    match yield_state_of(fiber::current()).filter(|yield_state| yield_state.counted.get()) {
+pub fn after_fork(ruby: &Ruby) -> Result<(), Error> {
+    match yield_state_of(fiber::current(ruby)).filter(|yield_state| yield_state.counted.get()) {
         Some(yield_state) => {
             yield_state.counted.set(false);
             yield_state.register()
@@ -114,8 +114,22 @@ pub fn after_fork() -> Result<(), Error> {
     }
 }
 
-/// Stops the ticker at the end of the process, before Ruby frees what the ticker's thread uses.
-pub fn stop() {
+/// Stops the ticker when Ruby frees this object, the only one of its class, at the end of the process: after the last
+/// `at_exit` handler and finalizer, which may start the ticker, and before Ruby frees what the ticker's thread uses.
+/// See 'The end of a process' in docs/internals/architecture.md.
+#[derive(TypedData)]
+#[magnus(class = "Heddle::ForeignTicker", free_immediately)]
+pub struct ForeignTicker;
+
+impl DataTypeFunctions for ForeignTicker {}
+
+impl Drop for ForeignTicker {
+    fn drop(&mut self) {
+        stop();
+    }
+}
+
+fn stop() {
     let ticker = foreign_fibers().ticker.take();
     match ticker {
         // Its thread exists in the parent only, so joining it would never end.

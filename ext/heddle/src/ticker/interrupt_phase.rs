@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use magnus::Ruby;
+
 use crate::ruby::{interrupts, pending_interrupts};
 
 /// While an interrupt is pending no fiber is preempted, as Ruby would raise it in another fiber. But a masked interrupt
@@ -30,11 +32,11 @@ pub enum InterruptPhase {
 
 impl InterruptPhase {
     /// The phase that this tick finds, after that of the last tick, which it replaces.
-    pub fn at_tick(last: &Cell<Self>) -> Self {
-        let found = last.get().next(pending_interrupts::is_any());
+    pub fn at_tick(ruby: &Ruby, last: &Cell<Self>) -> Self {
+        let found = last.get().next(pending_interrupts::is_any(ruby));
         last.set(found);
         if found == InterruptPhase::Overdue {
-            interrupts::request_check();
+            interrupts::request_check(ruby);
         }
         found
     }

@@ -1,6 +1,6 @@
 //! Tickers, which interrupt a computing fiber at intervals, so that the scheduler can preempt it.
 //!
-//! A ticker triggers Ruby's postponed job (`preempt/job.rs`), in the handler of a [`signal`] or from a native thread
+//! A ticker triggers Ruby's postponed job (`preempt/tick.rs`), in the handler of a [`signal`] or from a native thread
 //! ([`timerfd`]). [`state`]: whether a ticker ticks. [`throttle`]: when ticks are suppressed. [`signal_disposition`]:
 //! which signals a ticker may use. [`foreign_fibers`]: the ticker for yielding fibers on other schedulers.
 
@@ -21,6 +21,7 @@ use magnus::{Error, Ruby};
 use self::signal::SignalTicker;
 use self::timerfd::TimerfdTicker;
 use crate::ruby::error;
+use crate::ruby::outcome::Ignore;
 
 pub use self::state::TickerState;
 
@@ -125,12 +126,17 @@ impl Ticker {
         self.set_next(self.period / DIVISOR);
     }
 
+    /// Makes the next tick come after `time`, which is less than a period.
+    pub fn bring_forward(&self, time: Duration) {
+        self.set_next(time.clamp(IMMEDIATELY, self.period));
+    }
+
     fn set_next(&self, time: Duration) {
-        // Fails only for a timer that does not exist.
-        let _ = match &self.source {
+        let set = match &self.source {
             Source::Signal(ticker) => ticker.set_next(time),
             Source::Timerfd(ticker) => ticker.set_next(time),
         };
+        set.ignored("only for a timer that does not exist");
     }
 
     /// Stops ticking.

@@ -6,14 +6,18 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 use heddle_core::Error;
+use heddle_core::locking::lock;
 use libc::{c_int, c_void, sigaction, siginfo_t};
 use nix::errno::Errno;
 
-use super::state::TickerState;
+use super::state::{Expired, TickerState};
 use super::{IMMEDIATELY, throttle};
-use crate::ruby::{fork, postponed_job};
+use crate::ruby::outcome::Ignore;
+use crate::ruby::{fork, postponed_job, thread};
 
 const SIGNALS: usize = 65;
+/// No idle ticks: the signal would end the wait in the kernel.
+const IDLE_TICKS: u8 = 0;
 
 /// The previous action of each signal. Never freed, as the handler may be reading it.
 static PREVIOUS: [AtomicPtr<sigaction>; SIGNALS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SIGNALS];
@@ -31,6 +35,8 @@ pub struct SignalTicker {
     signal: c_int,
     period: Duration,
     state: &'static TickerState,
+    /// The kernel's number of the thread to which the timer sends its signal.
+    thread: libc::pid_t,
 }
 
 impl SignalTicker {
@@ -41,9 +47,9 @@ impl SignalTicker {
     pub fn start(signal: c_int, period: Duration, state: &'static TickerState) -> Result<Self, Error> {
         take(signal)?;
         match create_timer(signal, state) {
-            Ok(()) => Ok(SignalTicker { signal, period, state }),
+            Ok(thread) => Ok(SignalTicker { signal, period, state, thread }),
             Err(error) => {
-                give_back(signal);
+                give_back(signal, true);
                 Err(error)
             }
         }
@@ -67,7 +73,7 @@ impl SignalTicker {
     /// Stops ticking.
     pub fn end(&self) {
         self.state.end();
-        let _ = stop_timer(self.state);
+        stop_timer(self.state).ignored("only for a timer that does not exist");
     }
 
     /// Releases the ticker in a forked child, which inherits the handler, but no timer. The handler then passes each
@@ -82,24 +88,39 @@ impl Drop for SignalTicker {
         // SAFETY: the timer was created by `start` and is deleted here alone.
         unsafe { libc::timer_delete(self.state.timer.load(Ordering::Acquire)) };
         self.state.give_back();
-        give_back(self.signal);
+        give_back(self.signal, !may_be_pending(self.signal, self.thread));
     }
 }
 
-fn create_timer(signal: c_int, state: &'static TickerState) -> Result<(), Error> {
+/// Whether a signal of a deleted timer may still be on its way to the thread. The previous action, which may be to end
+/// the process, must not handle it.
+fn may_be_pending(signal: c_int, thread: libc::pid_t) -> bool {
+    if thread::native_id() != thread {
+        // SAFETY: sends no signal, but checks whether the thread exists.
+        return unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) } == 0;
+    }
+    // The kernel delivers a signal that is not blocked before the call that deletes the timer returns.
+    // SAFETY: both functions write to and read from a variable of this function.
+    unsafe {
+        let mut pending: libc::sigset_t = std::mem::zeroed();
+        libc::sigpending(&raw mut pending) != 0 || libc::sigismember(&raw const pending, signal) != 0
+    }
+}
+
+/// Returns the number of the current thread, to which the timer sends its signal.
+fn create_timer(signal: c_int, state: &'static TickerState) -> Result<libc::pid_t, Error> {
     // SAFETY: all of its fields may be zero.
     let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
     event.sigev_notify = libc::SIGEV_THREAD_ID;
     event.sigev_signo = signal;
     event.sigev_value.sival_ptr = std::ptr::from_ref(state).cast_mut().cast();
-    // SAFETY: takes nothing and cannot fail.
-    event.sigev_notify_thread_id = unsafe { libc::gettid() };
+    event.sigev_notify_thread_id = thread::native_id();
     let mut id: libc::timer_t = std::ptr::null_mut();
     // SAFETY: both pointers are to variables of this function.
     Errno::result(unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut id) })
         .map_err(|errno| Error::os("timer_create", errno))?;
     state.timer.store(id, Ordering::Release);
-    Ok(())
+    Ok(event.sigev_notify_thread_id)
 }
 
 /// Disarms the timer. Callable from the signal handler.
@@ -110,7 +131,7 @@ fn stop_timer(state: &TickerState) -> Result<(), Error> {
 /// Arms the timer to expire after `first`, and every `period` from then on. A `first` of zero disarms it.
 fn set_timer(state: &TickerState, first: Duration, period: Duration) -> Result<(), Error> {
     let timespec = |time: Duration| libc::timespec {
-        tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_sec: time.as_secs().try_into().ignored("far in the future").unwrap_or(libc::time_t::MAX),
         tv_nsec: time.subsec_nanos().into(),
     };
     let setting = libc::itimerspec { it_interval: timespec(period), it_value: timespec(first) };
@@ -122,7 +143,7 @@ fn set_timer(state: &TickerState, first: Duration, period: Duration) -> Result<(
 }
 
 fn taken() -> std::sync::MutexGuard<'static, Vec<Taken>> {
-    TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    lock(&TAKEN)
 }
 
 /// Adds a ticker to the signal's users, and installs the handler for the first one.
@@ -162,12 +183,13 @@ fn remember(signal: c_int, action: sigaction) {
     }
 }
 
-/// Removes a ticker from the signal's users, and restores the previous action after the last one.
-fn give_back(signal: c_int) {
+/// Removes a ticker from the signal's users, and restores the previous action after the last one if `restores` says so.
+/// Otherwise the handler stays, which passes on what no ticker has sent, until the next ticker of the signal ends.
+fn give_back(signal: c_int, restores: bool) {
     let mut all = taken();
     let Some(index) = all.iter().position(|entry| entry.signal == signal) else { return };
     all[index].users = all[index].users.saturating_sub(1);
-    if all[index].users == 0 {
+    if all[index].users == 0 && restores {
         all.swap_remove(index);
         let previous = PREVIOUS[signal as usize].load(Ordering::Acquire);
         // SAFETY: `take` has stored it, and it is never freed, as the handler may be reading it.
@@ -211,7 +233,7 @@ pub fn give_back_inherited(signal: c_int) {
     if inherited {
         // The parent's tickers do not exist in this process.
         taken().iter_mut().filter(|entry| entry.signal == signal).for_each(|entry| entry.users = 0);
-        give_back(signal);
+        give_back(signal, true);
     }
 }
 
@@ -219,23 +241,24 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     let errno = Errno::last_raw();
     // SAFETY: the kernel passes information on the signal, as the handler was installed with SA_SIGINFO.
     match unsafe { ticker_state_of(info) } {
-        Some(state) if state.tick() => {
+        Some(state) if state.expire(IDLE_TICKS) == Expired::Tick => {
             if !throttle::suppresses_ticks() {
                 postponed_job::trigger();
             }
         }
         Some(state) => {
-            let _ = stop_timer(state);
+            stop_timer(state).ignored("only for a timer that does not exist");
         }
         None => call_previous(signal, info, context),
     }
     Errno::set_raw(errno);
 }
 
-/// The state of the ticker whose timer has sent the signal; `None` if another source has sent it.
+/// The state of the ticker whose timer has sent the signal; `None` if another source has sent it, such as a timer of
+/// another library.
 ///
 /// # Safety
-/// `info` is what a signal handler was given, and all timers with this handler are those of this file.
+/// `info` is what a signal handler was given.
 unsafe fn ticker_state_of(info: *mut siginfo_t) -> Option<&'static TickerState> {
     /// The start of `siginfo_t` for a timer's signal, as sigaction(2) has it. libc does not name these fields.
     #[repr(C)]
@@ -253,8 +276,8 @@ unsafe fn ticker_state_of(info: *mut siginfo_t) -> Option<&'static TickerState> 
     if unsafe { (*info).si_code } != libc::SI_TIMER {
         return None;
     }
-    // SAFETY: a timer's signal has these fields; its value points to a `TickerState`, which is never freed.
-    unsafe { (*info.cast::<TimerInfo>()).value.sival_ptr.cast::<TickerState>().as_ref() }
+    // SAFETY: a timer's signal has these fields.
+    TickerState::at(unsafe { (*info.cast::<TimerInfo>()).value.sival_ptr })
 }
 
 /// Performs the signal's previous action.

@@ -6,6 +6,8 @@ use libc::c_int;
 use magnus::{Error, RHash, RModule, RString, Ruby, Symbol, Value, prelude::*};
 
 use super::signal;
+use crate::ruby::error;
+use crate::ruby::outcome::RubyOutcome;
 
 /// The signals that end or stop programs, report errors, or that Ruby reserves.
 const RESERVED: [c_int; 21] = [
@@ -43,27 +45,35 @@ const UNSET: [&str; 2] = ["DEFAULT", "SYSTEM_DEFAULT"];
 pub fn parse(ruby: &Ruby, value: Value) -> Result<c_int, Error> {
     let refuse = |why: &str| {
         let message = format!("signal: {} {why}; USR1, USR2, ALRM, PROF and URG can be used", value.inspect());
-        Error::new(ruby.exception_arg_error(), message)
+        error::of(ruby.exception_arg_error(), message)
     };
-    let list: RHash = ruby.class_object().const_get::<_, RModule>("Signal")?.funcall("list", ())?;
-    let number = if let Some(name) = name_of(value) {
-        list.lookup::<_, Option<c_int>>(name.trim_start_matches("SIG"))?
-    } else if let Some(number) = magnus::Integer::from_value(value).and_then(|number| number.to_i32().ok()) {
-        let known = list.funcall::<_, _, bool>("value?", (number,))?;
-        known.then_some(number)
-    } else {
-        None
-    };
-    match number {
+    match number_of(ruby, value)? {
         Some(number) if RESERVED.contains(&number) => Err(refuse("is reserved")),
         Some(number) => Ok(number),
         None => Err(refuse("is no signal of this system")),
     }
 }
 
+/// The number of a signal that a program names, if it is one of this system.
+pub fn number_of(ruby: &Ruby, value: Value) -> Result<Option<c_int>, Error> {
+    let list: RHash = ruby.class_object().const_get::<_, RModule>("Signal")?.funcall("list", ())?;
+    if let Some(name) = name_of(value) {
+        list.lookup::<_, Option<c_int>>(name.trim_start_matches("SIG"))
+    } else if let Some(number) =
+        magnus::Integer::from_value(value).and_then(|number| number.to_i32().not_an_interrupt("too great"))
+    {
+        let known = list.funcall::<_, _, bool>("value?", (number,))?;
+        Ok(known.then_some(number))
+    } else {
+        Ok(None)
+    }
+}
+
 fn name_of(value: Value) -> Option<String> {
-    let symbol = Symbol::from_value(value).and_then(|symbol| symbol.name().ok()).map(|name| name.into_owned());
-    symbol.or_else(|| RString::from_value(value).and_then(|name| name.to_string().ok()))
+    let symbol = Symbol::from_value(value)
+        .and_then(|symbol| symbol.name().not_an_interrupt("no UTF-8"))
+        .map(|name| name.into_owned());
+    symbol.or_else(|| RString::from_value(value).and_then(|name| name.to_string().not_an_interrupt("no UTF-8")))
 }
 
 /// Checks that a ticker may use the signal.
@@ -79,7 +89,7 @@ pub fn expect_free(ruby: &Ruby, number: c_int) -> Result<(), Error> {
     let message = format!(
         "signal: {name} has a handler already ({handler}); take another signal, or ticker: :timerfd, which needs none"
     );
-    Err(Error::new(ruby.exception_arg_error(), message))
+    Err(error::of(ruby.exception_arg_error(), message))
 }
 
 /// The handler of a signal that the program, a library or a ticker handles, for a message; `None` if the signal has the

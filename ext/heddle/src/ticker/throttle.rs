@@ -4,6 +4,7 @@
 //! When a job ends, Ruby checks interrupts again before it continues the program. If each job takes longer than a tick,
 //! as under `GC.stress`, an interrupt would always be pending, and the program would make no progress.
 
+use crate::ruby::outcome::Ignore;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How long ticks are suppressed after a job, in nanoseconds: enough for some thousand instructions of the program.
@@ -32,8 +33,8 @@ impl TickMask {
 
 impl Drop for TickMask {
     fn drop(&mut self) {
-        // Not below zero, as `reset` may have cleared the count.
-        let _ = MASKS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
+        let lowered = MASKS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
+        lowered.ignored("it is zero, as `reset` has cleared the count");
     }
 }
 

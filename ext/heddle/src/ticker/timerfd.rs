@@ -4,37 +4,37 @@
 //! and does so on another processor than the computing fiber's, if there is one. To postpone a tick, the fiber's thread
 //! only stores the time.
 
-use std::cell::RefCell;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, RawFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use heddle_core::Error;
-use heddle_core::signals::SignalsBlocked;
+use heddle_core::process_fd::ProcessFd;
+use heddle_core::{Error, native_thread};
 use nix::errno::Errno;
-use timerfd::{ClockId, SetTimeFlags, TimerFd, TimerState};
 
-use super::state::TickerState;
+use super::state::{Expired, TickerState};
 use super::{IMMEDIATELY, throttle};
+use crate::ruby::outcome::Ignore;
 use crate::ruby::postponed_job;
 
 const THREAD_NAME: &str = "heddle ticker";
+/// After how many ticks without a computing fiber the ticker stops. A server that waits for its next request for less
+/// than that need not set the timer for it: that is a system call, and its interrupt would come to the server's own
+/// processor.
+const IDLE_TICKS: u8 = 4;
+/// Why a timer cannot be set.
+const CLOSED: &str = "the program has closed the descriptor";
 
 /// See the module.
 pub struct TimerfdTicker {
-    /// The owner's descriptor of the timer. The thread has another one, as setting a timer takes an exclusive
-    /// reference.
-    timer: RefCell<TimerFd>,
-    /// The thread's descriptor, for a forked child to close.
-    thread_fd: RawFd,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct Shared {
+    timer: Timer,
     period: Duration,
     state: &'static TickerState,
     stopped: AtomicBool,
@@ -44,50 +44,74 @@ struct Shared {
     is_postponed: AtomicBool,
 }
 
-/// Sets the timer for a single tick, so that no thread has to stop a timer while another thread starts it.
-fn set(timer: &mut TimerFd, time: Duration) -> Result<(), Error> {
-    // Panics if the descriptor is no longer the timer's, as the program has closed it.
-    catch_unwind(AssertUnwindSafe(|| timer.set_state(TimerState::Oneshot(time), SetTimeFlags::Default)))
-        .map(|_| ())
-        .map_err(|_| Error::os("timerfd_settime", Errno::EBADF))
-}
+/// A timerfd, which any thread may set.
+struct Timer(ProcessFd);
 
-/// A second descriptor of the same timer.
-fn duplicate(timer: &TimerFd) -> std::io::Result<TimerFd> {
-    let descriptor = timer.as_fd().try_clone_to_owned()?;
-    // SAFETY: the descriptor is a timer's, and has no other owner.
-    Ok(unsafe { TimerFd::from_raw_fd(descriptor.into_raw_fd()) })
+impl Timer {
+    fn new() -> Result<Self, Error> {
+        // SAFETY: takes no pointers.
+        let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
+        let fd = Errno::result(fd).map_err(|errno| Error::os("timerfd_create", errno))?;
+        // SAFETY: the kernel has just opened the descriptor, and nothing else owns it.
+        Ok(Timer(unsafe { ProcessFd::from_raw_fd(fd) }))
+    }
+
+    /// Sets the timer for a single tick, so that no thread has to stop a timer while another thread starts it.
+    ///
+    /// # Errors
+    /// The descriptor is no longer the timer's, as the program has closed it.
+    fn set(&self, time: Duration) -> Result<(), Error> {
+        let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let seconds =
+            libc::time_t::try_from(time.as_secs()).ignored("longer than any wait").unwrap_or(libc::time_t::MAX);
+        let time = libc::timespec { tv_sec: seconds, tv_nsec: time.subsec_nanos() as libc::c_long };
+        let value = libc::itimerspec { it_interval: never, it_value: time };
+        // SAFETY: the kernel reads `value` during the call, and writes nothing.
+        let result = unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &raw const value, std::ptr::null_mut()) };
+        Errno::result(result).map(drop).map_err(|errno| Error::os("timerfd_settime", errno))
+    }
+
+    /// Waits until the timer has expired. Returns false if the descriptor is no longer the timer's.
+    fn wait(&self) -> bool {
+        let mut expirations = [0_u8; 8];
+        // SAFETY: the kernel writes at most the eight bytes of `expirations`.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), expirations.as_mut_ptr().cast(), expirations.len()) };
+        !matches!(Errno::result(read), Err(errno) if errno != Errno::EINTR)
+    }
 }
 
 impl Shared {
-    fn run(&self, mut timer: TimerFd) {
-        while !self.stopped.load(Ordering::Acquire) {
-            timer.read();
-            self.tick(&mut timer);
+    fn run(&self) {
+        while !self.stopped.load(Ordering::Acquire) && self.timer.wait() {
+            self.tick();
         }
     }
 
-    fn tick(&self, timer: &mut TimerFd) {
-        if self.stopped.load(Ordering::Acquire) || !self.state.tick() || self.wait_on(timer) {
+    fn tick(&self) {
+        if self.stopped.load(Ordering::Acquire) {
+            return;
+        }
+        let expired = self.state.expire(IDLE_TICKS);
+        if expired == Expired::Stop || self.is_postponed() {
             return;
         }
         // Before the trigger, as the job may set an earlier time.
-        let _ = set(timer, self.period);
-        if !throttle::suppresses_ticks() {
+        self.timer.set(self.period).ignored(CLOSED);
+        if expired == Expired::Tick && !throttle::suppresses_ticks() {
             postponed_job::trigger();
         }
     }
 
     /// Sets the timer to the postponed tick's time. False if that has passed.
-    fn wait_on(&self, timer: &mut TimerFd) -> bool {
+    fn is_postponed(&self) -> bool {
         let until = self.not_before.load(Ordering::SeqCst);
         let left = until.saturating_sub(throttle::now());
         self.is_postponed.store(left > 0, Ordering::SeqCst);
         if left > 0 {
-            let _ = set(timer, Duration::from_nanos(left));
+            self.timer.set(Duration::from_nanos(left)).ignored(CLOSED);
             // If `expedite` was called since, it has set the timer before the line above, or has not set it at all.
             if self.not_before.load(Ordering::SeqCst) != until {
-                let _ = set(timer, self.period);
+                self.timer.set(self.period).ignored(CLOSED);
             }
         }
         left > 0
@@ -100,11 +124,8 @@ impl TimerfdTicker {
     /// # Errors
     /// Descriptors or threads have run out.
     pub fn start(period: Duration, state: &'static TickerState) -> Result<Self, Error> {
-        let timer = TimerFd::new_custom(ClockId::Monotonic, false, true)
-            .map_err(|error| Error::io("timerfd_create", &error))?;
-        let timer_of_thread = duplicate(&timer).map_err(|error| Error::io("dup", &error))?;
-        let thread_fd = timer_of_thread.as_raw_fd();
         let shared = Arc::new(Shared {
+            timer: Timer::new()?,
             period,
             state,
             stopped: AtomicBool::new(false),
@@ -114,19 +135,15 @@ impl TimerfdTicker {
         let ticking = Arc::clone(&shared);
         let ready = Arc::new(Barrier::new(2));
         let is_ready = Arc::clone(&ready);
-        let blocked = SignalsBlocked::new();
-        let thread = std::thread::Builder::new()
-            .name(THREAD_NAME.to_owned())
-            .spawn(move || {
-                request_short_slices();
-                is_ready.wait();
-                ticking.run(timer_of_thread);
-            })
-            .map_err(|error| Error::io("pthread_create", &error))?;
-        drop(blocked);
+        let run = move || {
+            request_short_slices();
+            is_ready.wait();
+            ticking.run();
+        };
+        let thread = native_thread::spawn(THREAD_NAME, run).map_err(|error| Error::io("pthread_create", &error))?;
         // The kernel may start a new thread only milliseconds later, after other threads' time slices.
         ready.wait();
-        Ok(TimerfdTicker { timer: RefCell::new(timer), thread_fd, shared, thread: Some(thread) })
+        Ok(TimerfdTicker { shared, thread: Some(thread) })
     }
 
     /// Starts ticking.
@@ -142,7 +159,7 @@ impl TimerfdTicker {
 
     /// Postpones the next tick until `time` from now, which must be later than it is due.
     pub fn postpone(&self, time: Duration) {
-        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let time = u64::try_from(time.as_nanos()).ignored("centuries").unwrap_or(u64::MAX);
         self.shared.not_before.store(throttle::now().saturating_add(time), Ordering::SeqCst);
     }
 
@@ -150,8 +167,7 @@ impl TimerfdTicker {
     pub fn expedite(&self) {
         self.shared.not_before.store(0, Ordering::SeqCst);
         if self.shared.is_postponed.load(Ordering::SeqCst) {
-            // Fails only for a timer that does not exist.
-            let _ = self.set(self.shared.period);
+            self.set(self.shared.period).ignored(CLOSED);
         }
     }
 
@@ -161,16 +177,13 @@ impl TimerfdTicker {
     }
 
     fn set(&self, time: Duration) -> Result<(), Error> {
-        set(&mut self.timer.borrow_mut(), time)
+        self.shared.timer.set(time)
     }
 
     /// Releases the ticker in a forked child, where the thread does not exist.
     pub fn abandon(mut self) {
         // Dropping the handle would detach the thread, which does not exist in the child.
         std::mem::forget(self.thread.take());
-        // SAFETY: the descriptor's owner, the thread, does not exist in this process, and nothing else uses the
-        // descriptor.
-        unsafe { libc::close(self.thread_fd) };
     }
 }
 
@@ -201,8 +214,8 @@ impl Drop for TimerfdTicker {
         self.shared.state.end();
         // The thread never waits for Ruby, so it ends as soon as the timer wakes it. If it cannot be woken, it cannot
         // tick either, and its state is leaked.
-        if self.set(IMMEDIATELY).is_ok() {
-            let _ = thread.join();
+        if self.set(IMMEDIATELY).ignored(CLOSED).is_some() {
+            thread.join().ignored("it has panicked");
             self.shared.state.give_back();
         }
     }

@@ -6,10 +6,13 @@ use std::time::Instant;
 use magnus::gc::Marker;
 use magnus::typed_data::Obj;
 use magnus::{
-    Class, DataTypeFunctions, Error, Module, Object, RArray, RClass, RHash, RModule, RString, Ruby, TypedData, Value,
-    function, method, prelude::*,
+    Class, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, RString, Ruby, TypedData, Value, function,
+    method, prelude::*,
 };
 
+use crate::ruby::error;
+use crate::ruby::gvl::Collecting;
+use crate::ruby::outcome::Ignore;
 use crate::ruby::value::{PinnedValue, find_class};
 use crate::ruby::{gc, ractor};
 use crate::scheduler::Scheduler;
@@ -34,12 +37,13 @@ impl DataTypeFunctions for Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        self.session.end();
+        // SAFETY: the collector drops this, with the GVL.
+        self.session.end(&unsafe { Collecting::assume() });
     }
 }
 
 /// Defines the class and its methods.
-pub fn define(ruby: &Ruby, heddle: RModule, scheduler: RClass) -> Result<(), Error> {
+pub fn define(ruby: &Ruby, heddle: RModule, native: RModule) -> Result<(), Error> {
     let class = heddle.define_class("TraceRecorder", ruby.class_object())?;
     class.undef_default_alloc_func();
     find_class::<Recorder>(ruby);
@@ -51,9 +55,9 @@ pub fn define(ruby: &Ruby, heddle: RModule, scheduler: RClass) -> Result<(), Err
     class.define_method("tracks", method!(tracks, 0))?;
     class.define_method("fiber_id", method!(fiber_id, 2))?;
     class.define_method("class_at", method!(class_at, 1))?;
-    ractor::safe(|| {
-        scheduler.define_singleton_method("tracing?", function!(is_recording, 0))?;
-        scheduler.define_singleton_method("reserve_trace", function!(reserve, 1))
+    ractor::safe(ruby, || {
+        native.define_singleton_method("tracing?", function!(is_recording, 0))?;
+        native.define_singleton_method("reserve_trace", function!(reserve, 1))
     })?;
     heddle.funcall::<_, _, Value>("private_constant", ("TraceRecorder",)).map(|_| ())
 }
@@ -61,37 +65,37 @@ pub fn define(ruby: &Ruby, heddle: RModule, scheduler: RClass) -> Result<(), Err
 /// A recorder for at most `capacity` records; nil if this process has one that has not ended.
 fn reserve(ruby: &Ruby, capacity: usize) -> Result<Option<Obj<Recorder>>, Error> {
     ractor::expect_main(ruby, "Heddle.trace")?;
-    let session = Session::reserve(capacity).map_err(|_| {
-        Error::new(ruby.exception_no_mem_error(), format!("no memory for a trace of {capacity} events: take fewer"))
+    let session = Session::reserve(ruby, capacity).ignored("no memory").ok_or_else(|| {
+        error::of(ruby.exception_no_mem_error(), format!("no memory for a trace of {capacity} events: take fewer"))
     })?;
     Ok(session.map(|session| ruby.obj_wrap(Recorder { session })))
 }
 
 /// Begins to record. `names` gets the names of all fibers, by their `object_id`s.
-fn start(recorder: &Recorder, names: RHash) -> Result<(), Error> {
-    recorder.session.begin(names)
+fn start(ruby: &Ruby, recorder: &Recorder, names: RHash) -> Result<(), Error> {
+    recorder.session.begin(ruby, names)
 }
 
 /// Ends the recording. Returns the numbers of records that are there and that were dropped, and the length in seconds;
 /// nil if it has ended already, or belongs to the parent of this process.
-fn finish(recorder: &Recorder) -> Option<(usize, u64, f64, u64)> {
+fn finish(ruby: &Ruby, recorder: &Recorder) -> Option<(usize, u64, f64, u64)> {
     let now = Instant::now();
-    if !recorder.session.end() {
+    if !recorder.session.end(ruby) {
         return None;
     }
-    gc::unwatch();
+    gc::unwatch(ruby);
     let ring = recorder.session.ring();
     let seconds = now.saturating_duration_since(recorder.session.begun_at()).as_secs_f64();
     Some((ring.len(), ring.dropped(), seconds, ring.time_of(now)))
 }
 
 /// The fiber gets the name with this number.
-fn name(recorder: &Recorder, fiber: Value, number: u64) {
-    let Some(scheduler) = Scheduler::of_thread() else { return };
+fn name(ruby: &Ruby, recorder: &Recorder, fiber: Value, number: u64) {
+    let Some(scheduler) = Scheduler::of_thread(ruby) else { return };
     let state = scheduler.state.borrow();
     if let Some(trace) = &state.trace
         && Rc::ptr_eq(trace.session(), &recorder.session)
-        && let Some(key) = state.fibers.find(PinnedValue::assume_marked(fiber))
+        && let Some(key) = state.fibers.find(fiber)
     {
         trace.name(key, number);
     }

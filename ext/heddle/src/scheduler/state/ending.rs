@@ -4,17 +4,22 @@
 //! not ended when its grace period is over is killed, as `Fiber#kill` does it: its `ensure` clauses run, and cannot
 //! wait. A fiber that survives this is abandoned, and so is one that cannot be killed, because it computes: the
 //! scheduler forgets it, and never switches to it again.
+//!
+//! Fibers are lost, and never run again, when their process forks or their scheduler is closed.
 
 use std::time::{Duration, Instant};
 
 use heddle_core::Token;
 use heddle_core::timers::TimerKey;
+use magnus::gc::Marker;
+use magnus::{Ruby, Value};
 
 use super::{State, TimerAction};
 use crate::ruby::value::PinnedValue;
+use crate::scheduler::closing_numbers;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
-use crate::scheduler::record::FiberState;
+use crate::scheduler::record::{FiberState, Record};
 use crate::scheduler::wait::Wait;
 
 /// How long a fiber that was killed may run before it is abandoned.
@@ -54,23 +59,59 @@ pub enum EndAction {
     Forget,
 }
 
-/// What remains of an abandoned fiber.
-#[derive(Debug, Default)]
-pub struct Abandoned {
-    /// The fiber, and the fibers that it has resumed. Ruby's lists of waiters point into their stacks, so they must
-    /// never be freed.
-    pub fibers: Vec<PinnedValue>,
-    /// Their operations, which are to be cancelled.
-    pub operations: Vec<Token>,
+/// The endings of fibers.
+#[derive(Default)]
+pub struct Endings {
+    /// The grace period: how long a fiber that was asked to end may take for that. `None` is for ever.
+    grace: Option<Duration>,
+    /// Fibers whose grace period is over.
+    overdue: Vec<FiberKey>,
+    /// The fiber that has ended last. As long as it is remembered, no other fiber may get its address.
+    last: Option<PinnedValue>,
+    /// Fibers have been forgotten or marked as lost, and may still get control; see [`State::is_lost`].
+    has_lost: bool,
+}
+
+impl Endings {
+    /// Sets the grace period.
+    pub fn set_grace(&mut self, grace: Option<Duration>) {
+        self.grace = grace;
+    }
+
+    /// Whether the grace period of any fiber is over.
+    #[inline]
+    pub fn has_overdue(&self) -> bool {
+        !self.overdue.is_empty()
+    }
+
+    /// Tells the garbage collector what is held.
+    pub fn mark(&self, marker: &Marker) {
+        self.last.inspect(|last| last.mark(marker));
+    }
+}
+
+/// Why fibers are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossCause {
+    /// The process forked. Ruby has made the fiber that forked the thread's root, and the process ends with it.
+    Fork,
+    /// The scheduler was closed. Blocking fibers stay, since the root gets control when the current fiber ends.
+    Close,
+}
+
+impl LossCause {
+    fn loses(self, record: &Record) -> bool {
+        self == LossCause::Fork || !record.blocking
+    }
 }
 
 impl State {
     /// Asks a fiber to end: `exception` is raised in it until it ends. A second request changes nothing.
-    pub fn request_end(&mut self, key: FiberKey, exception: PinnedValue) {
+    pub fn request_end(&mut self, key: FiberKey, exception: Value) {
         let Some(record) = self.fibers.get_mut(key).filter(|record| !record.end_requested) else { return };
         record.end_requested = true;
         self.begin_grace(key);
-        self.send_raise(key, PendingRaise { exception, message: None, scope: RaiseScope::End });
+        self.send_raise(key, PendingRaise::new(exception, None, RaiseScope::End));
     }
 
     /// `end` is being raised in a fiber. That also counts as a request to the fiber that is responsible for it; see
@@ -92,15 +133,16 @@ impl State {
 
     /// Notes that the exception that ends the fiber has been raised in it.
     pub fn note_end_raised(&mut self, key: FiberKey) {
+        let now = self.now();
         if let Some(request) = self.fibers.get_mut(key).and_then(|record| record.end_request.as_mut()) {
-            request.raised_at.get_or_insert_with(Instant::now);
+            request.raised_at.get_or_insert(now);
         }
     }
 
     /// Whether the scheduler is ending all fibers, and has not asked this one yet.
     pub fn must_be_stopped(&self, key: FiberKey) -> bool {
         let stoppable = |key| self.fibers.get(key).is_some_and(|record| record.is_stoppable());
-        self.stop.is_some() && stoppable(key) && {
+        self.is_stopping() && stoppable(key) && {
             let responsible_fiber = self.responsible_fiber(key);
             responsible_fiber == key || !self.fibers.get(responsible_fiber).is_some_and(|record| record.end_requested)
         }
@@ -125,18 +167,19 @@ impl State {
 
     /// Starts the fiber's grace period.
     pub fn begin_grace(&mut self, key: FiberKey) {
-        let Some(grace) = self.grace else { return };
+        let Some(grace) = self.endings.grace else { return };
+        let now = self.now();
         let Some(record) = self.fibers.get_mut(key).filter(|record| record.end_request.is_none()) else { return };
-        let timer = self.timers.insert(Instant::now() + grace, TimerAction::Grace(key));
+        let timer = self.timers.insert(now + grace, TimerAction::Grace(key));
         record.end_request = Some(Box::new(EndRequest { timer, waits: record.waits, raised_at: None, killed: false }));
     }
 
     /// The timer of a fiber's grace period has expired. The grace period is prolonged if a shield holds back the end,
     /// or if the fiber has not run since.
     pub fn end_grace(&mut self, key: FiberKey, now: Instant) {
-        let Some(grace_period) = self.grace else { return };
+        let Some(grace_period) = self.endings.grace else { return };
         let Some(record) = self.fibers.get_mut(key) else { return };
-        let shielded = record.task.shield.holds_back(RaiseScope::End);
+        let shielded = record.task.shield.holds_back(RaiseScope::Kill);
         let (is_queued, waits) = (record.state() == FiberState::Runnable, record.waits);
         let Some(request) = record.end_request.as_mut() else { return };
         let grace = if request.killed { GRACE_AFTER_KILL } else { grace_period };
@@ -148,13 +191,13 @@ impl State {
         };
         match again_at {
             Some(again_at) => request.timer = self.timers.insert(again_at, TimerAction::Grace(key)),
-            None => self.overdue.push(key),
+            None => self.endings.overdue.push(key),
         }
     }
 
     /// The fiber could not be ended now: sets a timer to try again.
     pub fn prolong_grace(&mut self, key: FiberKey) {
-        let timer = self.timers.insert(Instant::now() + GRACE_AFTER_KILL, TimerAction::Grace(key));
+        let timer = self.timers.insert(self.now() + GRACE_AFTER_KILL, TimerAction::Grace(key));
         if let Some(request) = self.fibers.get_mut(key).and_then(|record| record.end_request.as_mut()) {
             request.timer = timer;
         }
@@ -162,7 +205,7 @@ impl State {
 
     /// The next fiber whose grace period is over.
     pub fn take_overdue(&mut self) -> Option<FiberKey> {
-        self.overdue.pop()
+        self.endings.overdue.pop()
     }
 
     /// How to end a fiber whose grace period is over. `None` if it has ended.
@@ -178,42 +221,44 @@ impl State {
     }
 
     /// Kills a waiting fiber: it is woken, and killed when it runs.
-    pub fn kill(&mut self, key: FiberKey, exception: PinnedValue) {
-        let timer = self.timers.insert(Instant::now() + GRACE_AFTER_KILL, TimerAction::Grace(key));
+    pub fn kill(&mut self, key: FiberKey, exception: Value) {
+        let timer = self.timers.insert(self.now() + GRACE_AFTER_KILL, TimerAction::Grace(key));
+        let raised_at = Some(self.now());
         let Some(record) = self.fibers.get_mut(key) else { return };
-        record.end_request =
-            Some(Box::new(EndRequest { timer, waits: record.waits, raised_at: Some(Instant::now()), killed: true }));
-        record.pending_raises.push_first(PendingRaise { exception, message: None, scope: RaiseScope::Kill });
+        record.end_request = Some(Box::new(EndRequest { timer, waits: record.waits, raised_at, killed: true }));
+        record.pending_raises.push_first(PendingRaise::new(exception, None, RaiseScope::Kill));
         self.wake(key);
     }
 
-    /// Forgets a fiber that has not ended, and the fibers that it has resumed.
-    pub fn abandon(&mut self, key: FiberKey) -> Abandoned {
-        let lost: Vec<FiberKey> =
-            self.fibers.iter().map(|(other, _)| other).filter(|other| self.responsible_fiber(*other) == key).collect();
+    /// The fiber, and the fibers that it has resumed.
+    pub fn with_resumed(&self, key: FiberKey) -> Vec<FiberKey> {
+        self.fibers.iter().map(|(other, _)| other).filter(|other| self.responsible_fiber(*other) == key).collect()
+    }
+
+    /// Forgets fibers that have not ended. Returns their operations, which are to be cancelled.
+    pub fn abandon(&mut self, lost: &[FiberKey]) -> Vec<Token> {
         let is_lost = |key: &FiberKey| lost.contains(key);
-        let mut abandoned = Abandoned::default();
-        abandoned.fibers.extend(lost.iter().filter_map(|key| self.fibers.get(*key)).map(|record| record.fiber));
-        abandoned.operations.extend(self.operations.abandon_all_of(&lost));
+        let operations = self.operations.abandon_all_of(lost);
         self.timers.retain(|action| !is_lost(&action.fiber()));
-        self.deferred_raises.retain(|(fiber, _)| !abandoned.fibers.contains(fiber));
-        self.close_waiters.forget_fibers(|fiber| is_lost(&fiber));
+        let fibers = &self.fibers;
+        self.raises.forget(|fiber| fibers.find(fiber).as_ref().is_some_and(is_lost));
+        self.closings.forget_fibers(|fiber| is_lost(&fiber));
         if self.current.is_some_and(|(_, running)| is_lost(&running)) {
             self.clear_current();
         }
         // If the program switches to such a fiber all the same, its wait raises an error.
-        self.has_lost_fibers = true;
+        self.endings.has_lost = true;
         for key in lost {
-            self.fibers.remove(key);
+            self.remove(*key);
         }
-        abandoned
+        operations
     }
 
     /// The fiber has run its block, and ends. Requests to end it are dropped. Returns its exit observer.
     ///
     /// The rest of the fiber's life counts as a hook: an exception raised while the exit observer is notified would
     /// leave other fibers waiting for ever.
-    pub fn end_block(&mut self, key: FiberKey) -> Option<PinnedValue> {
+    pub fn end_block(&mut self, key: FiberKey) -> Option<Value> {
         let record = self.fibers.get_mut(key)?;
         record.hook_depth += 1;
         record.end_requested = true;
@@ -223,13 +268,13 @@ impl State {
         if let Some(request) = record.end_request.take() {
             self.timers.cancel(request.timer);
         }
-        record.task.exit_observer
+        record.task.exit_observer()
     }
 
     /// The fiber returns to Ruby, and is dead then. It must not be preempted any more, since it has no record.
     pub fn end_fiber(&mut self, key: FiberKey) {
         self.counters.ended += 1;
-        self.ending = self.fibers.remove(key);
+        self.endings.last = self.remove(key);
         self.trace_end(key);
         self.clear_current();
     }
@@ -237,12 +282,46 @@ impl State {
     /// A fiber that was dequeued has ended without the scheduler's knowledge.
     pub fn forget_dead(&mut self, fiber: PinnedValue) {
         if let Some(key) = self.fibers.find(fiber) {
-            self.fibers.remove(key);
+            self.remove(key);
         }
     }
 
     /// Whether the fiber has been passed to [`State::end_fiber`].
-    pub fn is_ending(&self, fiber: PinnedValue) -> bool {
-        self.ending == Some(fiber)
+    pub fn is_ending(&self, fiber: Value) -> bool {
+        self.endings.last.is_some_and(|last| last == fiber)
+    }
+
+    /// Whether the fiber waits for an event that will never come: its process forked and the fiber stayed in the
+    /// parent, or its scheduler was closed.
+    pub fn is_lost(&self, key: FiberKey) -> bool {
+        self.endings.has_lost && self.fibers.get(key).is_none_or(|record| record.state() == FiberState::Lost)
+    }
+
+    /// Called in a forked child, and when the scheduler is closed. `survivor` is the current fiber. It stays as it is,
+    /// and so do the fibers that have resumed it. All others are lost, with their timers and operations.
+    pub fn forget_other_fibers(&mut self, ruby: &Ruby, survivor: Option<FiberKey>, cause: LossCause) {
+        self.endings.has_lost = true;
+        let others: Vec<FiberKey> = self
+            .fibers
+            .iter()
+            .filter(|(key, record)| Some(*key) != survivor && record.is_parked() && cause.loses(record))
+            .map(|(key, _)| key)
+            .collect();
+        for key in others {
+            self.fibers.set_state(key, FiberState::Lost);
+        }
+        self.operations.clear();
+        let (fibers, is_lost) = (&self.fibers, |key| self.is_lost(key));
+        closing_numbers::forget_closers(ruby, |closer| fibers.find(closer).is_some_and(is_lost));
+        self.raises.clear();
+        let fibers = &self.fibers;
+        let stays = |key: FiberKey| {
+            let runs = |record: &Record| record.state() == FiberState::Running && !record.blocking;
+            Some(key) == survivor || fibers.get(key).is_some_and(runs)
+        };
+        self.closings.retain(stays);
+        self.resources.retain_descriptors(stays);
+        self.endings.overdue.clear();
+        self.timers.retain(|action| stays(action.fiber()));
     }
 }

@@ -1,16 +1,45 @@
 //! Exceptions that are to be raised in fibers, and until when they are valid.
 
-use std::time::Instant;
-
-use heddle_core::timers::TimerKey;
+use magnus::Value;
+use magnus::gc::Marker;
 
 use super::{State, TimerAction};
 use crate::ruby::value::PinnedValue;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::pending_raises::Observation;
-use crate::scheduler::raise::{Limit, PendingRaise, RaiseScope};
+use crate::scheduler::raise::{PendingRaise, RaiseScope, Shield};
 use crate::scheduler::record::FiberState;
 use crate::scheduler::wait::Wait;
+
+/// The exceptions that no fiber's record holds.
+#[derive(Default)]
+pub struct Raises {
+    /// For fibers that are suspended, but not parked by the scheduler.
+    deferred: Vec<(PinnedValue, PendingRaise)>,
+    /// The exception to raise in every fiber while all are asked to end.
+    stop: Option<PinnedValue>,
+}
+
+impl Raises {
+    /// Drops the deferred ones.
+    pub fn clear(&mut self) {
+        self.deferred.clear();
+    }
+
+    /// Drops the deferred ones for these fibers.
+    pub fn forget(&mut self, is_meant: impl Fn(PinnedValue) -> bool) {
+        self.deferred.retain(|(fiber, _)| !is_meant(*fiber));
+    }
+
+    /// Tells the garbage collector what is held.
+    pub fn mark(&self, marker: &Marker) {
+        for (fiber, pending_raise) in &self.deferred {
+            fiber.mark(marker);
+            pending_raise.mark(marker);
+        }
+        self.stop.inspect(|stop| stop.mark(marker));
+    }
+}
 
 impl State {
     /// Sends an exception to a fiber: the fiber raises it in its next wait, or at a tick.
@@ -20,7 +49,7 @@ impl State {
         if record.state() == FiberState::Running && running != Some(key) {
             // The fiber has resumed another fiber, or has switched to one by itself. Only `Fiber#raise` finds the
             // right place.
-            let fiber = record.fiber;
+            let fiber = record.fiber.get();
             if pending_raise.scope.is_repeated() {
                 record.pending_raises.push_in_flight(pending_raise);
             }
@@ -42,7 +71,7 @@ impl State {
     /// Whether an exception may be due in a fiber: exceptions have been sent to it, or all fibers are asked to end.
     #[inline]
     pub fn may_be_due(&self, key: FiberKey) -> bool {
-        self.fibers.get(key).is_some_and(|record| !record.pending_raises.is_empty() || self.stop.is_some())
+        self.fibers.get(key).is_some_and(|record| !record.pending_raises.is_empty() || self.raises.stop.is_some())
     }
 
     /// Takes the next exception that is due in a fiber.
@@ -53,8 +82,8 @@ impl State {
 
     #[cold]
     fn take_due_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
-        if let Some(stop) = self.stop.filter(|_| self.must_be_stopped(key)) {
-            let end = PendingRaise { exception: stop, message: None, scope: RaiseScope::End };
+        if let Some(stop) = self.raises.stop.filter(|_| self.must_be_stopped(key)) {
+            let end = PendingRaise::new(stop.get(), None, RaiseScope::End);
             self.end_is_raised(key, end);
             return Some(end);
         }
@@ -97,9 +126,9 @@ impl State {
     }
 
     /// The next exception that is due in a fiber, without taking it.
-    pub fn due_exception(&self, key: FiberKey) -> Option<PinnedValue> {
+    pub fn due_exception(&self, key: FiberKey) -> Option<Value> {
         if self.must_be_stopped(key) {
-            return self.stop;
+            return self.raises.stop.map(PinnedValue::get);
         }
         let record = self.fibers.get(key)?;
         let next = record.pending_raises.next(record.task.shield, record.is_waiting(), &self.timers);
@@ -107,10 +136,11 @@ impl State {
     }
 
     /// Asks all fibers to end: from now on `exception` is raised in each fiber that waits, or will wait.
-    pub fn stop_all(&mut self, exception: PinnedValue) {
-        self.stop = Some(exception);
+    pub fn stop_all(&mut self, exception: Value) {
+        // SAFETY: `Raises::mark` marks it.
+        self.raises.stop = Some(unsafe { PinnedValue::assume_marked(exception) });
         let stoppable: Vec<FiberKey> =
-            self.fibers.iter().filter(|(_, record)| record.is_stoppable()).map(|(key, _)| key).collect();
+            self.fibers.iter().filter(|(_, record)| record.has_grace()).map(|(key, _)| key).collect();
         stoppable.into_iter().for_each(|key| self.begin_grace(key));
         let waiting: Vec<FiberKey> = self
             .fibers
@@ -122,29 +152,40 @@ impl State {
     }
 
     /// Whether all fibers are being asked to end.
+    #[inline]
     pub fn is_stopping(&self) -> bool {
-        self.stop.is_some()
+        self.raises.stop.is_some()
     }
 
     /// The end of [`State::stop_all`].
     pub fn end_stopping(&mut self) {
-        self.stop = None;
+        self.raises.stop = None;
+    }
+
+    /// Gives the fiber another shield, and returns the one that it had.
+    pub fn replace_shield(&mut self, key: FiberKey, shield: Shield) -> Shield {
+        match self.fibers.get_mut(key) {
+            Some(record) => std::mem::replace(&mut record.task.shield, shield),
+            None => Shield::default(),
+        }
     }
 
     /// Adds an exception for a fiber that is suspended, but not parked by the scheduler.
-    pub fn defer_raise(&mut self, fiber: PinnedValue, pending_raise: PendingRaise) {
-        self.deferred_raises.push((fiber, pending_raise));
+    pub fn defer_raise(&mut self, fiber: Value, pending_raise: PendingRaise) {
+        // SAFETY: `Raises::mark` marks it.
+        let fiber = unsafe { PinnedValue::assume_marked(fiber) };
+        self.raises.deferred.push((fiber, pending_raise));
     }
 
     /// Takes the last exception that was added by [`State::defer_raise`].
     pub fn take_deferred_raise(&mut self) -> Option<(PinnedValue, PendingRaise)> {
-        self.deferred_raises.pop()
+        self.raises.deferred.pop()
     }
 
     /// Whether there are deferred raises, or fibers whose grace period is over. The next fiber that parks handles
     /// both.
     pub fn has_deferred_raises(&self) -> bool {
-        !self.deferred_raises.is_empty() || !self.overdue.is_empty()
+        !self.raises.deferred.is_empty() || self.endings.has_overdue()
     }
 
     /// Removes the exceptions with this scope, which has ended.
@@ -152,72 +193,14 @@ impl State {
         if let Some(record) = self.fibers.get_mut(key) {
             record.pending_raises.retract(scope, &mut self.timers);
         }
-        self.deferred_raises.retain(|(_, pending_raise)| pending_raise.scope != scope);
+        self.raises.deferred.retain(|(_, pending_raise)| pending_raise.scope != scope);
     }
 
     /// See [`PendingRaises::update`](crate::scheduler::pending_raises::PendingRaises::update).
     pub fn update_raise(&mut self, key: FiberKey, scope: RaiseScope, observed: Observation, action: TimerAction) {
+        let now = self.now();
         if let Some(record) = self.fibers.get_mut(key) {
-            record.pending_raises.update(scope, observed, &mut self.timers, action);
+            record.pending_raises.update(scope, observed, (&mut self.timers, now), action);
         }
-    }
-
-    /// Sets a timer for the block of a `timeout_after`. Returns the timer's key and the scope of what it raises.
-    pub fn set_deadline(&mut self, at: Instant, fiber: FiberKey, limit: Limit) -> (TimerKey, RaiseScope) {
-        let number = self.next_number();
-        let (pending_raise, scope) = match limit {
-            Limit::Once { exception, message } => {
-                let scope = RaiseScope::Deadline(number);
-                (PendingRaise { exception, message, scope }, scope)
-            }
-            Limit::Repeated(exception) => {
-                let scope = RaiseScope::Limit(number);
-                (PendingRaise { exception, message: None, scope }, scope)
-            }
-        };
-        (self.timers.insert(at, TimerAction::Deadline { fiber, pending_raise }), scope)
-    }
-
-    /// Makes the limit of a block movable. Returns a number for [`State::move_limit`].
-    pub fn keep_limit(&mut self, fiber: FiberKey, timer: TimerKey, scope: RaiseScope) -> Option<u64> {
-        let number = scope.deadline()?;
-        self.limits.insert(number, (fiber, timer));
-        Some(number)
-    }
-
-    /// Moves the limit of a block to another time. False if the block has ended, or the exception has been raised in
-    /// it.
-    pub fn move_limit(&mut self, number: u64, at: Instant, exception: PinnedValue) -> bool {
-        let Some((fiber, timer)) = self.limits.get(&number).copied() else { return false };
-        let scope = RaiseScope::Limit(number);
-        let Some(record) = self.fibers.get(fiber) else { return false };
-        let sent = record.pending_raises.iter().any(|sent| sent.scope == scope);
-        if sent && !record.pending_raises.is_unraised(scope) {
-            return false;
-        }
-        self.timers.cancel(timer);
-        self.retract(fiber, scope);
-        let pending_raise = PendingRaise { exception, message: None, scope };
-        let moved = self.timers.insert(at, TimerAction::Deadline { fiber, pending_raise });
-        self.limits.insert(number, (fiber, moved));
-        true
-    }
-
-    /// The block of a limit has ended: the limit raises nothing any more.
-    pub fn drop_limit(&mut self, key: FiberKey, timer: TimerKey, scope: RaiseScope) {
-        let kept = scope.deadline().and_then(|number| self.limits.remove(&number));
-        self.timers.cancel(kept.map_or(timer, |(_, moved)| moved));
-        self.retract(key, scope);
-    }
-
-    /// A number for a [`RaiseScope`], higher than all earlier ones.
-    pub fn next_number(&mut self) -> u64 {
-        self.next_deadline += 1;
-        self.next_deadline
-    }
-
-    /// The last number that [`State::next_number`] has returned.
-    pub fn last_number(&self) -> u64 {
-        self.next_deadline
     }
 }

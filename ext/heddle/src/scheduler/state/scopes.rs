@@ -7,7 +7,6 @@
 use rustc_hash::FxHashMap;
 
 use super::State;
-use crate::ruby::value::PinnedValue;
 use crate::scheduler::fibers::{FiberKey, Fibers};
 use crate::scheduler::record::FiberState;
 
@@ -41,7 +40,7 @@ fn is_alive(fibers: &Fibers, key: FiberKey) -> bool {
 impl State {
     /// The fiber begins a scope. Returns the scope's number.
     pub fn open_scope(&mut self, key: FiberKey) -> u64 {
-        let number = self.next_number();
+        let number = self.limits.next_number();
         let outer = self.fibers.get_mut(key).and_then(|record| record.task.scope.replace(number));
         self.scopes.0.insert(number, Scope { outer, members: Vec::new() });
         number
@@ -90,13 +89,8 @@ impl State {
     }
 
     /// The members of a scope that have not ended.
-    pub fn scope_members(&self, number: u64) -> Vec<PinnedValue> {
+    pub fn scope_members(&self, number: u64) -> Vec<FiberKey> {
         let members = self.scopes.0.get(&number).map_or(&[][..], |scope| &scope.members);
-        members
-            .iter()
-            .filter(|key| is_alive(&self.fibers, **key))
-            .filter_map(|key| self.fibers.get(*key))
-            .map(|record| record.fiber)
-            .collect()
+        members.iter().copied().filter(|key| is_alive(&self.fibers, *key)).collect()
     }
 }

@@ -4,21 +4,31 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use heddle_core::stall_watch::StallWatch;
-use heddle_core::timing::Timing;
 
 use super::State;
 use crate::scheduler::fibers::{Claimed, FiberKey};
-use crate::scheduler::prefetch_hints;
+use crate::scheduler::record::FiberState;
+use crate::scheduler::wait::Wait;
 
 impl State {
-    /// A new fiber starts: it becomes the current fiber, with a new time slice.
-    pub fn start_first_slice(&mut self, key: FiberKey) {
-        self.queue.reset_slice();
+    /// Running → runnable: the fiber `starter` starts the fiber `key`, which becomes the current fiber and has its first
+    /// time slice.
+    pub fn start_first_slice(&mut self, starter: FiberKey, key: FiberKey, clock: fn() -> Instant) {
+        if let Some((record, parked)) = self.fibers.get_with_parked(starter) {
+            let epoch = record.move_to(FiberState::Runnable, parked);
+            self.queue.push_starter((starter, epoch), clock);
+        }
         self.note_stall();
         if let Some(trace) = &self.trace {
             trace.wake(key);
         }
         self.set_current(key);
+    }
+
+    /// A tick has found a fiber computing: woken fibers whose sleep has ended run next.
+    pub fn prefer_due(&mut self) {
+        let fibers = &self.fibers;
+        self.queue.prefer_due(|(key, _)| fibers.get(*key).is_some_and(|record| record.wait == Wait::Sleep));
     }
 
     /// Whether the running fiber has to yield to another one.
@@ -30,11 +40,24 @@ impl State {
     /// when its time slice ends. `None` if that is unknown, since the kernel, a worker or a woken fiber may require it
     /// at any time.
     pub fn next_due_at(&mut self, now: Instant) -> Option<Instant> {
-        if self.operations.len() > 0 || self.queue.has_woken() {
+        if !self.operations.is_empty() || self.queue.has_woken() {
             return None;
         }
         let slice_ends = self.queue.slice_ends_at(now);
         Some(self.timers.next_deadline().map_or(slice_ends, |deadline| deadline.min(slice_ends)))
+    }
+
+    /// The next time slice begins. Returns whether timers and I/O have to be polled first: many slices have begun since
+    /// the last poll, or the fibers in the queue compute, and will not poll for a while.
+    #[inline(always)]
+    pub fn begin_slice(&mut self) -> bool {
+        let queue = &self.queue;
+        self.budget.start_slice(|| queue.len()) || queue.has_only_preempted()
+    }
+
+    /// What [`State::begin_slice`] has returned.
+    pub fn is_poll_due(&self) -> bool {
+        self.budget.is_poll_due(|| self.queue.len()) || self.queue.has_only_preempted()
     }
 
     /// Takes the first fiber off the run queue and makes it the current one.
@@ -45,25 +68,41 @@ impl State {
             #[inline(always)]
             |(key, epoch)| fibers.claim(*key, *epoch),
         )?;
-        // A timed queue and a trace set the number to zero, so that this costs no second comparison.
-        if self.fibers.len() > self.few_fibers {
-            self.attend(next.key);
+        if self.is_observed {
+            self.observe_switch(next.key);
         }
         self.current = Some((next.fiber, next.key));
         Some(next)
     }
 
-    /// What is to be done at a switch if there are many fibers, or if slices are timed or traced.
     #[inline(never)]
-    fn attend(&mut self, next: FiberKey) {
+    fn observe_switch(&mut self, next: FiberKey) {
         self.note_stall();
-        self.tell_name(next);
+        if self.accounts.is_counting()
+            && let Some(now) = self.slice_began()
+        {
+            self.account_switch(next, now);
+        }
         if self.trace.is_some() {
             self.trace_switch(next);
         }
-        if prefetch_hints::are_many(self.fibers.len()) {
-            self.look_ahead(next);
-        }
+    }
+
+    /// `next` becomes the current fiber, whether or not it was dequeued.
+    #[cold]
+    pub(super) fn observe_current(&mut self, next: FiberKey) {
+        self.account_current(next);
+        self.trace_current(next);
+    }
+
+    /// When the current slice began, if slices are timed.
+    pub(super) fn slice_began(&self) -> Option<Instant> {
+        self.queue.timing()?.slice_began()
+    }
+
+    /// What observes slices has begun, or ended.
+    pub(super) fn note_observers(&mut self) {
+        self.is_observed = self.queue.timing().is_some() || self.trace.is_some();
     }
 
     /// Times waits and slices from now on, and reports long slices to `watch`.
@@ -71,34 +110,19 @@ impl State {
         if self.queue.timing().is_none() {
             self.queue.set_timed(true);
         }
-        self.few_fibers = 0;
+        self.keep_timing();
+        self.is_observed = true;
         if let Some(timing) = self.queue.timing_mut() {
             timing.watch(watch);
         }
     }
 
-    /// A fiber has got a name, or lost it.
-    pub fn name(&mut self, key: FiberKey, name: Option<Arc<str>>) {
-        if let Some(record) = self.fibers.get_mut(key) {
-            record.name = name;
-        }
-        if self.current.is_some_and(|(_, current)| current == key) {
-            self.tell_name(key);
-        }
-    }
-
-    /// Tells the watching thread, which cannot ask Ruby, what the fiber is called that runs now.
-    pub(super) fn tell_name(&self, key: FiberKey) {
-        if let Some(watch) = self.queue.timing().and_then(Timing::watching) {
-            watch.set_fiber_name(self.fibers.get(key).and_then(|record| record.name.clone()));
-        }
-    }
-
     /// The current fiber stops running, and no fiber was picked: the thread polls.
     pub fn end_slice(&mut self) {
-        if self.few_fibers == 0 {
+        if self.is_observed {
             self.queue.end_slice();
             self.note_stall();
+            self.account_leave();
             self.trace_leave();
         }
     }
@@ -121,23 +145,6 @@ impl State {
                 trace.stall(&long);
             }
             timing.post(long);
-        }
-    }
-
-    /// Prefetches the memory of the fibers that run after `next`.
-    fn look_ahead(&mut self, next: FiberKey) {
-        let leaving = self.current.map(|(_, leaving)| leaving);
-        if let Some(record) = self.fibers.get(next).map(|record| record.prefetch_hints.record())
-            && let Some(leaving) = leaving.and_then(|leaving| self.fibers.get_mut(leaving))
-        {
-            leaving.prefetch_hints.leave(record);
-        }
-        if let Some(record) = self.queue.upcoming(0).and_then(|(key, _)| self.fibers.get(*key)) {
-            record.prefetch_hints.prefetch(record.begun.stack);
-        }
-        // The line above reads that record two switches later.
-        if let Some((key, _)) = self.queue.upcoming(2) {
-            self.fibers.prefetch(*key);
         }
     }
 }

@@ -11,7 +11,6 @@ use heddle_core::{Completion, Token};
 use super::State;
 use crate::ruby::value::class_of;
 use crate::scheduler::fibers::FiberKey;
-use crate::scheduler::prefetch_hints;
 use crate::scheduler::record::{FiberState, Record};
 use crate::scheduler::tracing::Session;
 use crate::scheduler::wait::Wait;
@@ -108,7 +107,7 @@ impl Tracing {
             Wait::Preempted => plain(3),
             Wait::Sleep => plain(4),
             Wait::Block(blocker) => {
-                Subject { what: 5, value: 0, detail: self.session.number_of_class(class_of(blocker)) }
+                Subject { what: 5, value: 0, detail: self.session.number_of_class(class_of(blocker.get())) }
             }
             Wait::Ready(fd, interest) => Subject { what: 6, value: fd, detail: interest.0.into() },
             Wait::Select => plain(7),
@@ -125,7 +124,7 @@ impl Tracing {
 impl State {
     /// Records everything from now on. `here` says whether the scheduler's thread is the current one.
     pub fn begin_trace(&mut self, trace: Tracing, here: bool) {
-        self.few_fibers = 0;
+        self.is_observed = true;
         let trace = self.trace.insert(trace);
         trace.completed.set(self.counters.completed);
         let parked = self.fibers.iter().filter(|(_, record)| record.is_parked());
@@ -147,8 +146,8 @@ impl State {
 
     /// Records nothing from now on.
     pub fn end_trace(&mut self) {
-        if self.trace.take().is_some() && self.queue.timing().is_none() {
-            self.few_fibers = prefetch_hints::FEW;
+        if self.trace.take().is_some() {
+            self.note_observers();
         }
     }
 

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use heddle_core::trace::Source;
+use magnus::Value;
 
 use super::{State, TimerAction, make_runnable};
-use crate::ruby::value::PinnedValue;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::record::FiberState;
 use crate::scheduler::wait::Wait;
@@ -17,7 +17,8 @@ impl State {
     pub fn set_waiting(&mut self, key: FiberKey) {
         let Some((record, parked)) = self.fibers.get_with_parked(key) else { return };
         if record.is_being_killed() {
-            make_runnable(record, parked, &mut self.queue, &self.trace);
+            make_runnable(record, parked, &mut self.queue, &mut self.accounts, &self.trace);
+            self.pass_killed_wait();
         } else if record.state() != FiberState::Lost {
             record.move_to(FiberState::Waiting, parked);
         }
@@ -29,18 +30,18 @@ impl State {
         if let Some((record, parked)) = self.fibers.get_with_parked(key)
             && record.state() == FiberState::Waiting
         {
-            make_runnable(record, parked, &mut self.queue, &self.trace);
+            make_runnable(record, parked, &mut self.queue, &mut self.accounts, &self.trace);
         }
     }
 
     /// Ruby's `unblock`. Returns whether the fiber was in a wait that `unblock` ends; `None` if the fiber is unknown.
-    pub fn unblock(&mut self, fiber: PinnedValue) -> Option<bool> {
+    pub fn unblock(&mut self, fiber: Value) -> Option<bool> {
         let key = self.fibers.find(fiber)?;
         let (record, parked) = self.fibers.get_with_parked(key)?;
         record.unblocks = record.unblocks.wrapping_add(1);
         let unblockable = record.wait.is_unblockable();
         if unblockable && record.state() == FiberState::Waiting {
-            make_runnable(record, parked, &mut self.queue, &self.trace);
+            make_runnable(record, parked, &mut self.queue, &mut self.accounts, &self.trace);
         }
         Some(unblockable)
     }
@@ -76,7 +77,7 @@ impl State {
     /// may be due in it.
     #[inline]
     pub fn restore_wait(&mut self, key: FiberKey, outer: Option<Wait>) -> bool {
-        let mut may_be_due = self.stop.is_some();
+        let mut may_be_due = self.is_stopping();
         if let (Some(outer), Some(record)) = (outer, self.fibers.get_mut(key)) {
             record.wait = outer;
             may_be_due |= !record.pending_raises.is_empty();
@@ -92,7 +93,7 @@ impl State {
     #[inline(always)]
     pub fn finish_yield(&mut self, key: FiberKey, outer: Wait) -> bool {
         let is_current = self.current.is_some_and(|(_, current)| current == key);
-        if !is_current || self.stop.is_some() || self.has_close_waiters() {
+        if !is_current || self.is_stopping() || self.has_close_waiters() {
             return false;
         }
         self.fibers.get_mut(key).is_some_and(|record| record.finish_yield(outer))
@@ -101,6 +102,7 @@ impl State {
     /// Performs the actions of the timers that have expired.
     #[inline]
     pub fn expire(&mut self, now: Instant) {
+        let now = if self.clock.is_some() { self.now() } else { now };
         if self.timers.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.perform_expired(now);
         }
@@ -108,15 +110,8 @@ impl State {
 
     #[inline(never)]
     fn perform_expired(&mut self, now: Instant) {
-        // First all are taken, then all are handled: meanwhile the fibers' records come into the cache, all at the
-        // same time.
         let mut due = std::mem::take(&mut self.due);
-        while let Some(action) = self.timers.pop_expired(now) {
-            if let TimerAction::Wake(key) = &action {
-                self.fibers.prefetch(*key);
-            }
-            due.push(action);
-        }
+        due.extend(std::iter::from_fn(|| self.timers.pop_expired(now)));
         self.counters.expired += due.len() as u64;
         self.trace_source(Some(Source::Timer));
         for action in due.drain(..) {

@@ -1,0 +1,128 @@
+//! The schedules of `Heddle::Testing`: a test says at which points a fiber may be preempted, and an exploration of the
+//! core decides whether it is.
+
+use std::time::Duration;
+
+use heddle_core::exploration::{Decision, Deviation, Exploration, Strategy};
+use magnus::{Error, Object, RArray, RModule, Ruby, function};
+
+use crate::ruby::receiver::Receiver;
+use crate::ruby::{error, fiber, interrupts, thread};
+use crate::scheduler::Scheduler;
+use crate::scheduler::fibers::FiberKey;
+
+/// After so many points timers and I/O are polled, as ticks do it otherwise.
+const POINTS_PER_POLL: u64 = 256;
+
+/// Defines the methods that `lib/heddle/testing/` calls.
+pub fn define(native: RModule) -> Result<(), Error> {
+    native.define_singleton_method("explore_recorded", function!(explore_recorded, 3))?;
+    native.define_singleton_method("explore_random", function!(explore_random, 2))?;
+    native.define_singleton_method("explore_priorities", function!(explore_priorities, 4))?;
+    native.define_singleton_method("pass_point", function!(pass_point, 1))?;
+    native.define_singleton_method("explored", function!(explored, 1))?;
+    native.define_singleton_method("stop_clock", function!(stop_clock, 2))?;
+    native.define_singleton_method("virtual_time", function!(virtual_time, 1))
+}
+
+fn explore(scheduler: &Scheduler, strategy: Strategy, keeps_decisions: bool) {
+    let exploration = Exploration::new(strategy, keeps_decisions);
+    scheduler.state.borrow_mut().queue.explore(exploration, |(key, _)| key.number());
+}
+
+/// Takes deviations as Arrays of three numbers, and whether all decisions are to be kept.
+fn explore_recorded(_: &Ruby, scheduler: Receiver<Scheduler>, deviations: Vec<(u32, u32, u32)>, keeps_decisions: bool) {
+    let deviations = deviations.into_iter().map(|(from, point, to)| Deviation { from, point, to });
+    explore(&scheduler, Strategy::recorded(deviations), keeps_decisions);
+}
+
+fn explore_random(_: &Ruby, scheduler: Receiver<Scheduler>, seed: u64) {
+    explore(&scheduler, Strategy::random(seed), false);
+}
+
+fn explore_priorities(_: &Ruby, scheduler: Receiver<Scheduler>, seed: u64, depth: u32, steps: u64) {
+    explore(&scheduler, Strategy::priorities(seed, depth, steps), false);
+}
+
+/// The timers' clock stands still from now on while a fiber can run. It jumps to the next timer when no fiber can, and
+/// no event has come from outside of the thread for `idle` nanoseconds.
+fn stop_clock(_: &Ruby, scheduler: Receiver<Scheduler>, idle: u64) {
+    scheduler.state.borrow_mut().stop_clock(Duration::from_nanos(idle));
+}
+
+/// How many nanoseconds the virtual clock has come since it was stopped.
+fn virtual_time(_: &Ruby, scheduler: Receiver<Scheduler>) -> Option<u64> {
+    let time = scheduler.state.borrow().virtual_time()?;
+    Some(time.as_secs() * 1_000_000_000 + u64::from(time.subsec_nanos()))
+}
+
+/// The running fiber passes a point. Returns how many points there were; nil without an exploration.
+fn pass_point(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<u64>, Error> {
+    let steps = scheduler.state.borrow_mut().queue.exploration_mut().map(Exploration::step);
+    if let Some(steps) = steps {
+        scheduler.pass_point(ruby, steps)?;
+    }
+    Ok(steps)
+}
+
+/// What was explored: the number of points, the deviations as Arrays of three numbers, and all decisions if they were
+/// kept, as `[from, point, is_preemption, options, to]`.
+fn explored(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<RArray>, Error> {
+    let copied = {
+        let state = scheduler.state.borrow();
+        state.queue.exploration().map(|each| (each.steps(), each.deviations().to_vec(), each.decisions().to_vec()))
+    };
+    let Some((steps, deviations, decisions)) = copied else { return Ok(None) };
+    let explored = ruby.ary_new();
+    explored.push(steps)?;
+    let list = ruby.ary_new();
+    for Deviation { from, point, to } in deviations {
+        list.push((from, point, to))?;
+    }
+    explored.push(list)?;
+    let list = ruby.ary_new();
+    for Decision { from, point, is_preemption, options, to } in decisions {
+        list.push((from, point, is_preemption, options, to))?;
+    }
+    explored.push(list)?;
+    Ok(Some(explored))
+}
+
+impl Scheduler {
+    /// Preempts the running fiber if it may be preempted and the exploration decides so. Raises what is due in it: the
+    /// caller is a method of Ruby's, so no safe point is needed for that.
+    fn pass_point(&self, ruby: &Ruby, steps: u64) -> Result<(), Error> {
+        if self.is_inherited() || !self.is_owned_by(thread::current(ruby)) || interrupts::is_trap_due(ruby) {
+            return Ok(());
+        }
+        let current = fiber::ensure_current(ruby)?;
+        let preemptible = self.preemptible_current(ruby, current);
+        // Points take the place of ticks, and the end of a critical section is followed by one.
+        self.preemption.missed_tick.set(false);
+        let Some(running) = preemptible else { return Ok(()) };
+        if steps.is_multiple_of(POINTS_PER_POLL) {
+            self.poll(ruby)?;
+        }
+        self.raise_due_unmasked(ruby, running)?;
+        let number = running.map_or(0, FiberKey::number);
+        if !self.state.borrow_mut().queue.is_preempted_at_point(number) {
+            return Ok(());
+        }
+        let hook = self.enter(ruby)?.keep_wake_ups();
+        match self.yield_preempted(ruby, hook.key) {
+            Err(raised) if error::exception_of(&raised).is_some_and(|exception| self.is_masked(ruby, exception)) => {
+                self.keep_raise(ruby, current, &raised);
+                Ok(())
+            }
+            Err(raised) => Err(raised),
+            Ok(()) => self.raise_due_unmasked(ruby, Some(hook.key)),
+        }
+    }
+
+    fn raise_due_unmasked(&self, ruby: &Ruby, key: Option<FiberKey>) -> Result<(), Error> {
+        match key {
+            Some(key) if self.due_unmasked(ruby, key) => self.raise_due(key),
+            _ => Ok(()),
+        }
+    }
+}

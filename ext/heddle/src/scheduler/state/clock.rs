@@ -1,0 +1,70 @@
+//! The clock of the scheduler's timers: the monotonic one, or a virtual one for tests.
+//!
+//! A virtual clock stands still while a fiber can run, and jumps to the next timer when none can.
+
+use std::time::{Duration, Instant};
+
+use super::State;
+
+/// How much virtual time passes where a fiber that is being killed would wait.
+const WAIT_OF_KILLED_FIBER: Duration = Duration::from_millis(1);
+
+/// A virtual clock.
+#[derive(Debug)]
+pub struct VirtualClock {
+    began: Instant,
+    now: Instant,
+    /// How long it waits, in real time, for an event from outside of the thread before it jumps.
+    idle: Duration,
+    /// A thread runs that may wake a fiber.
+    pub is_held: bool,
+}
+
+impl State {
+    /// The time of the timers.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.clock.as_ref().map_or_else(Instant::now, |clock| clock.now)
+    }
+
+    /// From now on the clock is a virtual one.
+    pub fn stop_clock(&mut self, idle: Duration) {
+        let now = Instant::now();
+        self.clock = Some(Box::new(VirtualClock { began: now, now, idle, is_held: false }));
+    }
+
+    /// Whether a test chooses the schedule, or commands the clock.
+    pub fn is_tested(&self) -> bool {
+        self.clock.is_some() || self.queue.exploration().is_some()
+    }
+
+    /// How far the virtual clock has come since it was stopped.
+    pub fn virtual_time(&self) -> Option<Duration> {
+        self.clock.as_ref().map(|clock| clock.now.saturating_duration_since(clock.began))
+    }
+
+    /// A fiber that is being killed would wait, and yields instead. Virtual time passes meanwhile: otherwise a fiber that
+    /// survives its kill in a loop would never be abandoned, as it is always runnable.
+    #[cold]
+    pub fn pass_killed_wait(&mut self) {
+        if let Some(clock) = &mut self.clock {
+            clock.now += WAIT_OF_KILLED_FIBER;
+        }
+    }
+
+    /// How long to wait in real time before the next jump. `None` if the clock is real, or has no timer to jump to.
+    pub fn wait_before_jump(&mut self) -> Option<Duration> {
+        let clock = self.clock.as_ref()?;
+        let wait = if clock.is_held || !self.operations.is_empty() { clock.idle } else { Duration::ZERO };
+        self.timers.next_deadline().map(|_| wait)
+    }
+
+    /// No fiber is runnable: the virtual clock jumps to the next timer.
+    pub fn jump(&mut self) {
+        let Some(deadline) = self.timers.next_deadline() else { return };
+        if let Some(clock) = &mut self.clock {
+            clock.now = clock.now.max(deadline);
+            self.expire(deadline);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The limits of blocks: exceptions that timers raise, unless the block has ended by then.
+
+use std::time::Instant;
+
+use heddle_core::timers::TimerKey;
+use magnus::Value;
+use rustc_hash::FxHashMap;
+
+use super::{State, TimerAction};
+use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::raise::{Limit, PendingRaise, RaiseScope};
+
+/// The numbers of limits, of messages and of [scopes](super::scopes), in the order of their beginnings; and the limits
+/// that can be moved.
+#[derive(Default)]
+pub struct Limits {
+    last_number: u64,
+    /// The timers of the limits that can be moved, by the numbers of their scopes. See [`State::move_limit`].
+    movable: FxHashMap<u64, (FiberKey, TimerKey)>,
+}
+
+impl Limits {
+    /// A number for a [`RaiseScope`] or a scope, higher than all earlier ones.
+    pub fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// The last number that [`Limits::next_number`] has returned.
+    pub fn last_number(&self) -> u64 {
+        self.last_number
+    }
+}
+
+impl State {
+    /// Sets a timer for the block of a `timeout_after`. Returns the timer's key and the scope of what it raises.
+    pub fn set_deadline(&mut self, at: Instant, fiber: FiberKey, limit: Limit) -> (TimerKey, RaiseScope) {
+        let number = self.limits.next_number();
+        let (pending_raise, scope) = match limit {
+            Limit::Once { exception, message } => {
+                let scope = RaiseScope::Deadline(number);
+                (PendingRaise::new(exception, message, scope), scope)
+            }
+            Limit::Repeated(exception) => {
+                let scope = RaiseScope::Limit(number);
+                (PendingRaise::new(exception, None, scope), scope)
+            }
+        };
+        (self.timers.insert(at, TimerAction::Deadline { fiber, pending_raise }), scope)
+    }
+
+    /// Makes the limit of a block movable. Returns a number for [`State::move_limit`].
+    pub fn keep_limit(&mut self, fiber: FiberKey, timer: TimerKey, scope: RaiseScope) -> Option<u64> {
+        let number = scope.deadline()?;
+        self.limits.movable.insert(number, (fiber, timer));
+        Some(number)
+    }
+
+    /// Moves the limit of a block to another time. False if the block has ended, or the exception has been raised in
+    /// it.
+    pub fn move_limit(&mut self, number: u64, at: Instant, exception: Value) -> bool {
+        let Some((fiber, timer)) = self.limits.movable.get(&number).copied() else { return false };
+        let scope = RaiseScope::Limit(number);
+        let Some(record) = self.fibers.get(fiber) else { return false };
+        let sent = record.pending_raises.iter().any(|sent| sent.scope == scope);
+        if sent && !record.pending_raises.is_unraised(scope) {
+            return false;
+        }
+        self.timers.cancel(timer);
+        self.retract(fiber, scope);
+        let pending_raise = PendingRaise::new(exception, None, scope);
+        let moved = self.timers.insert(at, TimerAction::Deadline { fiber, pending_raise });
+        self.limits.movable.insert(number, (fiber, moved));
+        true
+    }
+
+    /// The block of a limit has ended: the limit raises nothing any more.
+    pub fn drop_limit(&mut self, key: FiberKey, timer: TimerKey, scope: RaiseScope) {
+        let kept = scope.deadline().and_then(|number| self.limits.movable.remove(&number));
+        self.timers.cancel(kept.map_or(timer, |(_, moved)| moved));
+        self.retract(key, scope);
+    }
+}
