@@ -15,6 +15,7 @@ require_relative "heddle/argument_checks"
 require_relative "heddle/scheduler"
 require_relative "heddle/fiber_body"
 require_relative "heddle/yielding_fiber"
+require_relative "heddle/work_context"
 require_relative "heddle/run"
 
 # hooks/: the parts of the scheduler's hooks that are written in Ruby. The extension calls them.
@@ -23,21 +24,25 @@ require_relative "heddle/hooks/process_wait"
 require_relative "heddle/hooks/select_now"
 
 # observability/: what the fibers do.
+require_relative "heddle/observability/subscription"
 require_relative "heddle/observability/names"
+require_relative "heddle/observability/accounting"
+require_relative "heddle/observability/name_report"
+require_relative "heddle/observability/wait_names"
 require_relative "heddle/observability/backtraces"
 require_relative "heddle/observability/rare_collections"
 require_relative "heddle/observability/open_ios"
 require_relative "heddle/observability/mutex_holders"
 require_relative "heddle/observability/wait_description"
+require_relative "heddle/observability/wait_groups"
 require_relative "heddle/observability/snapshots"
 require_relative "heddle/observability/fiber_info"
 require_relative "heddle/observability/deadlocks"
 require_relative "heddle/observability/dump"
 require_relative "heddle/observability/dump_signal"
 
-# reports/: what Heddle writes to $stderr. The extension calls them.
-require_relative "heddle/reports/unhandled_error"
-require_relative "heddle/reports/abandonment"
+# What Heddle writes to $stderr.
+require_relative "heddle/reports"
 
 # host_names/: looking up host names, and connecting to them.
 require_relative "heddle/host_names/lookup"
@@ -47,16 +52,17 @@ require_relative "heddle/host_names/tcp_connect"
 # metrics/: what a scheduler counts.
 require_relative "heddle/metrics/stats"
 
-# patches/: each file changes one of Ruby's own classes.
-require_relative "heddle/patches/fiber_raise"
-require_relative "heddle/patches/fiber_kill"
+# patches/: each file changes one of Ruby's own classes, once a scheduler opens.
+require_relative "heddle/patches"
+require_relative "heddle/patches/fiber"
 require_relative "heddle/patches/host_names"
 require_relative "heddle/patches/io_close"
 require_relative "heddle/patches/io_pwrite" if RUBY_VERSION < "4.0"
 require_relative "heddle/patches/mutex_sleep"
 require_relative "heddle/patches/process_fork"
+require_relative "heddle/patches/pty_open" if RUBY_VERSION < "4.0"
 require_relative "heddle/patches/signal_handlers"
-require_relative "heddle/patches/tcp_socket"
+require_relative "heddle/patches/thread_raise"
 require_relative "heddle/patches/timeout"
 
 # stalls/: reporting fibers that keep their thread.
@@ -95,5 +101,7 @@ require_relative "heddle/pools/pool"
 require_relative "heddle/pools/ractor_pool"
 
 # integrations/: what other libraries need to know of Heddle, or Heddle of them.
+require_relative "heddle/integrations/tried_versions"
 require_relative "heddle/integrations/active_record"
+require_relative "heddle/integrations/pool_waits"
 require_relative "heddle/integrations/async"

@@ -31,6 +31,14 @@ module Heddle
       raise error, "#{method}: must be an Integer of at least #{least}, not #{value.inspect}"
     end
 
+    # Tries the options of a scheduler that another thread makes later.
+    #
+    # @param options [Hash] see {Scheduler#initialize}
+    # @raise (see Scheduler#initialize)
+    def scheduler_options(options)
+      Scheduler.new(**options).close unless options.empty?
+    end
+
     # @param given [Object] the block, or whether there is one
     # @raise [ArgumentError]
     def block(given, method)

@@ -2,7 +2,12 @@
 
 require "concurrent/errors"
 require "concurrent/executor/executor_service"
+require "concurrent/version"
 require "heddle"
+
+# The log, `Concurrent::Concern::Logging`, is private.
+Heddle.const_get(:TriedVersions).check("concurrent-ruby", Concurrent::VERSION)
+
 require_relative "executor/lane"
 require_relative "executor/lanes"
 
@@ -57,7 +62,7 @@ module Heddle
       @name = name
       @options = { preempt: :all, **options }
       # Raises for invalid options here, and not in the thread.
-      Scheduler.new(**@options) unless options.empty?
+      ArgumentChecks.scheduler_options(options)
       reset
     end
 
@@ -83,11 +88,26 @@ module Heddle
     #   executor.post(user) { |recipient| Mailer.welcome(recipient) }
     def post(*arguments, &task)
       ArgumentChecks.block(task, "Heddle::Executor#post")
-      lane = lanes.post(@on == :caller ? Fiber.current_scheduler : nil, [task, arguments, Fiber.current.storage])
-      return fall_back(arguments, task) unless lane
+      submit(task, arguments, WorkContext.capture_storage) || fall_back { task.call(*arguments) }
+    end
 
-      lane.wake
-      true
+    # @api private
+    # Starts a task that takes nothing along from the caller, such as a job.
+    #
+    # @return [Boolean] (see #post)
+    # @raise (see #post)
+    def post_detached(&task)
+      submit(task, [], WorkContext.none) ||
+        fall_back { Fiber.new(storage: {}, blocking: Fiber.current.blocking?, &task).resume }
+    end
+
+    # @api private
+    # Starts such a task in the place of the current one, which is about to end: also after {#shutdown}, and if the
+    # queue is full.
+    #
+    # @return [Boolean] false after {#kill}, and if the current fiber runs no task of this executor
+    def replace(&task) # rubocop:disable Naming/PredicateMethod -- it is an action
+      !lanes.replace([task, [], WorkContext.none]).nil?
     end
 
     # @return [Boolean] whether {#post} can refuse a task for lack of room
@@ -149,9 +169,10 @@ module Heddle
     # @return [Integer] how many tasks have ended, by whatever means
     def completed_task_count = lanes.completed
 
-    # @return [Integer] how many more tasks fit into the queue; -1 means any number
+    # @return [Integer] how many more tasks fit into the queue of the thread on which a task of the caller would run; -1
+    #   means any number
     def remaining_capacity
-      can_overflow? ? @max_queue - queue_length : -1
+      can_overflow? ? lanes.room(home) : -1
     end
 
     # @return [String]
@@ -173,18 +194,27 @@ module Heddle
       @lanes = Lanes.new(fibers: @fibers, max_queue: @max_queue, name: @name, options: @options)
     end
 
-    def fall_back(arguments, task)
+    def submit(task, arguments, context) # rubocop:disable Naming/PredicateMethod -- it is an action
+      lane = lanes.post(home, [task, arguments, context])
+      lane&.wake
+      !lane.nil?
+    end
+
+    # The scheduler beside whose fibers a task of the caller runs.
+    def home = (Fiber.current_scheduler if @on == :caller)
+
+    def fall_back(&)
       case @fallback_policy
       when :abort
         state = running? ? "its queue is full (max_queue: #{@max_queue})" : "it has been shut down"
         raise Concurrent::RejectedExecutionError, "Heddle::Executor#post: #{state}"
       when :discard then false
-      when :caller_runs then run_here(arguments, task)
+      when :caller_runs then run_here(&)
       end
     end
 
-    def run_here(arguments, task)
-      task.call(*arguments)
+    def run_here
+      yield
       true
     rescue StandardError => e
       log(Concurrent::Concern::Logging::DEBUG, e)

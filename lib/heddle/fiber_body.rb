@@ -37,17 +37,18 @@ module Heddle
   end
   private_constant :FiberBody
 
-  class Scheduler # :nodoc:
-    private
-
+  # The extension's functions for Heddle's Ruby code. Those that concern a scheduler take it as their first argument.
+  #
+  # @api private
+  module Native
     # Runs the program's part of a fiber whose other parts must not be interrupted. In the block the fiber may be
     # preempted. `ensure` has no branch: an interrupt would be checked there, and could keep the part from ending.
-    def run_user_block
+    def self.run_user_block(scheduler)
       entered = nil
-      entered = enter_user_block
+      entered = enter_user_block(scheduler)
       yield
     ensure
-      leave_user_block(entered)
+      leave_user_block(scheduler, entered)
     end
   end
 end

@@ -34,7 +34,7 @@ module Heddle
 
       # Runs the block in a thread of the pool if the current fiber belongs to a Heddle scheduler, and in place
       # otherwise: in blocking fibers, in other threads, and in the pool's own. In the pool's thread there is no
-      # scheduler, and `Fiber[]` is empty.
+      # scheduler. `Fiber[]` is a copy of the fiber's.
       #
       # @yield the call that blocks
       # @return [Object] the block's value

@@ -5,10 +5,16 @@ require "active_support/isolated_execution_state"
 require "active_support/concurrency/share_lock"
 require "active_support/current_attributes"
 require "concurrent/configuration"
+require "rails/version"
 require "heddle"
+
+# The lock for reloading, the executors and Action Cable's connections are private.
+Heddle.const_get(:TriedVersions).check("rails", Rails::VERSION::STRING)
+
 require "heddle/executor"
 
 # Each file changes one part of Rails; the Railtie says when.
+require_relative "rails/cable"
 require_relative "rails/connection_pools"
 require_relative "rails/executors"
 require_relative "rails/interlock"

@@ -5,7 +5,7 @@ module Heddle
   # Runs a block, and all fibers that are started in it, on this thread.
   #
   # The block runs in a non-blocking fiber, which is the root of the tree of fibers that {spin} makes. When the block
-  # ends, those fibers are told to end, and the fibers of `Fiber.schedule` are awaited.
+  # ends, those fibers are stopped, and the fibers of `Fiber.schedule` are awaited.
   #
   # On a thread without a scheduler this sets a new one, and closes it at the end. SIGINT and SIGTERM end every fiber,
   # running its `ensure`. A second signal does not wait for that. The process then dies by the signal, so that a shell
@@ -13,7 +13,7 @@ module Heddle
   #
   # On a thread whose {Scheduler} runs already, the block runs in the calling fiber. It is a scope: only the fibers that
   # are started in it, by whichever of its fibers, delay its end. So a library may call this whatever its caller does.
-  # If the calling fiber is told to end meanwhile, or a time limit elapses, all these fibers are told to end. In a
+  # If the calling fiber is stopped meanwhile, or a time limit elapses, all these fibers are stopped. In a
   # thread's root fiber, and in a generator such as an Enumerator's, the block runs in a child of its own. So `break`
   # does not leave it there.
   #
@@ -49,13 +49,14 @@ module Heddle
     def run_with(scheduler, block)
       Fiber.set_scheduler(scheduler)
       value = error = nil
+      work = WorkContext.carry(-> { yield }) # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
       begin
         Fiber.schedule do
           task = Task.new(scheduler)
           task.assign_to(Fiber.current)
           task.block = block
           Heddle.without_preemption do
-            task.carry { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+            task.carry { work.call }
           end
           value = task.value
           # Raised again below, `exit` included.

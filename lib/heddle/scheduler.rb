@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  # The ancestor of the errors that only Heddle raises.
+  # The ancestor of the errors that only Heddle raises, but for {TimeoutError}, which is a Timeout::Error.
   class Error < StandardError; end
 
   # Raised if the requested backend is not available. The message says why.
@@ -22,7 +22,7 @@ module Heddle
   # `quantum`.
   #
   # A scheduler belongs to the thread that calls its first hook. Other threads may call only {#unblock},
-  # {#fiber_interrupt}, {#inspect}, {#stats}, {#backend}, {#ticker} and {#preemptions}. Hooks that wait raise FiberError
+  # {#fiber_interrupt}, {#inspect}, {#stats}, {#backend} and {#ticker}. Hooks that wait raise FiberError
   # there.
   #
   # A scheduler cannot be copied by `dup`, and works in the main Ractor only.
@@ -57,7 +57,7 @@ module Heddle
     #   @option options [String, Symbol, Integer] :signal ("USR2") the signal that a ticker may use, with or without
     #     `SIG`
     #   @option options [Float, Integer, Rational] :grace (5) seconds (0.001 to 86,400, or Float::INFINITY) that a fiber
-    #     has for its end after it was told to end: by {Heddle.terminate}, by the end of its parent, or because its
+    #     has for its end after it was stopped: by {Heddle.terminate}, by the end of its parent, or because its
     #     thread is interrupted or killed. After that it is abandoned. A line on `$stderr` names the fiber and where it
     #     is. The fiber is killed: its `ensure` clauses run, but cannot wait. If it survives that, the scheduler never
     #     switches to it again. The time in {Heddle.shield} does not count.
@@ -73,7 +73,7 @@ module Heddle
     #   @example For the rest of this thread
     #     Fiber.set_scheduler(Heddle::Scheduler.new)
     #     Fiber.schedule { sleep 1 }
-    #   @example epoll, or kqueue where there is no epoll
+    #   @example epoll
     #     Fiber.set_scheduler(Heddle::Scheduler.new(backend: :poll, workers: 8))
     #   @example Preempt every fiber, and use no signal
     #     Fiber.set_scheduler(Heddle::Scheduler.new(preempt: :all, ticker: :timerfd))
@@ -90,15 +90,6 @@ module Heddle
     #       YieldingFiber.schedule { cpu_work }
     #       Fiber.scheduler.ticker
     #     end # => :timerfd
-
-    # @!method preemptions
-    #   @return [Integer] the number of preemptions so far
-    #   @example
-    #     Heddle.run do
-    #       YieldingFiber.schedule { fib(30) }
-    #       sleep 0.01
-    #       Fiber.scheduler.preemptions
-    #     end # => 2
 
     # @!method inspect
     #   Shows how many fibers are runnable, and how many wait for what. Any thread may call it.
@@ -317,9 +308,8 @@ module Heddle
 
     # @!endgroup
 
-    # `IO#pwrite` on Ruby 3.3 and 3.4. (Without a statement in the class, YARD adds its methods to the module.)
-    private :write_at
-    private_class_method :resolution_error
+    # Without a statement in the class, YARD adds its methods to the module.
+    private :initialize_copy
   end
   private_constant :Stop
   private_constant :ClosingDescriptors

@@ -4,6 +4,10 @@ require "sidekiq"
 require "sidekiq/capsule"
 require "sidekiq/manager"
 require "heddle/executor"
+
+# `Processor#dispatch`, `#run` and `#watchdog`, and the variable `@thread`, are private.
+Heddle.const_get(:TriedVersions).check("sidekiq", Sidekiq::VERSION)
+
 require "heddle/jobs/sidekiq_capsule"
 require "heddle/jobs/sidekiq_processor"
 

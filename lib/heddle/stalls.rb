@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "stalls/stall"
+require_relative "stalls/causes"
 require_relative "stalls/receivers"
 require_relative "stalls/watcher"
 
@@ -14,39 +15,25 @@ module Heddle # :nodoc:
     private_constant :LAST_REPORTS, :LIB
 
     @receivers = Receivers.new
+    @causes = Causes.new
     @watching = ThreadGroup.new
-    @watches = false
 
     class << self
-      # @return [Boolean] whether this process watches, or has watched, a scheduler's thread
-      attr_reader :watches
-
       # Starts the thread that watches a scheduler's thread. The extension calls this.
       #
       # @param watch [StallWatch]
       # @param thread [Thread]
       def watch(watch, thread)
-        watcher = Watcher.new(watch, thread, @receivers)
-        watching = Thread.new { watcher.run }
-        watching.name = "heddle stall watch"
-        @watching.add(watching)
+        watcher = Watcher.new(watch, thread, @causes, @receivers)
+        @watching.add(WorkContext.thread("heddle stall watch") { watcher.run })
         join_at_exit
-        @watches = true
-      end
-
-      # Tells this thread's scheduler that a fiber has got a name, or lost it. A native thread cannot ask Ruby.
-      #
-      # @param fiber [Fiber]
-      # @param name [String, nil]
-      def named(fiber, name)
-        scheduler = Fiber.scheduler
-        scheduler.__send__(:name_fiber, fiber, name && Names.quoted(name).lstrip) if scheduler.is_a?(Scheduler)
       end
 
       # @param receiver [#call]
+      # @return [Subscription]
       def add(receiver)
-        StallWatch.write_no_lines
         @receivers.add(receiver)
+        Subscription.new { @receivers.remove(receiver) }
       end
 
       # @param recorder [#call] (see Receivers#record)
@@ -80,8 +67,7 @@ module Heddle # :nodoc:
   # called once while the stall lasts, and once when it has ended ({Stall#ended?}). Without any receiver, Heddle writes
   # a line on `$stderr` instead.
   #
-  # While C code keeps the GVL no receiver can run. It is called afterwards, with what was seen while the stall lasted.
-  # Without any receiver, the line is written to descriptor 2 while the stall lasts.
+  # While C code keeps the GVL no receiver can run. It is called when that code returns, with the place of the call.
   #
   # Receivers run one after the other, in order of their registration, on a thread of their own. A receiver that raises
   # is reported on `$stderr`. One that blocks delays later reports, of which the first 100 are kept.
@@ -89,13 +75,12 @@ module Heddle # :nodoc:
   # Stalls at the same place are reported every 10 seconds at most, with their number so far ({Stall#count}).
   #
   # @yieldparam stall [Stall]
-  # @return [Proc] the block
+  # @return [Subscription] its `unsubscribe` removes the receiver
   # @raise [ArgumentError] without a block
   # @example
   #   Heddle.on_stall { |stall| Rails.logger.warn(stall.to_s) }
   def self.on_stall(&receiver)
     ArgumentChecks.block(receiver, "Heddle.on_stall")
     Stalls.add(receiver)
-    receiver
   end
 end

@@ -6,6 +6,7 @@ require_relative "traces/waits"
 require_relative "traces/events"
 require_relative "traces/fiber_names"
 require_relative "traces/operations"
+require_relative "traces/named_period"
 require_relative "traces/fiber_track"
 require_relative "traces/scheduler_track"
 require_relative "traces/timeline"
@@ -23,28 +24,34 @@ module Heddle # :nodoc:
 
     class << self
       # @param target [String, #to_path, #write]
-      # @param method [String] the public method, for messages
       # @return [Session]
-      def start(target, events, method)
-        ArgumentChecks.count(events, method)
-        raise ArgumentError, "#{method}: at most #{MOST_EVENTS} events, not #{events}" if events > MOST_EVENTS
+      def start(target, events)
+        ArgumentChecks.count(events, "Heddle.trace")
+        raise ArgumentError, "Heddle.trace: at most #{MOST_EVENTS} events, not #{events}" if events > MOST_EVENTS
 
-        recorder = Scheduler.__send__(:reserve_trace, events)
+        recorder = Native.reserve_trace(events)
         unless recorder
-          raise Error, "#{method}: a trace is being recorded already, and there can be one at a time: end it first, " \
-                       "by Heddle.stop_trace or the end of the block of Heddle.trace"
+          raise Error, "Heddle.trace: a trace is being recorded already, and there can be one at a time: it ends " \
+                       "with its seconds: or its block"
         end
-        @session = Session.new(recorder, target, method)
+        @session = Session.new(recorder, target)
         @begun = true
         @session
       end
 
-      # @return [Session]
-      def take
-        session = @session
-        return session if session && Heddle.tracing?
-
-        raise Error, "Heddle.stop_trace: no trace is being recorded: begin one first, by Heddle.start_trace"
+      # Writes a trace of what was not recorded, but is known.
+      #
+      # @param target [String, #to_path, #write]
+      # @param method [String] the public method, for messages
+      # @yieldparam events [Events]
+      # @return [nil]
+      def write(target, method)
+        require "json"
+        events = Events.new
+        yield events
+        text = JSON.generate({ displayTimeUnit: "ns", traceEvents: events.take })
+        Output.new(target, method).open { |io| io.write(text) }
+        nil
       end
 
       # @return [Boolean] whether a trace is being recorded or written, by this process or the one that has forked it.
@@ -53,7 +60,7 @@ module Heddle # :nodoc:
 
       # A fiber gets a name, or loses it.
       def named(fiber, name)
-        @session&.name(fiber, name) if Heddle.tracing?
+        @session&.name(fiber, name) if Native.tracing?
       end
 
       # The session has written its trace, or failed to.
@@ -71,7 +78,8 @@ module Heddle # :nodoc:
     # Records what all Heddle schedulers of this process do while the block runs, and writes it to a file that
     # https://ui.perfetto.dev and Chrome's `chrome://tracing` open. Each scheduler is a process there, and each fiber a
     # track, with its time slices, its waits and what it waits for, preemptions, what has woken it as an arrow, I/O
-    # operations, garbage collections, and stalls. `docs/observability.md` describes them.
+    # operations, garbage collections, and stalls. Each name that a fiber has had is an interval, which tells how long
+    # the fiber ran, was runnable, and waited for what. `docs/observability.md` describes them.
     #
     # Schedulers that are opened meanwhile are recorded, too. Any thread may call this, with any scheduler or none. The
     # file is opened at once, and written when the recording has ended, by a thread. If the block raises, the trace is
@@ -103,7 +111,7 @@ module Heddle # :nodoc:
       ArgumentChecks.seconds(seconds, "Heddle.trace") if seconds
       raise ArgumentError, "Heddle.trace needs a block, or seconds:" unless block_given? || seconds
 
-      session = Traces.start(target, events, "Heddle.trace")
+      session = Traces.start(target, events)
       return session.during { sleep(seconds) } unless block_given?
 
       value = nil
@@ -112,38 +120,6 @@ module Heddle # :nodoc:
         value = yield
       end
       value
-    end
-
-    # Begins to record a trace, which {stop_trace} ends. See {trace}.
-    #
-    # @param target [String, #to_path, #write] see {trace}
-    # @param events [Integer] see {trace}
-    # @return [nil]
-    # @raise [Error, ArgumentError, TypeError, SystemCallError, NoMemoryError] as {trace} does
-    # @example
-    #   Heddle.start_trace("trace.json")
-    #   work
-    #   Heddle.stop_trace # => #<data Heddle::TraceSummary path="trace.json", events=1203, dropped=0, seconds=0.84>
-    def start_trace(target, events: Traces::EVENTS)
-      Traces.start(target, events, "Heddle.start_trace")
-      nil
-    end
-
-    # Ends the trace that {start_trace} or {trace} has begun, on any thread, and writes it.
-    #
-    # @return [TraceSummary]
-    # @raise [Error] if no trace is being recorded
-    # @raise [SystemCallError, IOError] if the file cannot be written
-    # @raise what the `write` of the target raises
-    def stop_trace
-      Traces.take.finish
-    end
-
-    # @return [Boolean] whether this process records a trace
-    # @example
-    #   Heddle.trace("trace.json") { Heddle.tracing? } # => true
-    def tracing?
-      Scheduler.__send__(:tracing?)
     end
   end
 end

@@ -1,28 +1,36 @@
 # frozen_string_literal: true
 
+require "json"
 require_relative "../heddle"
 require_relative "argument_checks"
 require_relative "metrics/lag_probe"
 require_relative "web/access"
 require_relative "web/answers"
 require_relative "web/assets"
+require_relative "web/backtraces_report"
 require_relative "web/fiber_filter"
 require_relative "web/fiber_rows"
 require_relative "web/fibers_report"
+require_relative "web/frames"
+require_relative "web/kept_answers"
+require_relative "web/names_report"
 require_relative "web/origin"
+require_relative "web/own_requests"
+require_relative "web/parameters"
 require_relative "web/stall_log"
 require_relative "web/stats_report"
 require_relative "web/trace_download"
 
 module Heddle
-  # A page that shows what the fibers of this process do: lag and load of each scheduler, the fibers as a tree with
-  # their backtraces, and recent stalls. A button records a trace. `require "heddle/web"` loads it.
+  # The dashboard: what is slow, what takes the CPU, what fibers wait for and which are late, by the names of requests
+  # and jobs; the lag and load of each scheduler, the fibers with their backtraces, and recent stalls. A button records
+  # a trace. `require "heddle/web"` loads it.
   #
   # It is a Rack application for any mount point, and needs no gem. It changes nothing in the process. It costs nothing
   # while no page is open; an open page asks once a second. In a cluster it shows the worker process that answers.
   #
-  # Outside of development and test it refuses every request until {authorize} has been called. All other requests to
-  # it are refused if they come from another site's page.
+  # Until {authorize} has been called, it refuses every request outside of development and test, and in them those to
+  # other hosts than this machine. A trace that another site's page asks for is always refused.
   #
   # @example config/routes.rb of a Rails application
   #   require "heddle/web"
@@ -60,6 +68,11 @@ module Heddle
       # @return [Boolean] whether all requests are refused, until {authorize} is called
       def refuses? = app.refuses?
 
+      # @api private
+      # @param path [String] below the mount point
+      # @return [Boolean] whether there is an answer
+      def path?(path) = REPORTS.key?(path) || Assets.at?(path) || path == TRACE
+
       private
 
       def app = @app || new(Access.new)
@@ -69,6 +82,7 @@ module Heddle
     # @param access [Access]
     def initialize(access)
       @access = access
+      @kept = KeptAnswers.new
     end
 
     # @api private
@@ -83,7 +97,8 @@ module Heddle
 
     private
 
-    REPORTS = { "/stats.json" => StatsReport, "/fibers.json" => FibersReport, "/stalls.json" => StallLog }.freeze
+    REPORTS = { "/names.json" => NamesReport, "/fibers.json" => FibersReport, "/backtraces.json" => BacktracesReport,
+                "/stats.json" => StatsReport, "/stalls.json" => StallsReport }.freeze
     READING = %w[GET HEAD].freeze
     TRACE = "/trace"
     private_constant :REPORTS, :READING, :TRACE
@@ -98,7 +113,7 @@ module Heddle
     end
 
     def unknown(path, env)
-      Answers.text(404, "#{Text.clean(path)} is not here. The page is at #{Text.clean(env["SCRIPT_NAME"].to_s)}/.")
+      Answers.text(404, "#{Text.clean(path)} is not here. The dashboard is at #{Text.clean(env["SCRIPT_NAME"].to_s)}/.")
     end
 
     def trace(env)
@@ -109,7 +124,13 @@ module Heddle
     end
 
     def report(type, env)
-      Answers.json(200, type.report(URI.decode_www_form(env["QUERY_STRING"].to_s).to_h))
+      mount = env["SCRIPT_NAME"].to_s
+      report = type.new(URI.decode_www_form(env["QUERY_STRING"].to_s).to_h, mount)
+      return Answers.json(JSON.generate(report.to_h)) unless report.key
+
+      # The scheduler of the server's thread comes first in a report.
+      key = [type, mount, Fiber.scheduler.object_id, *report.key]
+      Answers.json(@kept.fetch(key) { JSON.generate(report.to_h) })
     rescue ArgumentError => e
       Answers.text(400, e.message)
     end

@@ -61,7 +61,7 @@ module Heddle # :nodoc:
       def start(scheduler, arguments, storage, block)
         fiber = allocate
         INITIALIZE.bind_call(fiber, storage:, &FiberBody::CODE)
-        scheduler.__send__(:start_yielding, fiber, arguments, block)
+        Native.start_yielding(scheduler, fiber, arguments, block)
       end
     end
 
@@ -85,12 +85,12 @@ module Heddle # :nodoc:
     #
     # @return [Object] what the fiber yields, or its value; nil if it was preempted
     def resume(...)
-      Scheduler.__send__(:resuming, self) { super }
+      Native.resuming(self) { super }
     end
 
     # Switches to the fiber; see Ruby's documentation.
     def transfer(...)
-      Scheduler.__send__(:transferring)
+      Native.transferring
       super
     end
   end
@@ -109,8 +109,6 @@ module Heddle # :nodoc:
     end
   end
   private_constant :YieldState
-
-  at_exit { YieldState.stop }
 end
 
 # {Heddle::YieldingFiber}, unless the program has a class of this name before it loads Heddle.

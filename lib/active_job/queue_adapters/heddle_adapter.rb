@@ -4,6 +4,10 @@ require "active_job"
 require "concurrent/scheduled_task"
 require "securerandom"
 require "heddle/executor"
+
+# `ActiveJob::Base.execute` is not documented.
+Heddle.const_get(:TriedVersions).check("activejob", ActiveJob::VERSION::STRING)
+
 require "heddle/jobs/limited_queues"
 
 module ActiveJob # :nodoc:
@@ -23,7 +27,7 @@ module ActiveJob # :nodoc:
     class HeddleAdapter < AbstractAdapter
       # @param fibers [Integer] how many jobs run at a time; further jobs wait in the queue
       # @param limits [Hash{String, Symbol => Integer}] how many jobs of a queue run at a time
-      # @param drain [Float, Integer, Rational] seconds that {#shutdown} waits for jobs before it tells them to end
+      # @param drain [Float, Integer, Rational] seconds that {#shutdown} waits for jobs before it stops them
       # @param ** [Hash] for the thread's scheduler; see {Heddle::Scheduler#initialize}. The default is
       #   `preempt: :all`.
       # @raise [ArgumentError, TypeError] for an invalid number or option
@@ -66,7 +70,7 @@ module ActiveJob # :nodoc:
         end
       end
 
-      # Refuses further jobs, and waits up to `drain:` seconds for the others. Then it tells them to end: their `ensure`
+      # Refuses further jobs, and waits up to `drain:` seconds for the others. Then it stops them: their `ensure`
       # runs. Runs at the end of the process by itself.
       #
       # @param wait [Boolean] whether to wait
@@ -76,7 +80,8 @@ module ActiveJob # :nodoc:
         return @executor.shutdown? unless wait
         return true if @executor.wait_for_termination(@drain)
 
-        report("#{@executor.length} jobs run after #{@drain} s, and are told to end")
+        report("#{@executor.length} jobs run after #{@drain} s, and are stopped; " \
+               "#{@executor.queue_length + @queues.waiting} that wait are lost")
         @queues.clear
         @executor.kill
         @executor.wait_for_termination(ENSURE_TIME)
@@ -89,7 +94,7 @@ module ActiveJob # :nodoc:
       # @return [Boolean] whether {#shutdown} was called; a job that can be continued later asks for it
       def stopping? = !@executor.running?
 
-      # Seconds that jobs get for their `ensure`, after they were told to end. It is the default of `grace:`.
+      # Seconds that jobs get for their `ensure`, after they were stopped. It is the default of `grace:`.
       ENSURE_TIME = 5
       private_constant :ENSURE_TIME
 

@@ -17,6 +17,7 @@ module Heddle
       @tasks = []
       @waiters = []
       @running = 0
+      @awaiting = 0
     end
 
     # @return [Integer] the number of fibers that have not ended
@@ -48,28 +49,34 @@ module Heddle
         @running += 1
       end
       task.start(*, **, &block)
-    rescue FiberError, NoMemoryError
-      remove(task) unless task.fiber
-      raise
+    ensure
+      remove(task) unless task.nil? || task.fiber
     end
 
     # Waits until all fibers have ended. The group forgets them then, and can be used again.
     #
-    # @return [Array<Object>] their values, in the order in which they were added; nil for a fiber that was told to end
-    # @raise the first error that ends one of them. The others are told to end first, and have ended when it is raised.
+    # @return [Array<Object>] their values, in the order in which they were added; nil for a fiber that was stopped
+    # @raise the first error that ends one of them. The others are stopped first, and have ended when it is raised.
     # @example
     #   first, second = barrier.await_all
     def await_all
-      wait { @failed || @running.zero? }
-      failed = @failed
-      stop if failed
-      tasks = @guard.synchronize { take_ended }
+      counted = nil
+      begin
+        @guard.synchronize { counted = @awaiting += 1 }
+        wait { @failed || @running.zero? }
+        failed = @failed
+        stop if failed
+        tasks = @guard.synchronize { take_ended }
+      ensure
+        @guard.synchronize { @awaiting -= 1 } if counted
+      end
       raise failed.error if failed
 
       tasks.map(&:value)
     end
 
-    # Tells all fibers to end, and waits for that. If the calling fiber is cancelled in the meantime, the cancellation
+    # Stops all fibers, and waits for their end. The group forgets them and their errors then, unless {#await_all}
+    # waits for them: it returns nil for each. If the calling fiber is cancelled in the meantime, the cancellation
     # takes place when they have ended. A fiber of the group may call this; it ends the others.
     #
     # @return [self]
@@ -78,6 +85,7 @@ module Heddle
         tasks = @guard.synchronize { @tasks.dup }
         tasks.each { |task| task.stop unless task.ended? || task.fiber.equal?(Fiber.current) }
         wait { @running.zero? || only_self? }
+        @guard.synchronize { take_ended if @awaiting.zero? }
       end
       self
     end

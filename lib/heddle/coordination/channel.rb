@@ -136,7 +136,7 @@ module Heddle
     end
 
     # @api private
-    # Removes a waiter that takes no item. If it has been woken for an item, another waiter is woken.
+    # Removes a waiter that waits no longer. If it may have been woken for an item, another waiter is woken.
     def leave(waiter)
       @guard.synchronize { forget(@readers, waiter) }
     end
@@ -148,18 +148,14 @@ module Heddle
     # @yieldreturn [Object, nil] nil if it has to wait
     # @return [Object, nil] the block's value; nil after the timeout
     def retry_until(waiters, timeout)
-      due = timeout && (Context.now + timeout)
+      due = Waiter.due(timeout)
       waiter = nil
       until (result = @guard.synchronize { yield || ((waiters << (waiter = Waiter.new)) && nil) })
-        return unless wait(waiter, waiters, due)
+        return unless waiter.wait_until(due)
       end
       result
-    end
-
-    def wait(waiter, waiters, due)
-      woken = waiter.wait(due && [due - Context.now, 0].max)
     ensure
-      @guard.synchronize { forget(waiters, waiter) } unless woken
+      @guard.synchronize { forget(waiters, waiter) } if waiter && !result
     end
 
     def put(item)

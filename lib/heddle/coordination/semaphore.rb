@@ -14,7 +14,7 @@ module Heddle
     # @raise [ArgumentError] if the number is less than one
     # @raise [TypeError] if the number is not an Integer
     def initialize(permits = 1)
-      @available = ArgumentChecks.count(permits, "Heddle::Semaphore.new")
+      @limit = @available = ArgumentChecks.count(permits, "Heddle::Semaphore.new")
       @guard = Guard.new
       @waiters = []
     end
@@ -27,7 +27,9 @@ module Heddle
       @waiters.size
     end
 
-    # Waits for a permit and takes it. With a block, gives it back at the block's end.
+    # Waits for a permit and takes it. With a block, gives it back at the block's end, however that comes: also if the
+    # fiber is stopped, or its thread is killed, at the very moment at which it gets the permit. A call without a
+    # block cannot promise that for the moment of its own return.
     #
     # @param timeout [Float, Integer, Rational, nil] seconds; nil is for ever
     # @yield what needs the permit
@@ -39,14 +41,13 @@ module Heddle
     #   semaphore.acquire(timeout: 1.0) { fetch(url) }
     def acquire(timeout: nil)
       ArgumentChecks.seconds(timeout, "Heddle::Semaphore#acquire") if timeout
-      acquired = take_permit(timeout)
-      return acquired unless block_given?
-      return unless acquired
+      request = Request.new
+      return keep_permit(request, timeout) unless block_given?
 
       begin
-        yield
+        yield if take_permit(request, timeout)
       ensure
-        release
+        give_back(request)
       end
     end
 
@@ -59,7 +60,10 @@ module Heddle
 
     # Gives a permit back. Any fiber of any thread may do so for another one.
     #
+    # A permit that was not taken cannot be given back: from then on more fibers than the limit would run at a time.
+    #
     # @return [self]
+    # @raise [ThreadError] if no permit is taken
     def release
       @guard.synchronize { pass_on }
       self
@@ -72,19 +76,20 @@ module Heddle
 
     private
 
-    def take_permit(timeout)
-      waiter = take_or_enqueue
-      return true unless waiter
-
-      acquired = waiter.wait(timeout)
+    def keep_permit(request, timeout)
+      kept = take_permit(request, timeout)
     ensure
-      # A waiter that gives up may have been given a permit at the same moment: the next one gets it.
-      @guard.synchronize { @waiters.delete(waiter) || pass_on } if waiter && !acquired
+      give_back(request) unless kept
     end
 
-    # @return [Waiter, nil] nil if a permit was free
-    def take_or_enqueue
-      @guard.synchronize { Waiter.new.tap { |waiter| @waiters << waiter } unless take }
+    def take_permit(request, timeout)
+      @guard.synchronize { take ? request.grant : @waiters << request.enqueued }
+      request.granted? || request.wait(timeout)
+    end
+
+    # The caller may have been given a permit at the moment at which it gave up, or was interrupted.
+    def give_back(request)
+      @guard.synchronize { request.granted? ? pass_on : @waiters.delete(request) }
     end
 
     def take # rubocop:disable Naming/PredicateMethod -- it is an action
@@ -96,11 +101,37 @@ module Heddle
 
     # Gives the permit to the oldest waiter. It is not free in between, so no other fiber can take it.
     def pass_on
-      if (waiter = @waiters.shift)
-        waiter.wake
+      if (request = @waiters.shift)
+        request.grant
       else
+        if @available >= @limit
+          raise ThreadError, "Heddle::Semaphore#release: no permit is taken (#{@available} of #{@limit} are free)"
+        end
+
         @available += 1
       end
     end
+
+    # A call of {#acquire}. The semaphore's guard protects it.
+    class Request
+      # @return [Boolean] whether the caller has a permit
+      def granted? = @granted || false
+
+      # The caller has to wait.
+      def enqueued
+        @waiter = Waiter.new
+        self
+      end
+
+      # Gives the caller a permit.
+      def grant
+        @granted = true
+        @waiter&.wake
+      end
+
+      # @return [Boolean] whether the caller has a permit; false after the time limit
+      def wait(timeout) = @waiter.wait(timeout)
+    end
+    private_constant :Request
   end
 end

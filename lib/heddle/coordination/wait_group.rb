@@ -74,13 +74,13 @@ module Heddle
     def go(*, name: nil, **, &block)
       ArgumentChecks.block(block, "Heddle::WaitGroup#go")
       scheduler = Context.scheduler("Heddle::WaitGroup#go")
+      counted = nil
       task = Task.new(scheduler, parent: Task.current(scheduler), name:)
-      add
       task.await(Member.new(self))
+      @guard.synchronize { counted = @count += 1 }
       task.start(*, **, &block)
-    rescue FiberError, NoMemoryError
-      done if task && !task.fiber
-      raise
+    ensure
+      done if counted && !task.fiber
     end
 
     # Waits until all work is done.

@@ -37,12 +37,12 @@ module Heddle
 
       # Tells the running tasks to end. Any thread may call this.
       def stop
-        @fibers.keys.each { |fiber| @scheduler.__send__(:stop, fiber) } # rubocop:disable Style/HashEachMethods -- a copy
+        @fibers.keys.each { |fiber| Native.stop(@scheduler, fiber) } # rubocop:disable Style/HashEachMethods -- a copy
       end
 
       # Takes the next task, if it may start. Called with the guard.
       #
-      # @return [Array(Proc, Array, Hash), nil] the task, its arguments and its fiber storage
+      # @return [Array(Proc, Array, WorkContext), nil] the task, its arguments and its context
       def take(limit)
         return if running >= limit || @waiting.empty?
 
@@ -65,7 +65,7 @@ module Heddle
 
       # An exception for the calling fiber is deferred: it must not lose the task that was taken.
       def start_tasks
-        @scheduler.__send__(:defer_raises) do
+        Native.defer_raises(@scheduler) do
           while (entry = @lanes.take(self))
             start(entry)
           end
@@ -74,7 +74,7 @@ module Heddle
 
       def start(entry)
         begun = false
-        Fiber.schedule(storage: entry.last) do
+        Fiber.schedule(storage: entry.last.storage) do
           begun = true
           run(*entry)
         end
@@ -83,7 +83,7 @@ module Heddle
         raise if begun || @lanes.put_back(self, entry)
       end
 
-      def run(task, arguments, _storage)
+      def run(task, arguments, _context)
         @lanes.begun { count_in }
         # The fiber of Fiber.schedule runs at once. The caller's goes first.
         @scheduler.yield
@@ -131,8 +131,7 @@ module Heddle
 
       # Called with the guard, on any thread.
       def start_thread
-        @thread = Thread.new { serve }
-        @thread.name = @name || "Heddle::Executor"
+        @thread = WorkContext.thread(@name || "Heddle::Executor") { serve }
       end
 
       # Wakes the thread, which then starts tasks. Any thread may call this.

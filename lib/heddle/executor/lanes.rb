@@ -5,9 +5,6 @@ module Heddle
     # What an executor does in one process: its lanes, one for each scheduler, and its counters. Any thread may call its
     # methods.
     class Lanes
-      # @return [Integer]
-      attr_reader :scheduled, :completed
-
       # @param fibers [Integer]
       # @param max_queue [Integer]
       # @param name [String, nil]
@@ -17,7 +14,7 @@ module Heddle
         @max_queue = max_queue
         @name = name
         @options = options
-        @generation = Scheduler.__send__(:generation)
+        @generation = Native.generation
         @guard = Guard.new
         @by_scheduler = {}.compare_by_identity
         @termination = WaitGroup.new(1)
@@ -25,8 +22,26 @@ module Heddle
         @scheduled = @completed = 0
       end
 
+      # @return [Integer]
+      attr_reader :scheduled, :completed
+
+      # @return [Integer]
+      def running = all.sum(&:running)
+
+      # @return [Integer]
+      def waiting = all.sum { |lane| lane.waiting.size }
+
+      # @param scheduler [Object, nil] that of the calling fiber
+      # @return [Integer] how many more of its tasks fit into the queue
+      def room(scheduler)
+        @guard.synchronize do
+          lane = own?(scheduler) ? @own : @by_scheduler[scheduler]
+          lane ? room_in(lane).clamp(0, @max_queue) : @max_queue
+        end
+      end
+
       # @return [Boolean] false in a forked child of the process that made this
-      def current? = @generation == Scheduler.__send__(:generation)
+      def current? = @generation == Native.generation
 
       # @return [Boolean] whether tasks are taken
       def open? = @open
@@ -39,12 +54,6 @@ module Heddle
       # @return [Boolean] false after the timeout
       def wait(timeout) = @termination.wait(timeout:)
 
-      # @return [Integer]
-      def running = all.sum(&:running)
-
-      # @return [Integer]
-      def waiting = all.sum { |lane| lane.waiting.size }
-
       # Queues a task.
       #
       # @param scheduler [Object, nil] that of the calling fiber
@@ -55,11 +64,20 @@ module Heddle
           next unless @open
 
           lane = lane_for(scheduler)
-          next if @max_queue.positive? && lane.running + lane.waiting.size >= @fibers + @max_queue
+          next if @max_queue.positive? && !room_in(lane).positive?
 
-          lane.waiting << entry
-          @scheduled += 1
-          lane
+          add(lane, entry)
+        end
+      end
+
+      # Queues a task in the place of the current fiber's, which is about to end.
+      #
+      # @param entry [Array]
+      # @return [Lane, nil] nil if no task may begin any more, or the current fiber runs none
+      def replace(entry)
+        @guard.synchronize do
+          lane = all.find { |each| each.fibers.key?(Fiber.current) } unless @killed
+          add(lane, entry) if lane
         end
       end
 
@@ -113,6 +131,7 @@ module Heddle
       # Takes no further tasks, forgets those that wait, and tells the running ones to end.
       def kill
         lanes = @guard.synchronize do
+          @killed = true
           all.each { |lane| lane.waiting.clear }
           close_lanes
           all
@@ -122,10 +141,21 @@ module Heddle
 
       private
 
+      # Those that can start at once count, too: they wait in the queue until the lane starts them.
+      def room_in(lane) = @fibers + @max_queue - lane.running - lane.waiting.size
+
       def all = [*@by_scheduler.values, *@own]
 
+      def add(lane, entry)
+        lane.waiting << entry
+        @scheduled += 1
+        lane
+      end
+
+      def own?(scheduler) = !scheduler.is_a?(Scheduler) || @own&.scheduler.equal?(scheduler)
+
       def lane_for(scheduler)
-        return own_lane if !scheduler.is_a?(Scheduler) || @own&.scheduler.equal?(scheduler)
+        return own_lane if own?(scheduler)
 
         @by_scheduler[scheduler] ||= Lane.new(self, scheduler)
       end

@@ -4,6 +4,7 @@ module Heddle
   # The part of the hook `blocking_operation_wait` that is written in Ruby: runs an operation in a thread.
   module BlockingWork
     @busy = 0
+    @generation = Native.generation
 
     # Runs the operation, and waits for it. The extension calls this.
     #
@@ -12,25 +13,28 @@ module Heddle
     # @return [Object, nil] the operation's value; nil if all threads are busy, so that Ruby runs the operation in place
     # @raise what the operation raises
     def self.in_thread(work, most)
+      generation = Native.generation
+      # In a forked child, the threads are its parent's.
+      @busy = 0 unless @generation == generation
+      @generation = generation
       return if @busy >= most
 
       @busy += 1
       begin
-        wait_for(Thread.new { work.call })
+        WaitNames.within("a worker thread", nil) { wait_for(Thread.new { work.call }) }
       ensure
-        @busy -= 1
+        @busy -= 1 if generation == @generation
       end
     end
 
-    # The operation uses memory on the stack of the calling fiber. So no exception may leave this method before the
-    # operation is over.
+    # The operation uses memory on the stack of the calling fiber. So neither an exception nor Fiber#kill may leave this
+    # method before the operation is over.
     def self.wait_for(thread)
       thread.report_on_exception = false
       thread.value
-    rescue Exception # rubocop:disable Lint/RescueException -- raised again
+    ensure
       # The fiber must not be abandoned in the meantime, either.
-      Fiber.scheduler.__send__(:defer_raises) { kill(thread) }
-      raise
+      Native.defer_raises(Fiber.scheduler) { kill(thread) } if thread.alive?
     end
 
     def self.kill(thread)

@@ -10,9 +10,16 @@ module Heddle
     # @param exceptions [Array<IO>, nil]
     # @return [Array<Array<IO>>, nil] as `IO.select` returns it
     def self.call(readers, writers, exceptions)
-      # In a blocking fiber Ruby calls select(2) itself. Elsewhere it would call the hook again.
-      Fiber.blocking { IO.select(readers, writers, exceptions, 0) }
+      select(readers, writers, exceptions)
+    rescue Errno::EBADF
+      # Ruby releases the GVL for select(2), and another thread may have closed an IO meanwhile. Then this raises
+      # IOError.
+      select(readers, writers, exceptions)
     end
+
+    # In a blocking fiber Ruby calls select(2) itself. Elsewhere it would call the hook again.
+    def self.select(*lists) = Fiber.blocking { IO.select(*lists, 0) }
+    private_class_method :select
   end
   private_constant :SelectNow
 end

@@ -11,7 +11,9 @@ module Heddle
     # Flags that do not change the addresses that the hook finds.
     HARMLESS_FLAGS = Socket::AI_PASSIVE | Socket::AI_NUMERICHOST | Socket::AI_NUMERICSERV
     NUMERIC_FLAGS = Socket::NI_NUMERICHOST | Socket::NI_NUMERICSERV
-    private_constant :PORTS, :HARMLESS_FLAGS, :NUMERIC_FLAGS
+    # How many look-ups run in threads at a time. One lasts half a minute if no server responds. Further fibers wait.
+    MAX_THREADS = 64
+    private_constant :PORTS, :HARMLESS_FLAGS, :NUMERIC_FLAGS, :MAX_THREADS
 
     class << self
       # @return [Boolean] whether the current fiber runs under a Heddle scheduler
@@ -68,11 +70,25 @@ module Heddle
         RUBY_VERSION >= "4.0" && !options.slice(:timeout, :resolv_timeout, :open_timeout).compact.empty?
       end
 
-      # Runs the block in a thread. If the fiber's wait is broken off, the thread is killed.
+      # Runs the block in a thread, once fewer than {MAX_THREADS} look-ups do. If the fiber's wait is broken off, the
+      # thread is killed.
       #
       # @return [Object] the block's value
       # @raise the block's error, with the fiber's backtrace added
-      def in_thread(&)
+      def in_thread(&) = permits.acquire { run_in_thread(&) }
+
+      private
+
+      # A forked child has permits of its own, as the parent's fibers never give theirs back there.
+      def permits
+        unless @permits_of == Process.pid
+          @permits = Semaphore.new(MAX_THREADS)
+          @permits_of = Process.pid
+        end
+        @permits
+      end
+
+      def run_in_thread(&)
         thread = Thread.new(&)
         thread.report_on_exception = false
         thread.value
@@ -82,8 +98,6 @@ module Heddle
       ensure
         thread&.kill
       end
-
-      private
 
       def number?(service)
         case service

@@ -3,7 +3,7 @@
 module Heddle
   # Connects a TCPSocket to a host in a fiber. From Ruby 3.4 on, `TCPSocket.new` tries a host's addresses side by side
   # (RFC 8305), and waits without asking the scheduler: all fibers of the thread would stand still.
-  # `patches/tcp_socket.rb` calls this instead.
+  # `patches/host_names.rb` calls this instead.
   #
   # @api private
   module TCPConnect

@@ -27,7 +27,7 @@ module Heddle # :nodoc:
         return if @watching_loading || !active_support?
 
         @watching_loading = true
-        ::ActiveSupport.on_load(:active_record, yield: true) { ConnectionSharing.__send__(:warn_or_wait) }
+        ::ActiveSupport.on_load(:active_record, yield: true) { warn_or_wait }
       end
 
       private
@@ -47,7 +47,7 @@ module Heddle # :nodoc:
 
         application = ::Rails.application if defined?(::Rails) && ::Rails.respond_to?(:application)
         if application.respond_to?(:initialized?) && !application.initialized?
-          ::ActiveSupport.on_load(:after_initialize, yield: true) { |app| ConnectionSharing.__send__(:warn_once, app) }
+          ::ActiveSupport.on_load(:after_initialize, yield: true) { |app| warn_once(app) }
         else
           warn_once
         end

@@ -4,6 +4,8 @@ module Heddle
   # What job runners need.
   module Jobs
     # Limits how many jobs of a queue run at a time. Jobs beyond the limit take no fiber of the executor.
+    #
+    # A job takes nothing along from the fiber that posts it, or from the job whose place it gets; see {WorkContext}.
     class LimitedQueues
       # @param executor [Executor]
       # @param limits [Hash{String, Symbol => Integer}] the queues without a limit are left out
@@ -20,14 +22,20 @@ module Heddle
       #
       # @param queue [String]
       # @yield the job
-      # @return [void]
+      # @return [Boolean] false if the executor discards the job
+      # @raise (see Executor#post)
       def post(queue, &job)
-        limit = @limits[queue.to_s]
-        return @executor.post(&job) unless limit
+        limit = @limits[queue = queue.to_s]
+        return @executor.post_detached(&job) unless limit
 
-        reset unless @generation == Scheduler.__send__(:generation)
-        start(queue.to_s, job) if enter?(queue.to_s, limit, job)
+        reset unless @generation == Native.generation
+        return true unless enter?(queue, limit, job)
+
+        start(queue, job).tap { |taken| start_stuck(queue, limit) if taken }
       end
+
+      # @return [Integer] how many jobs wait because of a limit
+      def waiting = @guard.synchronize { @waiting.sum { |_, jobs| jobs.size } }
 
       # Forgets the jobs that wait because of a limit.
       def clear
@@ -38,7 +46,7 @@ module Heddle
 
       # A forked child has none of its parent's jobs.
       def reset
-        @generation = Scheduler.__send__(:generation)
+        @generation = Native.generation
         @guard = Guard.new
         @running = Hash.new(0)
         @waiting = Hash.new { |waiting, queue| waiting[queue] = [] }
@@ -54,22 +62,51 @@ module Heddle
         end
       end
 
+      # Posts a job that has a place. The place is given back if the executor refuses the job, or has no thread for it.
+      # An error of the job itself comes here, too, if the job runs in this fiber; then {#run} has given the place back.
       def start(queue, job)
-        @executor.post do
-          job.call
-        ensure
-          leave(queue)
-        end
+        @executor.post_detached { run(queue, job) }.tap { |taken| give_back(queue) unless taken }
+      rescue Concurrent::RejectedExecutionError, ThreadError
+        give_back(queue)
+        raise
+      end
+
+      def give_back(queue) = @guard.synchronize { @running[queue] -= 1 }
+
+      def run(queue, job)
+        job.call
+      ensure
+        leave(queue)
       end
 
       # The next job of the queue gets the place of the one that has ended. A child that the job forked has no such job.
       def leave(queue)
-        return unless @generation == Scheduler.__send__(:generation)
+        return unless @generation == Native.generation
 
         job = @guard.synchronize do
           @waiting[queue].shift.tap { |waiting| @running[queue] -= 1 unless waiting }
         end
-        start(queue, job) if job
+        return if job.nil? || @executor.replace { run(queue, job) }
+
+        @guard.synchronize do
+          @running[queue] -= 1
+          @waiting[queue].unshift(job)
+        end
+      end
+
+      # If a job has run in the fiber that posted it, as after the executor's shutdown, the next job can replace no task
+      # of the executor. Nested calls would use up the stack, so the jobs run here one after the other.
+      def start_stuck(queue, limit)
+        while (job = @guard.synchronize { take_stuck(queue, limit) })
+          start(queue, job)
+        end
+      end
+
+      def take_stuck(queue, limit)
+        return if @waiting[queue].empty? || @running[queue] >= limit
+
+        @running[queue] += 1
+        @waiting[queue].shift
       end
     end
   end

@@ -10,14 +10,14 @@ module Heddle
         def initialize(executor, &work)
           @executor = executor
           @done = WaitGroup.new(1)
-          executor.post { run(work) }
+          executor.post_detached { run(work) }
         end
 
         # Raises an error in the fiber, whatever it waits for or computes. Any thread may call this.
         def raise(error)
-          @executor.post { Heddle.without_preemption { @fiber&.raise(error) } }
+          @executor.post_detached { Heddle.without_preemption { @fiber&.raise(error) } }
         rescue Concurrent::RejectedExecutionError
-          # The capsule has stopped, so the fiber has been told to end.
+          # The capsule has stopped, so the fiber has been stopped.
           nil
         end
 

@@ -6,7 +6,7 @@ module Heddle
   # and a fiber that keeps the thread delays that poll.
   #
   # A scheduler has one probe at most. The Puma plugin starts one for as long as the server runs; `heddle/web` starts
-  # one for a few seconds, each time that the page asks.
+  # one for a few seconds, each time that the dashboard asks.
   #
   # @api private
   class LagProbe
@@ -44,7 +44,7 @@ module Heddle
       @recent = []
     end
 
-    # Starts the fiber, in the scheduler of this thread.
+    # Starts the fiber, in the scheduler of this thread. It ends early if no other fiber is left.
     #
     # @param finish [Float] when it ends, on the monotonic clock
     # @return [void]
@@ -54,7 +54,7 @@ module Heddle
       Fiber.scheduler.instance_variable_set(VARIABLE, self)
       @fiber = Fiber.schedule(storage: {}) do
         Heddle.annotate(NAME)
-        measure while Context.now < @finish
+        measure until Context.now >= @finish || alone?
       ensure
         @ended = true
       end
@@ -89,6 +89,12 @@ module Heddle
     end
 
     private
+
+    # Whether all other fibers have ended, and the scheduler could close but for this one.
+    def alone?
+      fibers = Fiber.scheduler.stats[:fibers]
+      fibers[:runnable].zero? && fibers[:waiting] == fibers[:waiting_for].fetch(:close, 0)
+    end
 
     def measure
       @due = Context.now + INTERVAL

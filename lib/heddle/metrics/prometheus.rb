@@ -3,6 +3,7 @@
 require "prometheus/client"
 require_relative "../../heddle"
 require_relative "catalogue"
+require_relative "name_totals"
 require_relative "source"
 
 module Heddle
@@ -12,7 +13,9 @@ module Heddle
     #
     # Counters are named as `heddle_fibers_spawned_total`, durations as `heddle_kernel_park_seconds_total`. The
     # histograms `heddle_run_queue_scheduled_seconds` and `heddle_run_queue_slice_seconds` have values only with
-    # `stats: :detailed`.
+    # `stats: :detailed`, and so have those by name: the histogram `heddle_name_age_seconds`, and the counters
+    # `heddle_name_ran_seconds_total`, `heddle_name_runnable_seconds_total` and `heddle_name_waited_seconds_total`.
+    # Their label `name` has at most 100 values for each scheduler, and `other`; the last one also has the label `kind`.
     module Prometheus
       # The bounds of the buckets: from 1 µs to 17 s, each twice the one before.
       BOUNDS = (10..34).map { |exponent| (1 << exponent) / 1e9 }.freeze
@@ -24,7 +27,7 @@ module Heddle
       # @param registry [#register, #get] a `Prometheus::Client::Registry`
       # @param labels [Hash{Symbol => String}] labels for all of its metrics: several schedulers in one registry need
       #   different ones
-      # @return [void]
+      # @return [Subscription] its `unsubscribe` removes the scheduler's numbers. The metrics stay in the registry.
       # @raise [TypeError] if it is no {Scheduler}
       # @raise [ArgumentError] if a scheduler with these labels is registered
       # @raise [::Prometheus::Client::Registry::AlreadyRegisteredError] if other code has registered such a name
@@ -33,12 +36,22 @@ module Heddle
       #   before_thread_start { Heddle::Metrics::Prometheus.register(Fiber.scheduler) }
       def self.register(scheduler, registry: ::Prometheus::Client.registry, labels: {})
         source = Source.new(scheduler)
-        CATALOGUE.each do |metric|
-          name = name_of(metric)
-          sampled = registry.get(name)
-          sampled = registry.register(Sampled.new(metric, name)) unless sampled.is_a?(Sampled)
+        added = []
+        all.each do |own|
+          sampled = registry.get(own.name)
+          sampled = registry.register(own) unless sampled.is_a?(Sampled)
           sampled.add(source, labels)
+          added << sampled
         end
+        Subscription.new { added.each { |sampled| sampled.remove(source) } }
+      rescue StandardError
+        # None of the numbers is there twice, or alone.
+        added&.each { |sampled| sampled.remove(source) }
+        raise
+      end
+
+      def self.all
+        CATALOGUE.map { |metric| Sampled.new(metric, name_of(metric)) } + BY_NAME.map(&:dup)
       end
 
       def self.name_of(metric)
@@ -47,7 +60,7 @@ module Heddle
         name = "#{name}_seconds" if metric.seconds? || metric.path == %i[elapsed]
         (metric.kind == :counter ? "#{name}_total" : name).to_sym
       end
-      private_class_method :name_of
+      private_class_method :all, :name_of
 
       # What a registry holds: it has the methods of a `Prometheus::Client::Metric` that the formats call.
       #
@@ -68,6 +81,10 @@ module Heddle
           end
 
           @sources = @sources.merge(labels.dup.freeze => source)
+        end
+
+        def remove(source)
+          @sources = @sources.reject { |_, other| other.equal?(source) }
         end
 
         # @return [:counter, :gauge, :histogram]
@@ -93,6 +110,44 @@ module Heddle
         end
       end
       private_constant :Sampled
+
+      # What a registry holds of the names.
+      #
+      # @api private
+      class SampledByName < Sampled
+        # @yieldparam total [NameTotals::Total]
+        # @yieldreturn [Hash{Hash => Integer, Float, NameTotals::Total}] the values by labels
+        def initialize(kind, name, description, &values)
+          super(Metric.new(path: [], kind:, description:), name)
+          @values = values
+        end
+
+        # @return [Hash{Hash => Integer, Float, Hash}] the values by labels
+        def values
+          found = @sources.flat_map do |labels, source|
+            source.names.flat_map do |total|
+              @values.call(total).map { |own, value| [labels.merge(name: total.name, **own), value] }
+            end
+          end
+          type == :histogram ? found.to_h.transform_values { |total| cumulative(total) } : found.to_h
+        end
+      end
+
+      BY_NAME = [
+        SampledByName.new(:histogram, :heddle_name_age_seconds, "Seconds that fibers had a name") do |total|
+          { {} => total }
+        end,
+        SampledByName.new(:counter, :heddle_name_ran_seconds_total, "Seconds that fibers with a name ran") do |total|
+          { {} => total.ran }
+        end,
+        SampledByName.new(:counter, :heddle_name_runnable_seconds_total,
+                          "Seconds that fibers with a name waited for their turn") { |total| { {} => total.runnable } },
+        SampledByName.new(:counter, :heddle_name_waited_seconds_total,
+                          "Seconds that fibers with a name waited for events, by kind") do |total|
+          total.waited.to_h { |kind, seconds| [{ kind: kind.to_s }, seconds] }
+        end
+      ].freeze
+      private_constant :SampledByName, :BY_NAME
     end
   end
 end

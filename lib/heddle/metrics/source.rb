@@ -20,15 +20,25 @@ module Heddle
         @read_at = nil
       end
 
-      # @return [Hash] see {Scheduler#stats}
+      # From now on there are no numbers, and the scheduler can be collected.
+      def detach
+        @scheduler = @stats = @read_at = nil
+      end
+
+      # @return [Hash, nil] see {Scheduler#stats}; nil after {#detach}
       def stats
-        now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        return unless (scheduler = @scheduler)
+
+        now = Context.now
         return @stats if @read_at && now - @read_at < AGE && @pid == Process.pid
 
         @read_at = now
         @pid = Process.pid
-        @stats = @scheduler.stats
+        @stats = scheduler.stats
       end
+
+      # @return [Array<NameTotals::Total>] what was counted by name; empty after {#detach}
+      def names = @scheduler ? NameTotals.of(@scheduler) : []
     end
     private_constant :Source
   end

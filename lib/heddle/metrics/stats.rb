@@ -78,6 +78,6 @@ module Heddle
     #     sleep 0.01
     #     Fiber.scheduler.stats[:fibers][:waiting_for]
     #   end # => {close: 1, sleep: 3}
-    def stats = Metrics.complete(raw_stats)
+    def stats = Metrics.complete(Native.raw_stats(self))
   end
 end

@@ -10,15 +10,17 @@ module Heddle
       address_resolve block blocking_operation_wait close fiber io_close io_pread io_pwrite io_read io_select io_wait
       io_write kernel_sleep process_wait run scheduler_close start_yielding suspend timeout_after write_at yield
     ].freeze
+    TYPES = %w[Heddle::Scheduler Heddle::Native].freeze
     # Ruby's own methods that are written in Ruby.
     INTERNAL = "<internal:"
     # A line of a backtrace. Since Ruby 3.4 it has the method's class.
     FRAME = /\A(?<place>(?<path>.*):\d+):in [`'](?:.* in )?(?:(?<type>[^ ]*)[#.])?(?<name>[^ ]*)'\z/m
     # A hook that runs a block of the program's, below the method that waits.
-    HOOK_BELOW = /:in (?:'Heddle::Scheduler#.*|`timeout_after)'\z/
+    HOOK_BELOW = /:in (?:'Heddle::(?:Scheduler#|Native\.).*|`timeout_after)'\z/
     # How many of the innermost frames are looked at for the method that waits. Most fibers need the first few alone.
     INNERMOST = [4, 20].freeze
-    private_constant :FOLDER, :HOOKS, :INTERNAL, :FRAME, :HOOK_BELOW, :INNERMOST
+    MONITOR = %r{:in 'Monitor#|/monitor\.rb:\d+:in }
+    private_constant :MONITOR, :FOLDER, :HOOKS, :TYPES, :INTERNAL, :FRAME, :HOOK_BELOW, :INNERMOST
 
     class << self
       # @param fiber [Fiber]
@@ -31,7 +33,13 @@ module Heddle
       # @return [String, nil] the method in which it waits: the method of Heddle that the program has called, such as
       #   `Heddle::Semaphore#acquire`, or else the innermost method, such as `pop`
       def waiting_method(fiber)
-        INNERMOST.lazy.filter_map { |count| method_in(without_hook(fiber.backtrace(0, count) || [])) }.first
+        INNERMOST.lazy.filter_map { |count| method_in(without_hook(innermost(fiber, count))) }.first
+      end
+
+      # @return [Boolean] whether the fiber waits for a Monitor, which to Ruby is a Mutex. Known since Ruby 3.4, whose
+      #   lines have the method's class; before only for MonitorMixin
+      def in_monitor?(fiber)
+        (fiber.backtrace(0, INNERMOST.first) || []).any? { |line| line.match?(MONITOR) }
       end
 
       # @return [String, nil] where the block is, unless it is one of Heddle's own
@@ -41,6 +49,14 @@ module Heddle
       end
 
       private
+
+      # The fiber that asks, such as for a deadlock's message, has the frames of that within its hook.
+      def innermost(fiber, count)
+        return fiber.backtrace(0, count) || [] unless fiber.equal?(Fiber.current)
+
+        lines = fiber.backtrace
+        lines.drop(lines.each_cons(2).find_index { |line, caller| hook?(line, caller) } || 0)
+      end
 
       # @return [String, nil] nil if more lines are needed to tell
       def method_in(lines)
@@ -60,7 +76,7 @@ module Heddle
       def hook?(line = nil, caller = nil)
         frame = line && FRAME.match(line)
         return false unless frame && HOOKS.include?(frame[:name])
-        return frame[:type] == "Heddle::Scheduler" if RUBY_VERSION >= "3.4"
+        return TYPES.include?(frame[:type]) if RUBY_VERSION >= "3.4"
 
         caller&.start_with?("#{frame[:place]}:") || false
       end
@@ -76,6 +92,7 @@ module Heddle
         in ["coordination" | "pools", file] then instance_method_of(file, frame[:name])
         # Of `ConditionVariable`, from Ruby 4.0 on: see {ConditionWait}.
         in ["patches", "mutex_sleep"] then frame[:name][/\Await\z/]
+        in ["testing", "clock_patches"] then frame[:name]
         else nil
         end
       end

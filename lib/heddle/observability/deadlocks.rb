@@ -34,7 +34,7 @@ module Heddle
     private
 
     def stuck?(section)
-      counts = section.scheduler.__send__(:counts)
+      counts = Native.counts(section.scheduler)
       counts.values_at(:timers, :operations).all?(&:zero?) &&
         section.fibers.any? { |entry| entry.kind != :close } &&
         section.fibers.all? { |entry| entry.state == :waiting && ENDLESS.include?(entry.kind) }

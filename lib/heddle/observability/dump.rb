@@ -35,6 +35,8 @@ module Heddle # :nodoc:
 
     def add_fiber(text, info, block, indent)
       add_line(text, indent, info.to_s)
+      times = info.named_times || info.times
+      add_line(text, indent + INDENT, times.to_s) if times
       lines = info.backtrace
       lines = [*Backtraces.place(block)] if lines.empty?
       lines.each { |line| add_line(text, indent + INDENT + INDENT, line) }
@@ -61,7 +63,8 @@ module Heddle # :nodoc:
 
   class << self
     # Writes all schedulers of this process, each with its thread, and all of their fibers: each fiber's id, name and
-    # state, for how long it has been in that state, what it waits for, and its backtrace without Heddle's frames.
+    # state, for how long it has been in that state, what it waits for, what it has spent its time on (if that is
+    # counted), and its backtrace without Heddle's frames.
     # Children come after their parents, indented. If all fibers of a scheduler wait and nothing can wake them, a line
     # says so, and names the fibers that wait for each other in a circle.
     #

@@ -20,10 +20,12 @@ module Heddle # :nodoc:
         remove if number == @number
         expect_free(signal, number)
         remove
+        # A forked child inherits the handler.
+        Patches.install
         @io = io
-        SignalHandlers::RUBY_TRAP.call(number, @handler)
+        SignalHandlers.ruby_trap(number, @handler)
         @number = number
-        Scheduler.__send__(:watch_dump_signal, number)
+        Native.watch_dump_signal(number)
       end
 
       # Restores the signal's default, unless the program has set another handler since.
@@ -31,8 +33,8 @@ module Heddle # :nodoc:
         return unless (number = @number)
 
         @number = nil
-        found = SignalHandlers::RUBY_TRAP.call(number, "DEFAULT")
-        SignalHandlers::RUBY_TRAP.call(number, found) unless found.equal?(@handler)
+        found = SignalHandlers.ruby_trap(number, "DEFAULT")
+        SignalHandlers.ruby_trap(number, found) unless found.equal?(@handler)
         SignalHandlers.reclaim(number)
       end
 
@@ -42,10 +44,9 @@ module Heddle # :nodoc:
         return if @thread&.alive?
 
         io = @io
-        @thread = Thread.new do
-          Thread.current.name = THREAD
+        @thread = WorkContext.thread(THREAD) do
           Thread.current.report_on_exception = false
-          Scheduler.__send__(:dump_begins)
+          Native.dump_begins
           Heddle.dump(io)
         end
       rescue ThreadError
@@ -55,7 +56,7 @@ module Heddle # :nodoc:
 
       # This process is a forked child, which has inherited the handler, but no native thread.
       def forked
-        Scheduler.__send__(:watch_dump_signal, @number) if @number
+        Native.watch_dump_signal(@number) if @number
       rescue SystemCallError
         # There are no descriptors left. The child has the signal all the same.
         nil
@@ -76,7 +77,7 @@ module Heddle # :nodoc:
       end
 
       def expect_free(signal, number)
-        handler = Scheduler.__send__(:signal_handler, number)
+        handler = Native.signal_handler(number)
         refuse(signal, "has a handler already (#{handler})") if handler
       end
 
@@ -98,8 +99,8 @@ module Heddle # :nodoc:
     # The dump begins at the main thread's next safe point, also while a fiber computes. While a thread is in C code
     # that does not release the GVL, no Ruby code can run. If the dump has not begun 0.5 s after the signal, a native
     # thread writes a line to descriptor 2 that says so, and one for each native thread of the process: its id and name,
-    # whether it runs, and how much CPU time it has used since the signal (on Linux). Then comes the backtrace of the
-    # thread that keeps the GVL. The dump follows when the C code returns.
+    # whether it runs, and how much CPU time it has used since the signal (on Linux). The dump follows when the C code
+    # returns.
     #
     # @param signal [String, Symbol, Integer, nil] with or without `SIG`; nil ends it
     # @param io [#write]

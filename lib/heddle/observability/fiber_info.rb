@@ -27,7 +27,13 @@ module Heddle # :nodoc:
   #   @return [Thread]
   # @!attribute [r] scheduler
   #   @return [Scheduler]
-  FiberInfo = Data.define(:id, :fiber, :name, :state, :waiting_for, :seconds, :parent, :thread, :scheduler) do
+  # @!attribute [r] times
+  #   @return [FiberTimes, nil] what the fiber has spent its time on, with `stats: :detailed` or while the dashboard of
+  #     {Heddle::Web} is open
+  # @!attribute [r] named_times
+  #   @return [FiberTimes, nil] what it has spent its time on since it got its name; nil also for a fiber without one
+  FiberInfo = Data.define(:id, :fiber, :name, :state, :waiting_for, :seconds, :parent, :thread, :scheduler, :times,
+                          :named_times) do
     # Where the fiber is now, without Heddle's own frames. Computed at each call.
     #
     # @return [Array<String>] empty if the fiber has not started, or has ended
@@ -66,9 +72,9 @@ module Heddle # :nodoc:
     def self.info(entry, section, description)
       fiber = entry.fiber
       FiberInfo.new(
-        id: fiber.object_id, fiber:, name: Names.of(fiber), state: entry.state,
+        id: fiber.object_id, fiber:, name: entry.name, state: entry.state,
         waiting_for: description.of(entry)&.freeze, seconds: entry.seconds, parent: entry.parent&.object_id,
-        thread: section.thread, scheduler: section.scheduler
+        thread: section.thread, scheduler: section.scheduler, times: entry.times, named_times: entry.named_times
       )
     end
     private_class_method :info

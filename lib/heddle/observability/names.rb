@@ -32,7 +32,7 @@ module Heddle # :nodoc:
       def assign(fiber, name)
         name = convert(name) unless name.nil?
         Traces.named(fiber, name) if Traces.begun?
-        Stalls.named(fiber, name) if Stalls.watches
+        Native.name_account(fiber, name) if Accounting.begun?
         # For nil, removing the variable would cost more.
         fiber.instance_variable_set(VARIABLE, name)
       end

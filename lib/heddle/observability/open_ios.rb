@@ -19,7 +19,7 @@ module Heddle
     # @return [String] `reading #<TCPSocket 127.0.0.1:5432>`
     def wait_for(number, verb)
       io = owner_of(number)
-      return "#{verb} descriptor #{number}" unless io
+      return "#{verb} #{described_by_kernel(number)}" unless io
 
       io.instance_variable_get(PURPOSE) || "#{verb} #{describe(io)}"
     rescue StandardError
@@ -59,6 +59,19 @@ module Heddle
     def describe(io)
       address = socket_address(io) if io.is_a?(BasicSocket)
       address ? "#<#{CLASS.bind_call(io)} #{address}>" : INSPECT.bind_call(io)
+    end
+
+    # From a program's first Ractor on, Ruby finds no IOs any more.
+    def described_by_kernel(number)
+      file = File.readlink("/proc/self/fd/#{number}")
+      if file.start_with?("socket:")
+        socket = BasicSocket.for_fd(number)
+        socket.autoclose = false
+        address = socket_address(socket)
+      end
+      "descriptor #{number} (#{address ? "socket #{address}" : file.sub(/:\[\d+\]\z/, "")})"
+    rescue SystemCallError
+      "descriptor #{number}"
     end
 
     # @return [String, nil] the peer's address; of a socket without a peer, such as a server's, its own

@@ -4,9 +4,22 @@ module Heddle
   # The states of all fibers of all schedulers in this process. The fibers of one scheduler are read at one time.
   module Snapshots
     # A fiber, as the extension reads it from the scheduler.
-    Entry = Struct.new(:fiber, :state, :kind, :subject, :events, :seconds, :seconds_left, :block, :resumer) do
+    Entry = Struct.new(:fiber, :state, :kind, :subject, :events, :seconds, :seconds_left, :block, :resumer,
+                       :name, :epoch, :counted, :counted_named, :scheduler) do
+      # What the fiber's backtrace says belongs to this entry only if this is true after it was read: the fiber has gone
+      # on otherwise, and a server's may serve another request.
+      #
+      # @return [Boolean] whether the fiber is still in the same state
+      def current? = Native.epoch_of(scheduler, fiber) == epoch
+
       # @return [Fiber, nil] the fiber that awaits this one's end, or that has resumed it
       def parent = resumer || Task.of(fiber)&.parent&.fiber
+
+      # @return [FiberTimes, nil] what the fiber has spent its time on, if that is counted
+      def times = FiberTimes.of(counted)
+
+      # @return [FiberTimes, nil] what it has spent its time on since it has its name
+      def named_times = FiberTimes.of(counted_named)
 
       # @return [Proc, nil] what the fiber runs: the program's block, if Heddle's own calls that
       def program_block = Task.of(fiber)&.block || block
@@ -17,9 +30,9 @@ module Heddle
 
     # @return [Array<Section>]
     def self.take
-      Scheduler.__send__(:open_schedulers).map do |scheduler|
-        entries = scheduler.__send__(:snapshot).map { |values| Entry.new(*values) }
-        Section.new(scheduler, scheduler.__send__(:owner), entries)
+      Native.open_schedulers.map do |scheduler|
+        entries = Native.snapshot(scheduler).map { |values| Entry.new(*values, scheduler) }
+        Section.new(scheduler, Native.owner(scheduler), entries)
       end
     end
 

@@ -39,7 +39,7 @@ module Heddle
     # @param entry [Snapshots::Entry]
     # @return [String, nil] nil for a fiber that waits for nothing, and for a fiber that has only yielded
     def of(entry)
-      text = text(entry)
+      text = said(entry) || text(entry)
       return text unless text && entry.seconds_left
 
       "#{text}, #{format("%.1f", entry.seconds_left)} s left"
@@ -63,7 +63,15 @@ module Heddle
       close: "the end of the other fibers",
       raise: "its next time slice, after Fiber#raise"
     }.freeze
-    private_constant :KINDS
+    IO_KINDS = %i[ready transfer select].freeze
+    private_constant :KINDS, :IO_KINDS
+
+    # @return [String, nil] what the fiber itself says; for an IO, with that
+    def said(entry)
+      return unless entry.state == :waiting && (said = WaitNames.of(entry.fiber)) && entry.current?
+
+      IO_KINDS.include?(entry.kind) ? "#{said} (#{text(entry)})" : said.to_s
+    end
 
     def text(entry)
       case (kind = KINDS[entry.kind])
@@ -88,7 +96,7 @@ module Heddle
 
     # `ConditionVariable#wait` sleeps, and so does `Heddle.every`.
     def asleep(entry)
-      method = Backtraces.waiting_method(entry.fiber)
+      method = waiting_method(entry)
       return method if method&.start_with?("Heddle")
 
       method == "wait" ? "ConditionVariable#wait" : "sleep"
@@ -97,10 +105,18 @@ module Heddle
     def blocked(entry)
       case (blocker = entry.subject)
       when nil then "a lock inside Ruby"
-      when Thread::Mutex then locked(blocker)
+      when Thread::Mutex then locked(blocker, entry)
+      when Thread::SizedQueue then "#{called(blocker, waiting_method(entry))} (#{blocker.size} of #{blocker.max})"
+      when Thread::Queue then called(blocker, waiting_method(entry)) + waiters(blocker)
       when Task then "the end of its children: #{list(blocker.child_fibers)}"
-      else called(blocker, Backtraces.waiting_method(entry.fiber))
+      else called(blocker, waiting_method(entry))
       end
+    end
+
+    # @return [String, nil] nil for a fiber that has gone on since the snapshot
+    def waiting_method(entry)
+      method = Backtraces.waiting_method(entry.fiber)
+      method if entry.current?
     end
 
     def called(blocker, method)
@@ -111,10 +127,19 @@ module Heddle
       end
     end
 
-    def locked(mutex)
+    def locked(mutex, entry)
       holder = @holders.of(mutex)
-      holder ? "Mutex held by #{Names.label(holder)}" : "Mutex"
+      lock = Backtraces.in_monitor?(entry.fiber) && entry.current? ? "Monitor" : "Mutex"
+      holder ? "#{lock} held by #{Names.label(holder)}#{place_of(holder)}" : lock
     end
+
+    # Many fibers may wait for the same one.
+    def place_of(holder)
+      @places ||= {}.compare_by_identity
+      @places[holder] ||= Backtraces.of(holder).first&.[](/\A.+?:\d+(?=:in )/)&.then { |place| " at #{place}" } || ""
+    end
+
+    def waiters(queue) = queue.num_waiting > 1 ? " (#{queue.num_waiting} wait)" : ""
 
     # @return [String] `Queue#pop`
     def call(blocker, method)

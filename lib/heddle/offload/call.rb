@@ -17,11 +17,12 @@ module Heddle
       # @return [Object] the block's value
       # @raise the block's error, or what was raised in the fiber, when the block has ended
       def run(pool)
-        job = pool.cast { perform }
+        # The fiber waits, so the call is a part of what it does, rather than a unit of its own.
+        job = pool.start(WorkContext.capture(wrap: false), [], -> { perform })
         job.await
       ensure
         # Also runs if the fiber is killed, which `rescue` does not see.
-        Fiber.scheduler.__send__(:defer_raises) { finish(job) } if job && !job.ended?
+        Native.defer_raises(Fiber.scheduler) { finish(job) } if job && !job.ended?
       end
 
       private

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Heddle # :nodoc:
-  # Makes Ruby's methods for host names ask {HostNames} whether to call the hook or to run in a thread.
+  # Makes Ruby's methods for host names ask {HostNames} whether to call the hook or to run in a thread, and
+  # `TCPSocket.new` connect by {TCPConnect}, so that the thread's other fibers run in the meantime.
   #
   # The methods are replaced. Prepended modules would break `resolv-replace` and similar libraries: they alias the
   # method that they find and call it by the alias, which with a prepended module recurses without end.
@@ -10,9 +11,9 @@ module Heddle # :nodoc:
     #
     # @param owner [Module]
     # @param name [Symbol] the method
-    # @param rule [Symbol] the method of {HostNames} that decides; the old method is its block
-    # @param expressions [Array<String>] the rule's arguments, as Ruby code that may use `arguments` and `options`
-    def self.replace(owner, name, rule, *expressions)
+    # @param call [String] what a scheduled fiber calls instead, as Ruby code that may use `arguments` and `options`;
+    #   the old method is its block
+    def self.replace(owner, name, call)
       original = owner.instance_method(name)
       original = original.super_method until original.owner == owner
       # If another library has replaced the method before, it is unknown what that one does. It stays.
@@ -27,29 +28,33 @@ module Heddle # :nodoc:
         #{visibility} def #{name}(*arguments, **options)
           return #{kept}(*arguments, **options) unless HostNames.scheduled?
 
-          HostNames.#{rule}(#{expressions.join(", ")}) { #{kept}(*arguments, **options) }
+          #{call} { #{kept}(*arguments, **options) }
         end
       RUBY
     end
 
-    addrinfo, socket, ip_socket = [Addrinfo, Socket, IPSocket].map(&:singleton_class)
-    replace(addrinfo, :getaddrinfo, :address_list, "arguments", "options")
-    replace(addrinfo, :tcp, :address, "arguments[0]", "arguments[1]")
-    replace(addrinfo, :udp, :address, "arguments[0]", "arguments[1]")
-    replace(addrinfo, :ip, :address, "arguments[0]", "nil")
-    replace(socket, :getaddrinfo, :address_list, "arguments", "options")
-    replace(socket, :sockaddr_in, :address, "arguments[1]", "arguments[0]")
-    replace(socket, :pack_sockaddr_in, :address, "arguments[1]", "arguments[0]")
-    replace(ip_socket, :getaddress, :address, "arguments[0]", "nil")
-    replace(TCPServer, :initialize, :address, "*(arguments.size > 1 ? arguments.first(2) : [nil, nil])")
-    replace(UDPSocket, :connect, :address, "arguments[0]", "arguments[1]")
-    replace(UDPSocket, :bind, :address, "arguments[0]", "arguments[1]")
-    replace(UDPSocket, :send, :address, "arguments[2]", "arguments[3]")
+    Patches.add do
+      addrinfo, socket, ip_socket = [Addrinfo, Socket, IPSocket].map(&:singleton_class)
+      replace(addrinfo, :getaddrinfo, "HostNames.address_list(arguments, options)")
+      replace(addrinfo, :tcp, "HostNames.address(arguments[0], arguments[1])")
+      replace(addrinfo, :udp, "HostNames.address(arguments[0], arguments[1])")
+      replace(addrinfo, :ip, "HostNames.address(arguments[0], nil)")
+      replace(socket, :getaddrinfo, "HostNames.address_list(arguments, options)")
+      replace(socket, :sockaddr_in, "HostNames.address(arguments[1], arguments[0])")
+      replace(socket, :pack_sockaddr_in, "HostNames.address(arguments[1], arguments[0])")
+      replace(ip_socket, :getaddress, "HostNames.address(arguments[0], nil)")
+      replace(TCPServer, :initialize, "HostNames.address(*(arguments.size > 1 ? arguments.first(2) : [nil, nil]))")
+      replace(TCPSocket, :initialize, "TCPConnect.call(self, arguments, options)")
+      replace(UDPSocket, :connect, "HostNames.address(arguments[0], arguments[1])")
+      replace(UDPSocket, :bind, "HostNames.address(arguments[0], arguments[1])")
+      # With three arguments, the third is a packed address, in which any byte may occur.
+      replace(UDPSocket, :send, "HostNames.address(*(arguments.size > 3 ? arguments[2, 2] : [nil, nil]))")
 
-    replace(Addrinfo, :getnameinfo, :unless_numeric, "arguments[0]")
-    replace(socket, :getnameinfo, :unless_numeric, "arguments[1]")
-    replace(IPSocket, :addr, :socket_address, "self", "arguments[0]")
-    replace(IPSocket, :peeraddr, :socket_address, "self", "arguments[0]")
+      replace(Addrinfo, :getnameinfo, "HostNames.unless_numeric(arguments[0])")
+      replace(socket, :getnameinfo, "HostNames.unless_numeric(arguments[1])")
+      replace(IPSocket, :addr, "HostNames.socket_address(self, arguments[0])")
+      replace(IPSocket, :peeraddr, "HostNames.socket_address(self, arguments[0])")
+    end
   end
   private_constant :HostNamesPatch
 end

@@ -20,25 +20,32 @@ module Heddle # :nodoc:
       # The descriptor stays open.
       return super unless CLOSE_CONCERNS_OTHER_IOS || closed? || autoclose?
 
-      Scheduler.__send__(:closing, self, ALL_EVENTS) { super }
-    end
-
-    # Closes the side to read from. Fibers that wait to write continue to wait.
-    def close_read
-      Scheduler.__send__(:closing, self, IO::READABLE) { super }
-    end
-
-    # Closes the side to write to. Fibers that wait to read continue to wait.
-    def close_write
-      Scheduler.__send__(:closing, self, IO::WRITABLE) { super }
+      Native.closing(self, ALL_EVENTS) { super }
     end
 
     # Opens another file under this IO; see Ruby's documentation.
     def reopen(...)
-      Scheduler.__send__(:closing, self, ALL_EVENTS) { super }
+      Native.closing(self, ALL_EVENTS) { super }
     end
   end
-  private_constant :IOClose
 
-  IO.prepend(IOClose)
+  # Ends the operations on an IO before Ruby closes its last open side, and gives the number back. Sockets have methods
+  # of their own, which Ruby finds before those of IO.
+  module SideClose
+    # Closes the side to read from; see Ruby's documentation.
+    def close_read
+      Native.closing(self, IO::READABLE) { super }
+    end
+
+    # Closes the side to write to; see Ruby's documentation.
+    def close_write
+      Native.closing(self, IO::WRITABLE) { super }
+    end
+  end
+  private_constant :IOClose, :SideClose
+
+  Patches.add do
+    IO.prepend(IOClose, SideClose)
+    BasicSocket.prepend(SideClose)
+  end
 end

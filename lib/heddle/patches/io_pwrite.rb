@@ -16,10 +16,10 @@ module Heddle # :nodoc:
 
       # Writing nothing runs all of Ruby's checks of the arguments and the IO.
       Fiber.blocking { super("", offset) }
-      scheduler.__send__(:write_at, self, object.to_s, offset)
+      Native.write_at(scheduler, self, object.to_s, offset)
     end
   end
   private_constant :IOPwrite
 
-  IO.prepend(IOPwrite)
+  Patches.add { IO.prepend(IOPwrite) }
 end

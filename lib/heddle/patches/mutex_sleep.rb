@@ -3,13 +3,13 @@
 module Heddle # :nodoc:
   # Tells a timeout of `Mutex#sleep` and `ConditionVariable#wait` from a wake-up. Ruby ignores what the scheduler's hook
   # returns, and always reports a wake-up. So a timeout, also of a monitor's condition, would look like a signal.
+  #
+  # Raises what was raised into the fiber while it waited to lock the mutex again: as in a thread, when it has the lock.
   module MutexSleep
     # Unlocks, sleeps and locks again; see Ruby's documentation.
     def sleep(timeout = nil)
       slept = super
-      return slept if timeout.nil? || !(scheduler = Fiber.current_scheduler).is_a?(Scheduler)
-
-      slept if scheduler.__send__(:sleep_was_ended)
+      slept if Native.locked_again || timeout.nil?
     end
   end
   private_constant :MutexSleep
@@ -19,13 +19,13 @@ module Heddle # :nodoc:
     # Unlocks the mutex, waits and locks it again; see Ruby's documentation.
     def wait(mutex, timeout = nil)
       slept = super
-      return slept if timeout.nil? || !(scheduler = Fiber.current_scheduler).is_a?(Scheduler)
-
-      slept if scheduler.__send__(:sleep_was_ended)
+      slept if Native.locked_again || timeout.nil?
     end
   end
   private_constant :ConditionWait
 
-  Thread::Mutex.prepend(MutexSleep)
-  Thread::ConditionVariable.prepend(ConditionWait) if RUBY_VERSION >= "4.0"
+  Patches.add do
+    Thread::Mutex.prepend(MutexSleep)
+    Thread::ConditionVariable.prepend(ConditionWait) if RUBY_VERSION >= "4.0"
+  end
 end

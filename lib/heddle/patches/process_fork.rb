@@ -11,12 +11,12 @@ module Heddle # :nodoc:
         next unless pid.zero?
 
         Metrics.after_fork
-        Scheduler.__send__(:forked)
+        Native.forked
         DumpSignal.forked
       end
     end
   end
   private_constant :ProcessFork
 
-  Process.singleton_class.prepend(ProcessFork)
+  Patches.add { Process.singleton_class.prepend(ProcessFork) }
 end

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 module Heddle
-  # Sends what signal handlers raise to the main thread's root fiber; see scheduler/interrupting.rs. Ruby runs a handler
-  # in whichever fiber is running, and raises the handler's exceptions there, an `exit` for instance. So while a Heddle
-  # scheduler is open on the main thread, {run} stands in for every handler, calls the program's own handler and sends
-  # its exceptions to the root.
+  # Sends what signal handlers raise to the main thread's root fiber; see scheduler/root_interrupts.rs. Ruby runs a
+  # handler in whichever fiber is running, and raises the handler's exceptions there, an `exit` for instance. So while a
+  # Heddle scheduler is open on the main thread, {run} stands in for every handler, calls the program's own handler and
+  # sends its exceptions to the root.
   #
   # Programs do not notice this: {TrapPatch} makes `trap` return the handlers that the program has set itself.
   #
@@ -17,16 +17,13 @@ module Heddle
     # Ruby raises at once for SIGINT, whatever `Thread.handle_interrupt` says, and by `Thread#raise` for the others.
     INTERRUPT = Signal.list.fetch("INT")
 
-    # Ruby's own method, without the modules that are prepended to it.
-    RUBY_TRAP = Signal.method(:trap)
-
     # Prepended to the modules that have `trap`, when Heddle first needs to know the program's handlers.
     module TrapPatch
       # Handles a signal; see Ruby's documentation.
       def trap(signal, ...)
         return super unless Ractor.current.equal?(Ractor.main)
 
-        Heddle.__send__(:trapping, signal)
+        Native.trapping(signal)
         SignalHandlers.replaced(signal, super)
       end
     end
@@ -40,16 +37,25 @@ module Heddle
 
     # The program's handlers that the stand-in replaces, by signal number.
     @handlers = {}
+    # Signals that came while the stand-in had no handler to call.
+    @missed = []
     @stand_in = ->(number) { SignalHandlers.run(number) }
 
     class << self
+      # Ruby's own method, without the modules that are prepended to it. It is called as such, and not by a Method
+      # object, so that Ruby handles no signal before the caller has kept the result.
+      ruby_trap = Kernel.instance_method(:trap)
+      # A debugger prepends a method of its own, whose `super` would be TrapPatch here.
+      ruby_trap = ruby_trap.super_method until ruby_trap.owner.equal?(Kernel)
+      define_method(:ruby_trap, ruby_trap)
+
       # From now on, observes which handlers the program sets with `trap`. The extension calls this.
       def patch_trap
         return if @trap_patched
 
-        @trap_patched = true
         [Signal.singleton_class, Kernel.singleton_class].each { |place| place.prepend(TrapPatch) }
         Kernel.prepend(PrivateTrapPatch)
+        @trap_patched = true
       end
 
       # A scheduler opens on the main thread. The extension calls this.
@@ -58,28 +64,34 @@ module Heddle
 
         patch_trap
         @installed = true
-        (Signal.list.values.uniq - NOT_REPLACED).each { |number| reclaim(number) }
+        exhaust(Signal.list.values.uniq - NOT_REPLACED) { |number| reclaim(number) }
       end
 
       # The main thread's scheduler closes: restores the program's handlers. The extension calls this.
       def restore
         @installed = false
-        @handlers.each do |number, handler|
-          found = RUBY_TRAP.call(number, handler)
-          RUBY_TRAP.call(number, found) unless found.equal?(@stand_in)
+        keep_found
+        exhaust(@handlers.keys) do |number|
+          next unless (handler = @handlers[number])
+
+          found = ruby_trap(number, handler)
+          ruby_trap(number, found) unless found.equal?(@stand_in)
+          @handlers.delete(number)
         end
-        @handlers.clear
       end
 
       # Restores the program's handler of one signal, because a ticker is going to use the signal. The extension calls
       # this.
       def release(number)
-        RUBY_TRAP.call(number, @handlers.delete(number)) if @handlers.key?(number)
+        return unless @handlers.key?(number)
+
+        ruby_trap(number, @handlers.delete(number))
+        send_missed(number)
       end
 
       # Sets the stand-in for one signal, if the signal can be handled. The extension calls this.
       def reclaim(number)
-        replace_handler(number) if @installed && Heddle.__send__(:handles_signal?, number)
+        replace_handler(number) if @installed && Native.handles_signal?(number)
       end
 
       # Called after the program has set a handler.
@@ -98,26 +110,58 @@ module Heddle
 
       # Runs the program's handler, in whichever fiber is running.
       def run(number)
+        keep_found
         handler = @handlers[number]
-        return run_in_root(handler, number) if Scheduler.__send__(:handles_interrupts?)
+        return @missed << number unless handler
+        return run_in_root(handler, number) if Native.handles_interrupts?
 
-        # Outside of a `rescue`, because the fiber may be told to end before `send_to_root` returns.
+        # Outside of a `rescue`, because the fiber may be stopped before `send_to_root` returns.
+        # An exception that was sent to this fiber is not the handler's.
+        sent = Native.take_sent
         raised = exception_of(handler, number)
-        Scheduler.__send__(:send_to_root, raised) if raised
+        Native.send_to_root(raised) if raised
+        raise sent if sent
       end
 
       private
 
-      # Sets the stand-in, and remembers the program's handler. A disposition without a Ruby handler stays as it is.
-      def replace_handler(number)
-        handler = RUBY_TRAP.call(number, @stand_in)
-        return if handler.equal?(@stand_in)
-
-        if replaceable?(handler, number)
-          @handlers[number] = handler
-        else
-          RUBY_TRAP.call(number, handler)
+      # Calls the block with each item, and then removes the item. An interrupt that is raised meanwhile propagates when
+      # no item is left. It may repeat the call for one item.
+      #
+      # @param items [Array]
+      def exhaust(items, &block)
+        until items.empty?
+          block.call(items.first)
+          items.shift
         end
+      ensure
+        exhaust(items, &block) unless items.empty?
+      end
+
+      # Sets the stand-in, and remembers the program's handler. A disposition without a Ruby handler stays as it is. A
+      # signal may come, and an interrupt be raised, at any point.
+      def replace_handler(number)
+        @found = [number, ruby_trap(number, @stand_in)]
+        keep_found
+        send_missed(number)
+      end
+
+      def send_missed(number)
+        Process.kill(number, Process.pid) if @missed.delete(number)
+      end
+
+      # Remembers the handler that the stand-in has replaced, or restores it. A signal may come before that, or an
+      # interrupt keep {replace_handler} from it.
+      def keep_found
+        return unless @found
+
+        number, handler = @found
+        if !replaceable?(handler, number)
+          ruby_trap(number, handler)
+        elsif !handler.equal?(@stand_in)
+          @handlers[number] = handler
+        end
+        @found = nil
       end
 
       def replaceable?(handler, number)
@@ -134,7 +178,7 @@ module Heddle
 
         call(handler, number)
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised again
-        Scheduler.__send__(:record_interrupt, e)
+        Native.record_interrupt(e)
         raise
       end
 
@@ -143,7 +187,7 @@ module Heddle
         return default_exception(number) if handler == "DEFAULT"
 
         # Exceptions from other fibers must not be taken for the handler's own, so they are deferred.
-        Fiber.scheduler.__send__(:defer_raises) { call(handler, number) }
+        Native.defer_raises(Fiber.scheduler) { call(handler, number) }
         nil
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised by the caller
         e

@@ -60,6 +60,8 @@ module Heddle # :nodoc:
   end
   private_constant :PrivateTimeoutPatch
 
-  ::Timeout.singleton_class.prepend(TimeoutPatch)
-  ::Timeout.prepend(PrivateTimeoutPatch)
+  Patches.add do
+    ::Timeout.singleton_class.prepend(TimeoutPatch)
+    ::Timeout.prepend(PrivateTimeoutPatch)
+  end
 end

@@ -11,7 +11,7 @@ module Heddle
   # leaves its thread to other jobs, so jobs may wait for jobs to any depth, even on a single thread. `go` is named
   # after Go's statement.
   #
-  # The jobs form a tree, as fibers do. The jobs that a job starts are its children. When it ends, they are told to end,
+  # The jobs form a tree, as fibers do. The jobs that a job starts are its children. When it ends, they are stopped,
   # and an error that one of them does not rescue is raised in its parent.
   #
   # The pool does not keep jobs that have ended: a job's value is there as long as the program keeps the job. Of the
@@ -38,7 +38,7 @@ module Heddle
     def initialize(threads: Etc.nprocessors, **options)
       @size = ArgumentChecks.count(threads, "Heddle::Pool.new: threads")
       # Raises for invalid options here, and not in the threads.
-      Scheduler.new(**options) unless options.empty?
+      ArgumentChecks.scheduler_options(options)
       @options = options
       reset
     end
@@ -70,37 +70,25 @@ module Heddle
       end
     end
 
-    # Waits for a job.
-    #
-    # @param job [Job]
-    # @return [Object] its value; nil for a job that was told to end
-    # @raise the error that ends it
-    # @raise [ThreadError] if its thread was killed
-    # @raise [TypeError] for an argument that is not a job of this pool
-    # @raise [FiberError] for the calling job
-    # @example
-    #   page = pool.await(pool.go { fetch(url) })
-    def await(job)
-      await_jobs([job], "Heddle::Pool#await").first
-    end
-
     # Waits for several jobs.
     #
     # @param jobs [Array<Job>]
-    # @return [Array<Object>] their values, in order; nil for a job that was told to end
-    # @raise the first error that ends one of them. The others are told to end first, and have ended when it is raised.
-    # @raise (see await)
+    # @return [Array<Object>] their values, in order; nil for a job that was stopped
+    # @raise the first error that ends one of them. The others are stopped first, and have ended when it is raised.
+    # @raise (see Job#await)
     # @example
     #   pages = pool.await_all(*urls.map { |url| pool.go { fetch(url) } })
     def await_all(*jobs)
-      await_jobs(jobs, "Heddle::Pool#await_all")
+      parent = Job.current(self)
+      jobs.each { |job| expect_job(job, parent) }
+      JobWait.new(self, parent, jobs).call
     end
 
     # Waits until no job is left: in a job, of its children; outside of the pool's jobs, of all that were started
     # outside.
     #
     # @return [self]
-    # @raise the first error that ends one of them, or has ended one that was not awaited. The others are told to end
+    # @raise the first error that ends one of them, or has ended one that was not awaited. The others are stopped
     #   first, and have ended when it is raised.
     # @example
     #   urls.each { |url| pool.go { fetch(url) } }
@@ -108,13 +96,13 @@ module Heddle
     def wait
       parent = Job.current(self)
       # Raises the error of a child that has ended.
-      Context.scheduler_if_any.__send__(:raise_deferred) if parent
+      Context.scheduler_if_any&.then { |scheduler| Native.raise_deferred(scheduler) } if parent
       jobs = @guard.synchronize { siblings(parent).keys + [(@failed unless parent)].compact }
       JobWait.new(self, parent, jobs).call
       self
     end
 
-    # Tells all jobs to end, running their `ensure`, and waits for that.
+    # Stops all jobs, running their `ensure`, and waits for their end.
     #
     # @return [self]
     def stop
@@ -169,7 +157,7 @@ module Heddle
 
     # Called again in a forked child, because threads do not survive a fork.
     def reset
-      @generation = Scheduler.__send__(:generation)
+      @generation = Native.generation
       @guard = Guard.new
       @backlog = Backlog.new(@guard)
       @roots = {}
@@ -181,7 +169,7 @@ module Heddle
 
     # Whether this process is a child, and the threads are its parent's.
     def forked?
-      @generation != Scheduler.__send__(:generation)
+      @generation != Native.generation
     end
 
     def siblings(parent)
@@ -194,16 +182,10 @@ module Heddle
       Heddle.snooze while Heddle.without_preemption { backlog.take&.start }
     end
 
-    def await_jobs(jobs, method)
-      parent = Job.current(self)
-      jobs.each { |job| expect_job(job, parent, method) }
-      JobWait.new(self, parent, jobs).call
-    end
-
-    def expect_job(job, current, method)
-      raise TypeError, "#{method}: #{job.inspect} is not a job of this pool" unless
+    def expect_job(job, current)
+      raise TypeError, "Heddle::Pool#await_all: #{job.inspect} is not a job of this pool" unless
         job.is_a?(Job) && job.pool.equal?(self)
-      raise FiberError, "#{method}: #{job.inspect} can't await itself" if job.equal?(current)
+      raise FiberError, "Heddle::Pool::Job#await: #{job.inspect} can't await itself" if job.equal?(current)
     end
   end
 end

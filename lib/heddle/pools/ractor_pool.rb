@@ -49,18 +49,6 @@ module Heddle
       @threads.go { compute(arguments, block) }
     end
 
-    # Waits for a job.
-    #
-    # @param job [ThreadPool::Job]
-    # @return [Object] its value
-    # @raise the job's error
-    # @raise [ArgumentError] if the block uses variables from outside
-    # @example
-    #   tally = pool.await(job)
-    def await(job)
-      job.await
-    end
-
     # Waits for several jobs.
     #
     # @param jobs [Array<ThreadPool::Job>]

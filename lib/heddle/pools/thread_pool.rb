@@ -67,7 +67,7 @@ module Heddle
       end
     end
 
-    # Starts a job: the block runs in a thread of the pool. The caller continues. `cast` is Polyphony's name for it.
+    # Starts a job: the block runs in a thread of the pool. The caller continues.
     #
     # The pool does not keep a job that has ended. The error of a job that is not awaited is lost with it.
     #
@@ -81,17 +81,22 @@ module Heddle
     #   job.await
     def go(*arguments, &block)
       ArgumentChecks.block(block, "Heddle::ThreadPool#go")
-      reset if forked?
-      Job.new(self, arguments, block).tap do |job|
-        @jobs.push(job)
-        @guard.synchronize { @workers.start if @workers.size < @size && @jobs.size > @jobs.num_waiting }
-      end
+      start(WorkContext.capture, arguments, block)
     end
-    alias cast go
 
-    # @return [Boolean] whether a job waits to be started, or a thread runs one
-    def busy?
-      !@jobs.empty? || @jobs.num_waiting < @workers.size
+    # @api private
+    # Starts a job, with another context than {#go} gives it.
+    #
+    # @param context [WorkContext]
+    # @return [Job]
+    def start(context, arguments, block)
+      reset if forked?
+      Job.new(self, context, arguments, block).tap do |job|
+        @guard.synchronize do
+          @jobs.push(job)
+          @workers.start if @workers.size < @size && @jobs.size > @jobs.num_waiting
+        end
+      end
     end
 
     # Refuses further jobs, and waits until all jobs have ended.
@@ -118,7 +123,7 @@ module Heddle
 
     # Called again in a forked child, because threads do not survive a fork.
     def reset
-      @generation = Scheduler.__send__(:generation)
+      @generation = Native.generation
       @guard = Guard.new
       @jobs = Thread::Queue.new
       jobs = @jobs
@@ -127,7 +132,7 @@ module Heddle
 
     # Whether this process is a child, and the threads are its parent's.
     def forked?
-      @generation != Scheduler.__send__(:generation)
+      @generation != Native.generation
     end
 
     def run_jobs(jobs)

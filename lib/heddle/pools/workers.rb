@@ -40,7 +40,7 @@ module Heddle # :nodoc:
     # @return [void]
     def start
       @threads.select!(&:alive?)
-      @threads << Thread.new { run }.tap { |thread| thread.name = @name }
+      @threads << WorkContext.thread(@name) { run }
     end
 
     # Waits until all threads have ended.

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  module Puma
+  module PumaSupport
     # A client's connection, and the fiber that serves it from `accept` to `close`.
     #
     # The fiber alternates between two states: it handles requests, for which it needs one of the pool's permits, or it

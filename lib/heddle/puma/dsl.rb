@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  module Puma
+  module PumaSupport
     # What `plugin :heddle` adds to the language of `config/puma.rb`.
     module DSL
       # Sets options of `plugin :heddle`. Without a call, the defaults hold. Puma's `threads` has no effect then.
@@ -9,8 +9,11 @@ module Heddle
       # @param options [Hash]
       # @option options [Integer] :fibers (512) how many requests are handled at a time, in each worker process. Further
       #   connections wait in the kernel's backlog. A connection that waits for a request does not count.
+      # @option options [Float, Integer, Rational, nil] :slow (nil) seconds: a request that takes so long or longer is
+      #   logged in one line, with what its fiber has spent the time on. `stats: :detailed` is the default then
       # @option options [:all, :yielding, :none] :preempt (:all) see {Heddle::Scheduler#initialize}, for the other
-      #   options, too: `tick:`, `quantum:`, `backend:`, `ticker:`, `signal:`, `workers:`, `grace:`
+      #   options, too: `tick:`, `quantum:`, `backend:`, `ticker:`, `signal:`, `workers:`, `grace:`, `stats:`,
+      #   `stall_after:`. `ticker: :signal` needs a `signal:` that Puma does not handle itself, such as `"PROF"`
       # @return [void]
       # @raise [ArgumentError, TypeError] for an invalid option
       # @example config/puma.rb
@@ -24,4 +27,4 @@ module Heddle
   end
 end
 
-Puma::DSL.include(Heddle::Puma::DSL)
+Puma::DSL.include(Heddle::PumaSupport::DSL)

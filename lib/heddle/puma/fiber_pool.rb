@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
 require "puma/thread_pool"
-require_relative "shutdown"
 
 module Heddle
-  module Puma
+  module PumaSupport
     # Takes the place of `::Puma::ThreadPool`: a fiber for each connection instead of a thread for each request that is
     # being handled. It starts no threads, so of its superclass it keeps only the hooks (`before_thread_start`,
     # `before_thread_exit`, `out_of_band`) and the methods that make no sense here, such as `trim`.
@@ -13,8 +12,6 @@ module Heddle
     #
     # @api private
     class FiberPool < ::Puma::ThreadPool
-      include Shutdown
-
       # @param name [String] the thread's name
       # @param options [#final_options, Hash] the server's
       # @param settings [Settings]
@@ -104,22 +101,13 @@ module Heddle
         @permit_released << nil
       end
 
-      # Lets the shutdown raise ForceShutdown in the calling fiber while the block runs.
-      def with_force_shutdown
-        raise ForceShutdown if @force_shutdown
-
-        # With Puma's option fiber_per_request, it is not the connection's fiber.
-        fiber = Fiber.current
-        @with_application[fiber] = true
-        yield
-      ensure
-        @with_application.delete(fiber)
-      end
-
       # Wakes the connections that wait for a request.
       def wake_waiting
         @connections.values.each(&:wake_up) # rubocop:disable Style/HashEachMethods -- the Hash changes meanwhile
       end
+
+      # @return [Array<String>] the methods and paths of the requests that are being handled
+      def requests = @connections.values.filter_map { |connection| Names.of(connection.fiber) }
 
       # @return [Integer] requests that are being handled, or wait for a permit
       def busy_threads = @max - @permits.available + backlog
@@ -155,6 +143,35 @@ module Heddle
       # (see #auto_reap!)
       def auto_trim!(*) = nil
 
+      # Waits `timeout` seconds for the connections to end, or without a limit if it is -1. Then raises ForceShutdown in
+      # those that are with the application, waits for `SHUTDOWN_GRACE_TIME`, and ends the others.
+      #
+      # @param timeout [Numeric]
+      # @return [void]
+      def shutdown(timeout = -1)
+        @shutdown = true
+        shutdown_debug("Shutdown initiated") if @shutdown_debug == true
+        end_connections unless connections_ended_within?(timeout == -1 ? nil : timeout)
+        @lag_probe.stop
+        trigger_before_thread_exit_hooks
+      end
+
+      # Lets the shutdown raise ForceShutdown in the calling fiber while the block runs.
+      def with_force_shutdown
+        # With Puma's option fiber_per_request, it is not the connection's fiber.
+        fiber = Fiber.current
+        # Added before the check: a fiber that is preempted between the two would be missed.
+        @with_application[fiber] = true
+        raise ::Puma::ThreadPool::ForceShutdown if @force_shutdown
+
+        yield
+      ensure
+        @with_application.delete(fiber)
+      end
+
+      # @return [Boolean] whether the fiber runs the application's part of a request
+      def with_application?(fiber) = @with_application.key?(fiber)
+
       private
 
       def acquire_permit
@@ -182,6 +199,43 @@ module Heddle
         return unless @out_of_band&.any?
 
         @hook_lock.synchronize { trigger_out_of_band_hook if busy_threads.zero? }
+      end
+
+      # @return [Boolean] whether all connections have ended
+      def connections_ended_within?(seconds)
+        deadline = seconds && (Context.now + seconds)
+        until @connections.empty?
+          left = deadline && (deadline - Context.now)
+          return false if left&.negative?
+
+          @connection_ended.pop(timeout: left)
+        end
+        true
+      end
+
+      def end_connections
+        shutdown_debug("Shutdown timeout exceeded") if @shutdown_debug == :on_force
+        force_shutdown
+        return if connections_ended_within?(@shutdown_grace_time || ::Puma::ThreadPool::SHUTDOWN_GRACE_TIME)
+
+        shutdown_debug("Shutdown grace timeout exceeded") if @shutdown_debug == :on_force
+        @connections.values.each { |connection| connection.fiber.kill } # rubocop:disable Style/HashEachMethods -- (see above)
+        connections_ended_within?(1)
+      end
+
+      # Puma writes where its threads are. Of the fibers, it sees only the one that calls this.
+      def shutdown_debug(message)
+        super
+        @connections.each_value do |connection|
+          fiber = connection.fiber
+          $stdout.syswrite "#{Process.pid}: #{fiber.inspect}\n#{(fiber.backtrace || []).join("\n")}\n\n"
+        end
+      end
+
+      def force_shutdown
+        @force_shutdown = true
+        # Requests begin and end meanwhile.
+        @with_application.keys.each { |fiber| fiber.raise(::Puma::ThreadPool::ForceShutdown) } # rubocop:disable Style/HashEachMethods
       end
     end
   end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  module Puma
+  module PumaSupport
     # Takes the place of `::Puma::Reactor`, which waits on a thread of its own for the clients that have not yet sent
     # their whole request. Beside a fiber that computes, that thread would wait for the GVL for up to 100 ms. Here the
     # connection's own fiber waits.

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  module Puma
+  module PumaSupport
     # Makes a Puma server handle its requests on fibers, if its options have {Settings}. The server's thread gets a
     # scheduler; the acceptor and each connection are fibers of it.
     #
@@ -43,10 +43,13 @@ module Heddle
       def handle_request(*arguments)
         return super unless @thread_pool.is_a?(FiberPool)
 
-        outcome = name_fiber(arguments[-2].env) { super }
+        outcome = name_fiber(arguments[-2].env) { contain_exit { super } }
         Fiber.scheduler.yield if KEPT.include?(outcome)
         outcome
       end
+
+      # @return [Boolean] see {FiberPool#with_application?}
+      def with_application?(fiber) = @thread_pool.with_application?(fiber)
 
       # Seconds that a write to the pipe may take.
       WRITE_TIME = 1
@@ -57,17 +60,32 @@ module Heddle
       private
 
       # {Heddle.annotate} would restore the previous name, but a connection has none.
-      def name_fiber(env)
+      def name_fiber(env, &)
         fiber = Fiber.current
-        Names.assign(fiber, "#{env["REQUEST_METHOD"]} #{env["REQUEST_PATH"] || env["PATH_INFO"]}".freeze)
-        yield
+        name = "#{env["REQUEST_METHOD"]} #{env["REQUEST_PATH"] || env["PATH_INFO"]}".freeze
+        Names.assign(fiber, name)
+        @slow_requests.watch(name, &)
       ensure
         Names.assign(fiber, nil)
+      end
+
+      # Puma answers 500 to what the application raises. What is raised later, by the response's body or by
+      # `rack.after_reply`, leaves this method. On threads it ends that thread; Heddle takes an exit, or a
+      # signal's exception, of a fiber for one of the thread.
+      #
+      # @return [Object, nil] nil is an outcome of which Puma knows nothing, so it closes the connection
+      def contain_exit
+        yield
+      rescue SystemExit, SignalException => e
+        @log_writer.log("! Heddle: #{Names.of(Fiber.current)} has raised #{e.inspect} after the application had " \
+                        "returned, which ends its connection")
+        nil
       end
 
       def prepare_fibers(settings, name)
         @min_threads = 0
         @max_threads = settings.fibers
+        @slow_requests = SlowRequests.new(settings.slow, @log_writer)
         # Since Puma 8 the method takes the thread, too.
         takes_thread = method(:process_client).arity == 2
         pool = FiberPool.new(name, options, settings, **pool_options) do |connection, client|
@@ -85,12 +103,10 @@ module Heddle
       end
 
       def start_thread(settings, name)
-        Thread.new do
-          ::Puma.set_thread_name(name)
-          # Puma 6 has this accessor on each thread of its pool; later versions set it there, too.
-          Thread.current.puma_server = self
+        ServerThread.new(self, name) do
           Fiber.set_scheduler(settings.make_scheduler)
           Fiber.schedule { accept_until_stopped }
+          run_fibers
         end
       end
 
@@ -99,7 +115,21 @@ module Heddle
         handle_servers
       ensure
         # Ends the fibers that the application has left, as the end of the process ends its threads.
-        Thread.current.kill
+        @thread.end_server
+      end
+
+      # Runs the fibers until the acceptor ends. What another thread raises in this thread, and no fiber but the root
+      # receives, stops the server first, so that the other requests are answered.
+      def run_fibers
+        Fiber.scheduler.run
+      rescue Exception => e # rubocop:disable Lint/RescueException -- raised again
+        raised = e
+        @log_writer.log("! Heddle: another thread has raised #{e.inspect} in the thread of all requests, which stops " \
+                        "the server. Requests under way: #{@thread_pool.requests.join(", ")}")
+        stop
+        Fiber.scheduler.run
+      ensure
+        raise raised if raised
       end
 
       # Puma calls this when the server is to stop, also in signal handlers: it writes to a pipe that the acceptor
@@ -114,4 +144,4 @@ module Heddle
   end
 end
 
-Puma::Server.prepend(Heddle::Puma::Server)
+Puma::Server.prepend(Heddle::PumaSupport::Server)

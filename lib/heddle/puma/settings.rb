@@ -2,14 +2,19 @@
 
 module Heddle
   # Runs Puma's requests on fibers. `plugin :heddle` in `config/puma.rb` loads it.
-  module Puma
+  module PumaSupport
     # What the configuration file says about Heddle: see {DSL#heddle}.
     #
     # @api private
     class Settings
       FIBERS = 512
       FIBERS_RANGE = 1..1_000_000
-      private_constant :FIBERS, :FIBERS_RANGE
+      # The signals that some process of Puma handles. Puma sets its handlers after it has read the configuration, and
+      # again in each worker, so asking for them here would find none.
+      SIGNALS = %w[CHLD HUP INFO INT PWR TERM TTIN TTOU URG USR1 USR2].freeze
+      # The scheduler's default.
+      SIGNAL = "USR2"
+      private_constant :FIBERS, :FIBERS_RANGE, :SIGNALS, :SIGNAL
 
       # @param options [#[]] a server's options
       # @return [Settings, nil] nil for a server that Heddle does not run, such as Puma's control server
@@ -20,24 +25,32 @@ module Heddle
       # @return [Integer] how many requests are handled at a time
       attr_reader :fibers
 
+      # @return [Numeric, nil] seconds: a request that takes longer is logged
+      attr_reader :slow
+
       # @param fibers [Integer]
+      # @param slow [Numeric, nil] see {DSL#heddle}
       # @param scheduler_options [Hash] see {Heddle::Scheduler#initialize}
       # @raise [ArgumentError, TypeError] for invalid values, when the configuration is read
-      def initialize(fibers: FIBERS, **scheduler_options)
+      def initialize(fibers: FIBERS, slow: nil, **scheduler_options)
         @fibers = ArgumentChecks.count(fibers, "heddle fibers")
         unless FIBERS_RANGE.cover?(fibers)
           raise ArgumentError, "heddle fibers: must be #{FIBERS_RANGE.min} to #{FIBERS_RANGE.max}, not #{fibers}"
         end
 
+        @slow = slow && ArgumentChecks.seconds(slow, "heddle slow")
+        # Otherwise the log could not tell where the time went.
+        scheduler_options = { stats: :detailed, **scheduler_options } if slow
         @scheduler_options = { preempt: :all, **scheduler_options }.freeze
         # An invalid option fails here, rather than in each worker.
         make_scheduler.close
+        refuse_signal_of_puma
         freeze
       end
 
       # @return [Settings] with other values for some options
       def with(**changes)
-        Settings.new(fibers:, **@scheduler_options, **changes)
+        Settings.new(fibers:, slow:, **@scheduler_options, **changes)
       end
 
       # @return [Scheduler]
@@ -47,7 +60,21 @@ module Heddle
 
       # @return [String]
       def to_s
-        ["#{fibers} fibers", *@scheduler_options.map { |name, value| "#{name}: #{value.inspect}" }].join(", ")
+        options = slow ? { slow:, **@scheduler_options } : @scheduler_options
+        ["#{fibers} fibers", *options.map { |name, value| "#{name}: #{value.inspect}" }].join(", ")
+      end
+
+      private
+
+      def refuse_signal_of_puma
+        return unless @scheduler_options[:ticker] == :signal
+
+        signal = @scheduler_options[:signal] || SIGNAL
+        name = (signal.is_a?(Integer) ? Signal.signame(signal) : signal.to_s).delete_prefix("SIG")
+        return unless SIGNALS.include?(name)
+
+        raise ArgumentError, "heddle signal: Puma handles #{name} itself, so ticker: :signal needs another one, such " \
+                             "as signal: \"PROF\"; or take ticker: :timerfd, which needs none"
       end
     end
   end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  module Rails
+  module RailsSupport
     # Tells which connection pools of Active Record have fewer connections than there will be fibers.
     module ConnectionPools
       module_function

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  module Rails
+  module RailsSupport
     # Where Rails and concurrent-ruby use thread pools, these modules put a {Executor}. Its tasks run beside the fiber
     # that posts them, on the same thread, and else on a thread of the executor.
     module Executors

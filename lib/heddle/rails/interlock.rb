@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  module Rails
+  module RailsSupport
     # Rails' lock for reloading: requests share it, and a reload excludes them. Rails tells the holders apart by their
     # threads. The fibers of a thread would count as one holder: classes would be unloaded under a running request, and
     # a fiber that lends its share would lend those of all others, which then get lost.

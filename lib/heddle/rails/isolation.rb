@@ -2,7 +2,7 @@
 
 module Heddle
   # What Heddle changes in Rails; see docs/rails.md.
-  module Rails
+  module RailsSupport
     # Raised when a Rails application has a setting that fibers cannot work with.
     class ConfigurationError < Error; end
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  module Rails
+  module RailsSupport
     # `ActionController::Live` runs an action beside the request that sends its response. If the request runs on a fiber
     # of Heddle, so does the action, on the same thread.
     module Live
@@ -35,7 +35,9 @@ module Heddle
         Thread.current[STATE] = state || {}
         yield
       ensure
-        ActiveRecord::Base.connection_handler.clear_active_connections!(:all) if defined?(ActiveRecord::Base)
+        if Object.const_defined?("ActiveRecord::Base")
+          ActiveRecord::Base.connection_handler.clear_active_connections!(:all)
+        end
       end
 
       private

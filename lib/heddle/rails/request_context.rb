@@ -1,36 +1,39 @@
 # frozen_string_literal: true
 
 module Heddle
-  module Rails
-    # What a fiber of {Heddle.spin} takes over from the request that starts it: copies of the `CurrentAttributes`, of
-    # the time zone and of the error reporter's context. It runs in Rails' executor, so it returns its own database
-    # connection at its end.
+  module RailsSupport
+    # What work takes over from the request that starts it: copies of the `CurrentAttributes`, of the time zone and of
+    # the error reporter's context. Work that is a unit of its own, such as a fiber of {Heddle.spin}, runs in Rails'
+    # executor, so it returns its own database connection at its end. See {WorkContext}.
     class RequestContext
-      # Makes {Heddle.spin} take the context along.
-      module Spin
-        # @api private
-        def spin(*arguments, &block)
-          context = RequestContext.capture if block
-          return super unless context
-
-          super { |*given| context.run { block.call(*given) } }.tap do |fiber|
-            # Reports name the program's block.
-            Task.of(fiber).block = block
-          end
-        end
-      end
-
       ATTRIBUTES = :current_attributes_instances
       COPIED = %i[time_zone active_support_execution_context].freeze
       private_constant :ATTRIBUTES, :COPIED
 
-      # @return [RequestContext, nil] nil outside of requests, jobs, and all else that runs in Rails' executor
-      def self.capture
-        executor = ::Rails.application&.executor
-        new(executor) if executor&.active?
+      class << self
+        # @param wrap [Boolean] whether to run the work in Rails' executor
+        # @return [RequestContext, nil] nil outside of requests, jobs, and all else that runs in Rails' executor
+        def capture(wrap:)
+          executor = ::Rails.application&.executor
+          new(wrap ? executor : nil) if executor&.active?
+        end
+
+        # Runs the block with a state of its own. A pool's thread has no other.
+        #
+        # @return [Object] the block's value
+        def isolate
+          state = ActiveSupport::IsolatedExecutionState.context.active_support_execution_state
+          ActiveSupport::IsolatedExecutionState.context.active_support_execution_state = nil
+          yield
+        ensure
+          ActiveSupport::IsolatedExecutionState.context.active_support_execution_state = state
+        end
+
+        # @return [void]
+        def install = WorkContext.application = self
       end
 
-      # @param executor [Class]
+      # @param executor [Class, nil] nil for work that is a part of what the caller does
       def initialize(executor)
         @executor = executor
         @copied = COPIED.to_h { |key| [key, state[key].dup] }.compact
@@ -38,19 +41,18 @@ module Heddle
       end
 
       # @return [Object] the block's value
-      def run
-        @executor.wrap(source: "spin.heddle") do
-          # At its start, Rails' executor clears what is put here.
-          @copied.each { |key, value| state[key] = value }
-          (state[ATTRIBUTES] ||= {}).merge!(@attributes)
-          yield
-        end
+      def run(&)
+        @executor ? @executor.wrap(source: "spin.heddle") { restore(&) } : restore(&)
       end
 
-      # @return [void]
-      def self.install = Heddle.singleton_class.prepend(Spin)
-
       private
+
+      # At its start, Rails' executor clears what is put here.
+      def restore
+        @copied.each { |key, value| state[key] = value }
+        (state[ATTRIBUTES] ||= {}).merge!(@attributes)
+        yield
+      end
 
       def state = ActiveSupport::IsolatedExecutionState
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  module Rails
+  module RailsSupport
     # Finds a mounted {Web} that would refuse every request, when the application starts rather than at the first visit.
     module WebMount
       module_function

@@ -12,9 +12,7 @@ module Heddle
       LIMIT = 100
       # Seconds.
       IDLE_TIME = 1
-      # Ruby's IO for descriptor 2.
-      ORIGINAL_STDERR = STDERR # rubocop:disable Style/GlobalStdStream -- `$stderr` may be another IO
-      private_constant :LIMIT, :IDLE_TIME, :ORIGINAL_STDERR
+      private_constant :LIMIT, :IDLE_TIME
 
       def initialize
         @receivers = []
@@ -24,9 +22,10 @@ module Heddle
       end
 
       # @param receiver [#call]
-      def add(receiver)
-        @mutex.synchronize { @receivers += [receiver] }
-      end
+      def add(receiver) = change { [*@receivers, receiver] }
+
+      # @param receiver [#call]
+      def remove(receiver) = change { @receivers.reject { |each| each.equal?(receiver) } }
 
       # Adds a receiver of Heddle's own, beside which a line is still written where the program has no receiver.
       #
@@ -36,12 +35,11 @@ module Heddle
       end
 
       # @param stall [Stall]
-      # @param written [Boolean] whether a native thread has written the line
-      def report(stall, written: false)
+      def report(stall)
         @mutex.synchronize do
-          @reports.push(-> { deliver(stall, written) }) if @reports.size < LIMIT
+          @reports.push(-> { deliver(stall) }) if @reports.size < LIMIT
           # In a forked child the parent's thread is not alive.
-          @thread = Thread.new { run }.tap { |thread| thread.name = "heddle stalls" } unless @thread&.alive?
+          @thread = WorkContext.thread("heddle stalls") { run } unless @thread&.alive?
         end
       end
 
@@ -61,11 +59,14 @@ module Heddle
         end
       end
 
-      def deliver(stall, written)
+      def change
+        @mutex.synchronize { @receivers = yield }
+      end
+
+      def deliver(stall)
         @recorders.each { |recorder| call(recorder, stall) }
         @receivers.each { |receiver| call(receiver, stall) }
-        # A native thread writes to descriptor 2, which a program's own `$stderr` may not be.
-        write(stall.to_s) if @receivers.empty? && !(written && $stderr.equal?(ORIGINAL_STDERR))
+        Reports.write { "heddle: #{stall}\n" } if @receivers.empty?
       end
 
       # Within the mutex, so that a report that comes now starts another thread.
@@ -78,14 +79,7 @@ module Heddle
       def call(receiver, stall)
         receiver.call(stall)
       rescue Exception => e # rubocop:disable Lint/RescueException -- whatever it is, it must not end the thread
-        write("a receiver of Heddle.on_stall raised #{e.class}: #{e.message}")
-      end
-
-      def write(line)
-        $stderr.write("heddle: #{line}\n")
-      rescue StandardError
-        # If `$stderr` is closed, the report is lost.
-        nil
+        Reports.write { "heddle: a receiver of Heddle.on_stall raised #{e.class}: #{e.message}\n" }
       end
     end
     private_constant :Receivers

@@ -7,15 +7,12 @@ module Heddle
   # @!attribute [r] thread
   #   @return [Thread] the scheduler's thread
   # @!attribute [r] fiber
-  #   @return [String, nil] the fiber, as `inspect` shows it, with its name. If the stall had ended before Ruby code
-  #     could run, `fiber "GET /users/7"`, or nil if the fiber had no name
+  #   @return [String, nil] the fiber, as `inspect` shows it, with its name; nil if the stall had ended before Ruby code
+  #     could run
   # @!attribute [r] backtrace
   #   @return [Array<String>] where the fiber was, without Heddle's own frames; empty if the stall had ended before
   # @!attribute [r] native_method
   #   @return [String, nil] the method written in C that the thread was in, such as `JSON.generate`
-  # @!attribute [r] native_function
-  #   @return [String, nil] the function in C that the thread was in, with its library, such as `read (libc.so.6)`; or
-  #     the library alone, if its file does not name the function. Only if C code has kept the GVL
   # @!attribute [r] duration
   #   @return [Float] seconds that the fiber has kept the thread, so far or in the end
   # @!attribute [r] ended
@@ -26,8 +23,8 @@ module Heddle
   #   @return [Float] seconds by which it has delayed the first of them
   # @!attribute [r] count
   #   @return [Integer] how many stalls there have been at this place, with this one
-  Stall = Data.define(:thread, :fiber, :backtrace, :native_method, :native_function, :duration, :ended, :late_fibers,
-                      :latest_by, :count) do
+  Stall = Data.define(:thread, :fiber, :backtrace, :native_method, :duration, :ended, :late_fibers, :latest_by,
+                      :count) do
     alias_method :ended?, :ended
 
     # @return [String, nil] the file and the line: `app/models/report.rb:31`. Stalls at the same place have the same
@@ -46,13 +43,13 @@ module Heddle
     # @return [String] one line
     def to_s
       kept = format(ended ? "kept its thread for %.3f s" : "has kept its thread for %.3f s so far", duration)
-      ["#{fiber || "a fiber"} #{kept}: #{place}", caller_place, function, times, lateness].compact.join(", ")
+      ["#{fiber || "a fiber"} #{kept}: #{place}", caller_place, times, lateness].compact.join(", ")
     end
 
     private
 
     def place
-      return location ? "at #{location}" : "in C code" unless native_method
+      return location ? "at #{location}" : "at an unknown place" unless native_method
 
       location ? "#{native_method} called at #{location}" : native_method
     end
@@ -60,8 +57,6 @@ module Heddle
     def place_of(line) = line&.[](/\A.+?:\d+(?=:in )/)
 
     def caller_place = ("from #{called_from}" if called_from)
-
-    def function = ("in #{native_function}" if native_function)
 
     def times = ("stall number #{count} there" if count > 1)
 

@@ -2,78 +2,73 @@
 
 module Heddle
   module Stalls
-    # The thread that reports what a native thread has noticed. Both wait without the GVL, so a fiber that computes does
-    # not keep them from noticing. Ruby gives this thread the GVL within 0.1 s, unless C code keeps it. Then the native
-    # thread has looked where the fiber is ({Sighting}), and may have written a line already.
+    # The thread that notices stalls and reports them. It waits without the GVL, so a fiber that computes does not keep
+    # it from noticing. Ruby gives it the GVL within 0.1 s, unless C code keeps that. By then, {StallWatch#seen} knows
+    # where the fiber was at its next safe point, or else the fiber's thread has released the GVL.
     #
     # @api private
     class Watcher
-      # What the native thread has seen: `count` and `due` are nil if it has written no line.
-      Sighting = Data.define(:fiber_name, :native_method, :native_function, :backtrace, :count, :due) do
-        def in_c? = native_method && !backtrace.empty?
-
-        def fiber = fiber_name && "fiber #{fiber_name}"
-      end
-      private_constant :Sighting
-
       # @param watch [StallWatch]
       # @param thread [Thread] the scheduler's
+      # @param causes [Causes]
       # @param receivers [Receivers]
-      def initialize(watch, thread, receivers)
+      def initialize(watch, thread, causes, receivers)
         @watch = watch
         @thread = thread
+        @causes = causes
         @receivers = receivers
       end
 
       # Runs until the scheduler is closed.
       def run
-        while (event = @watch.wait)
-          kind, slice, duration, *rest = event
-          kind == :stalled ? begun(slice, duration, *rest) : ended(slice, duration, *rest)
+        while (ends, stalled = @watch.wait)
+          ends.each { |stall| ended(*stall) }
+          begun(*stalled) if stalled
         end
       end
 
       private
 
-      def begun(slice, duration, seen)
-        sighting = Sighting.new(*seen) if seen
-        # Without a sighting, the end is the next event if the stall has ended meanwhile.
-        return unless (found = find(slice, sighting))
+      def begun(slice, duration)
+        found = find(slice)
+        # Otherwise, the stall has ended, and no code of Ruby's has run in it since it was noticed.
+        return unless found
 
         @slice = slice
-        note(Stall.new(thread: @thread, duration:, ended: false, late_fibers: 0, latest_by: 0.0, count: 0, **found),
-             sighting)
-        @receivers.report(@stall, written: !sighting&.count.nil?) if @due
+        @stall = report(Stall.new(**found, thread: @thread, duration:, ended: false, late_fibers: 0, latest_by: 0.0,
+                                           count: 0))
       end
 
-      # Ruby's own backtrace tells more than a sighting, unless the fiber was seen in C code. It comes too late if the
-      # stall has ended meanwhile.
-      def find(slice, sighting)
-        current = @watch.current?(slice)
-        return look if current && !sighting&.in_c?
-
-        { **sighting.to_h.except(:fiber_name, :count, :due), fiber: current ? fiber : sighting.fiber } if sighting
-      end
-
-      def look = { native_method: @watch.native_method(@thread), native_function: nil, backtrace:, fiber: }
-
-      def backtrace = (@thread.backtrace || []).reject { |line| line.start_with?(LIB) }.freeze
-
-      def fiber = @watch.fiber(@thread)&.then { |fiber| "#{fiber.inspect}#{Names.suffix(fiber)}" }
-
+      # The end of a stall is reported if its beginning was. One that was not seen is reported now.
       def ended(slice, duration, late_fibers, latest_by)
-        unless slice == @slice
-          note(Stall.new(thread: @thread, fiber: nil, backtrace: [].freeze, native_method: nil, native_function: nil,
-                         duration:, ended: true, late_fibers:, latest_by:, count: 0))
+        outcome = { duration:, ended: true, late_fibers:, latest_by: }
+        if slice == @slice
+          @receivers.report(@stall.with(**outcome)) if @stall
+          @slice = @stall = nil
+        else
+          report(Stall.new(thread: @thread, fiber: nil, backtrace: [].freeze, native_method: nil, count: 0, **outcome))
         end
-        @receivers.report(@stall.with(duration:, ended: true, late_fibers:, latest_by:)) if @due
-        @slice = @stall = nil
       end
 
-      # The native thread has counted the stalls that it has reported.
-      def note(stall, sighting = nil)
-        count, @due = sighting&.count ? [sighting.count, sighting.due] : StallWatch.count(stall.location)
-        @stall = stall.with(count:)
+      # Returns nil if this place was reported a short while ago.
+      def report(stall)
+        count, is_due = @causes.count(stall.location)
+        stall.with(count:).tap { |counted| @receivers.report(counted) } if is_due
+      end
+
+      # A look at a thread that runs on is worth nothing if the slice has ended meanwhile.
+      def find(slice)
+        backtrace, native_method, fiber, name = @watch.seen(slice)
+        return describe(backtrace, native_method, fiber, name) if backtrace
+
+        fiber = @watch.fiber(@thread)
+        found = describe(@thread.backtrace || [], @watch.native_method(@thread), fiber, fiber && Names.of(fiber))
+        found if @watch.current?(slice)
+      end
+
+      def describe(backtrace, native_method, fiber, name)
+        { backtrace: backtrace.reject { |line| line.start_with?(LIB) }.freeze, native_method:,
+          fiber: ("#{fiber.inspect}#{Names.quoted(name)}" if fiber) }
       end
     end
     private_constant :Watcher

@@ -4,10 +4,10 @@ module Heddle # :nodoc:
   class << self
     # Waits for the end of a fiber of this thread, made by {spin} or `Fiber.schedule`.
     #
-    # If the calling fiber is itself told to end while it waits, the awaited fiber continues.
+    # If the calling fiber is itself stopped while it waits, the awaited fiber continues.
     #
     # @param fiber [Fiber] a fiber of {spin} may have ended already
-    # @return [Object] the value of its block; nil for a fiber that was told to end
+    # @return [Object] the value of its block; nil for a fiber that was stopped
     # @raise the error that ends it
     # @raise [FiberError] for the calling fiber, a fiber of another thread, or a dead fiber that {spin} did not make
     # @raise [TypeError] for an argument that is not a Fiber
@@ -22,7 +22,7 @@ module Heddle # :nodoc:
     #
     # @param fibers [Array<Fiber>] as {await} takes them
     # @return [Array<Object>] the values of their blocks, in the order of the arguments
-    # @raise the first error that ends one of them. The others are told to end first, and have ended when it is raised.
+    # @raise the first error that ends one of them. The others are stopped first, and have ended when it is raised.
     # @raise [FiberError, TypeError, RuntimeError] (see await)
     # @example
     #   Heddle.run { Heddle.await_all(Heddle.spin { :warp }, Heddle.spin { :weft }) } # => [:warp, :weft]

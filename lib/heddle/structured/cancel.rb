@@ -3,8 +3,9 @@
 require_relative "deadline"
 
 module Heddle # :nodoc:
-  # Raised by {cancel_after} when its time has elapsed.
-  class TimeoutError < Error; end
+  # Raised by {cancel_after} when its time has elapsed. A `rescue Timeout::Error` that a program has for
+  # `Timeout.timeout` rescues it, too.
+  class TimeoutError < Timeout::Error; end
 
   # Raised in the block of {cancel_after} when its time has elapsed. It is not a StandardError, so a `rescue` without a
   # class in the block does not rescue it. At the end of the block it becomes a {TimeoutError}, or the error that

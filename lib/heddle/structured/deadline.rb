@@ -46,7 +46,7 @@ module Heddle
     def reset(seconds = @seconds) # rubocop:disable Naming/PredicateMethod -- it is an action
       ArgumentChecks.seconds(seconds, "Heddle::Deadline#reset")
       exception = @method && seconds != @seconds ? @exception.class.new(message(seconds)) : @exception
-      return false unless @scheduler.__send__(:move_limit, @number, seconds, exception)
+      return false unless Native.move_limit(@scheduler, @number, seconds, exception)
 
       @seconds = seconds
       @exception = exception
@@ -64,10 +64,10 @@ module Heddle
     #
     # @return [Object] the block's value
     def limit(block)
-      return @scheduler.__send__(:limit, @seconds, @exception) { block.call } unless taken_by?(block)
+      return Native.limit(@scheduler, @seconds, @exception) { block.call } unless taken_by?(block)
 
       @due = Context.now + @seconds
-      @scheduler.__send__(:limit, @seconds, @exception) do |number|
+      Native.limit(@scheduler, @seconds, @exception) do |number|
         @number = number
         block.call(self)
       end

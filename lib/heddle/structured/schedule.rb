@@ -12,7 +12,7 @@ module Heddle # :nodoc:
     #   lazy = Heddle.spin { loop { puts Heddle.suspend } }
     #   Heddle.schedule(lazy, "a message")
     def suspend
-      Context.scheduler("Heddle.suspend").__send__(:suspend)
+      Native.suspend(Context.scheduler("Heddle.suspend"))
     end
 
     # Passes a value to a fiber, and wakes the fiber if it waits in {suspend}. Otherwise the value stays in a queue
@@ -31,11 +31,11 @@ module Heddle # :nodoc:
       refuse_schedule(fiber, "can't schedule itself") if fiber.equal?(Fiber.current)
       scheduler = Context.scheduler("Heddle.schedule")
       unless fiber.alive?
-        # If this fiber has been told to end, it ends here, rather than by the FiberError.
-        scheduler.__send__(:raise_deferred)
+        # If this fiber has been stopped, it ends here, rather than by the FiberError.
+        Native.raise_deferred(scheduler)
         refuse_schedule(fiber, "is dead")
       end
-      known = scheduler.__send__(value.is_a?(Exception) ? :deliver : :post, fiber, value)
+      known = value.is_a?(Exception) ? Native.deliver(scheduler, fiber, value) : Native.post(scheduler, fiber, value)
       return fiber if known || ended?(fiber)
 
       refuse_schedule(fiber, "was not made by Heddle.spin or Fiber.schedule on this thread")
@@ -50,7 +50,7 @@ module Heddle # :nodoc:
     #   Heddle.run { Heddle.state(Heddle.spin { }) } # => :runnable
     def state(fiber)
       ArgumentChecks.fiber(fiber, "Heddle.state")
-      Scheduler.__send__(:state, fiber)
+      Native.state(fiber)
     end
 
     private

@@ -2,8 +2,8 @@
 
 module Heddle
   # The block of {Heddle.run} in a fiber of a scheduler that runs already. The block runs in that fiber. At its end the
-  # fibers that were started in it end as at the end of an outermost {Heddle.run}: those of {Heddle.spin} are told to
-  # end, those of `Fiber.schedule` are awaited.
+  # fibers that were started in it end as at the end of an outermost {Heddle.run}: those of {Heddle.spin} are
+  # stopped, those of `Fiber.schedule` are awaited.
   class Scope
     # @param scheduler [Scheduler]
     # @param task [Task] the current fiber's
@@ -19,9 +19,9 @@ module Heddle
     def run
       Heddle.without_preemption do
         open
-        value = @scheduler.__send__(:run_user_block) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
+        value = Native.run_user_block(@scheduler) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
         # Raises what children sent to this fiber while it did not wait.
-        @scheduler.__send__(:raise_deferred)
+        Native.raise_deferred(@scheduler)
         value
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised again
         error = e
@@ -36,7 +36,7 @@ module Heddle
 
     def open
       @children = @task.begin_scope
-      @number = @scheduler.__send__(:open_scope)
+      @number = Native.open_scope(@scheduler)
     end
 
     # Runs also if the block is left by `break` or `throw`, or if the fiber is being killed.
@@ -45,23 +45,23 @@ module Heddle
     def close
       @task.reset_after_fork(@scheduler)
       # If the fiber is being killed, it cannot wait for its children below.
-      stop_members if @scheduler.__send__(:unwinding?)
+      stop_members if Native.unwinding?(@scheduler)
       late = @task.end_children
       await_members
       late
     ensure
       @task.end_scope(@children)
-      @scheduler.__send__(:close_scope, @number) if @number
+      Native.close_scope(@scheduler, @number) if @number
     end
 
-    # Waits for the fibers of `Fiber.schedule`. If this fiber is told to end meanwhile, or a time limit elapses, so are
+    # Waits for the fibers of `Fiber.schedule`. If this fiber is stopped meanwhile, or a time limit elapses, so are
     # they.
     def await_members
       wait_for_members
     rescue SignalException
       raise
     rescue Exception # rubocop:disable Lint/RescueException -- raised again when the members have ended
-      @scheduler.__send__(:defer_raises) do
+      Native.defer_raises(@scheduler) do
         stop_members
         wait_for_members
       end
@@ -69,11 +69,11 @@ module Heddle
     end
 
     def members
-      @number ? @scheduler.__send__(:scope_members, @number) : []
+      @number ? Native.scope_members(@scheduler, @number) : []
     end
 
     def stop_members
-      members.each { |fiber| @scheduler.__send__(:stop, fiber) }
+      members.each { |fiber| Native.stop(@scheduler, fiber) }
     end
 
     def wait_for_members

@@ -17,7 +17,7 @@ module Heddle # :nodoc:
     def shield(&block)
       ArgumentChecks.block(block, "Heddle.shield")
       scheduler = Context.scheduler_if_any
-      scheduler ? scheduler.__send__(:shield, &block) : yield
+      scheduler ? Native.shield(scheduler, &block) : yield
     end
   end
 end

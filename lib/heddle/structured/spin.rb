@@ -4,7 +4,7 @@ module Heddle # :nodoc:
   class << self
     # Makes a fiber and puts it into the run queue. The caller continues. (`Fiber.schedule` runs its block at once.)
     #
-    # The new fiber is a child of the calling fiber. When the parent ends, it tells its children to end and waits for
+    # The new fiber is a child of the calling fiber. When the parent ends, it stops its children and waits for
     # them. An error that the child does not rescue is raised in its parent, wherever the parent waits.
     #
     # On a thread without a scheduler, the first call sets one, which Ruby closes at the thread's end. Besides {run}, no

@@ -64,7 +64,7 @@ module Heddle
     def stop_rest
       return if all?
 
-      @scheduler.__send__(:defer_raises) do
+      Native.defer_raises(@scheduler) do
         @pending.each_key(&:stop)
         TaskWait.new(@scheduler, @owner, @pending.keys).until(&:all?)
       end

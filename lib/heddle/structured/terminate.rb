@@ -2,7 +2,7 @@
 
 module Heddle # :nodoc:
   class << self
-    # Tells a fiber to end, and does not wait for that; {await} does. The fiber's wait is cancelled, its `ensure`
+    # Stops a fiber, and does not wait for its end; {await} does. The fiber's wait is cancelled, its `ensure`
     # clauses run, and its value is nil. Further calls change nothing.
     #
     # The `ensure` clauses, and a `rescue Exception`, may wait. But if the fiber rescues the exception and goes on, the
@@ -23,16 +23,16 @@ module Heddle # :nodoc:
       return fiber unless fiber.alive?
       if fiber.blocking?
         raise FiberError, "Heddle.terminate: #{fiber.inspect} is a blocking fiber, such as a thread's root; only " \
-                          "fibers of Heddle.spin and Fiber.schedule can be told to end"
+                          "fibers of Heddle.spin and Fiber.schedule can be stopped"
       end
 
       scheduler = Context.scheduler("Heddle.terminate")
-      unless scheduler.__send__(:stop, fiber) || ended?(fiber)
+      unless Native.stop(scheduler, fiber) || ended?(fiber)
         raise FiberError,
               "Heddle.terminate: #{fiber.inspect} was not made by Heddle.spin or Fiber.schedule on this thread"
       end
 
-      scheduler.__send__(:raise_deferred) if fiber.equal?(Fiber.current)
+      Native.raise_deferred(scheduler) if fiber.equal?(Fiber.current)
       fiber
     end
   end

@@ -5,7 +5,7 @@ module Heddle # :nodoc:
     # Handles signals in the tree of fibers. The block runs in a child of the calling fiber, and may do all that a fiber
     # may do. Ruby's own `trap` runs its block in whichever fiber the main thread is running, and forbids a Mutex there.
     #
-    # Without a block, the signals end the tree: each fiber is told to end, its `ensure` runs, and then the process dies
+    # Without a block, the signals end the tree: each fiber is stopped, its `ensure` runs, and then the process dies
     # by the signal, so that a shell sees the status 128 + number. A second signal does not wait for that. SIGINT and
     # SIGTERM end the tree without this method, too.
     #
@@ -50,7 +50,7 @@ module Heddle # :nodoc:
       ensure
         restore_traps(previous)
       end
-      # The `ensure` of a fiber that is told to end before it has begun does not run. So it must begin first.
+      # The `ensure` of a fiber that is stopped before it has begun does not run. So it must begin first.
       snooze until begun
       fiber
     end

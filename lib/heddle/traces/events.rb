@@ -47,13 +47,21 @@ module Heddle
         @events << { ph: "f", bp: "e", name: "wake", cat: "wake", id:, ts: micro(time), pid: track.pid, tid: track.tid }
       end
 
-      # An operation, which may overlap with others of the same fiber. Its number is local to the scheduler: Perfetto
-      # shows events with global numbers outside of all schedulers.
+      # An operation of a fiber.
       def operation(track, times, name, args, result)
-        id2 = { local: format("%#x", next_id) }
-        common = { name:, cat: "operation", id2:, pid: track.pid, tid: track.tid }
+        interval(track, times, { name:, cat: "operation" }, args, { result: })
+      end
+
+      # What may overlap with others of the same fiber. Its number is local to the scheduler: Perfetto shows events with
+      # global numbers outside of all schedulers.
+      #
+      # @param track [#pid, #tid]
+      # @param times [Range] from its beginning to its end
+      # @param about [Hash] its name and category
+      def interval(track, times, about, args, args_of_end = {})
+        common = { **about, id2: { local: format("%#x", next_id) }, pid: track.pid, tid: track.tid }
         @events << { ph: "b", ts: micro(times.begin), **common, args: }
-        @events << { ph: "e", ts: micro(times.end), **common, args: { result: } }
+        @events << { ph: "e", ts: micro(times.end), **common, args: args_of_end }
       end
 
       # @param kind [String] `process` or `thread`

@@ -14,8 +14,6 @@ module Heddle
 
       # @return [Integer]
       attr_reader :pid, :tid
-      # @return [String, nil] what it is called at this time
-      attr_writer :name
 
       # @param events [Events]
       # @param waits [Waits]
@@ -26,6 +24,16 @@ module Heddle
         @waits = waits
         @pid = pid
         @tid = tid
+      end
+
+      # From now on it is called this.
+      #
+      # @param name [String, nil]
+      # @param time [Integer, nil] nil if it was called this already when the trace began
+      def rename(name, time = nil)
+        end_name(time) if @period
+        @name = name
+        @period = NamedPeriod.new(name, time) if name
       end
 
       # @return [Boolean] whether its slice began by then
@@ -44,7 +52,10 @@ module Heddle
       # @param wait [Wait]
       def stop(wait)
         finish(wait.since)
-        @events.instant(self, wait.since, "preempted") if wait.what == Waits::PREEMPTED
+        if wait.what == Waits::PREEMPTED
+          @events.instant(self, wait.since, "preempted")
+          @period&.preempted
+        end
         @wait = wait
       end
 
@@ -52,6 +63,7 @@ module Heddle
       def finish(time)
         return unless @since
 
+        @period&.ran(@since..time)
         args = { long: true } if time - @since >= LONG
         @events.slice(self, @since..time, @name || "running", "slice", args)
         @since = nil
@@ -79,15 +91,37 @@ module Heddle
         @wake = Wake.new(time, by, arrow)
       end
 
+      # The fiber ends.
+      def end(time)
+        finish(time)
+        rename(nil, time)
+      end
+
       # The trace ends.
       def close(time)
         finish(time)
         end_wait(time) if @wait
+        @wait = nil
+        rename(nil, time)
       end
 
       private
 
+      def end_name(time)
+        @period.ran(@since..time) if @since
+        count_wait(time) if @wait
+        @period.close(@events, self, time)
+        @period = nil
+      end
+
+      def count_wait(time)
+        woken_at = @waits.runnable_after(@wait) ? @wait.since : @wake&.time || time
+        @period.waited(@wait.since..woken_at, @waits.kind(@wait)) if woken_at > @wait.since
+        @period.runnable(woken_at..time)
+      end
+
       def end_wait(time)
+        count_wait(time) if @period
         woken_by = @wake&.by
         if (after = @waits.runnable_after(@wait))
           return runnable(@wait.since..time, woken_by || after)

@@ -90,7 +90,7 @@ module Heddle
       # A later fiber has another number, and so has a fiber that is not Heddle's own at its next hook.
       def end_fiber(record)
         ended = @fibers.delete(record.fiber)
-        ended&.finish(record.time)
+        ended&.end(record.time)
         @running = nil if ended.equal?(@running)
       end
 
@@ -122,7 +122,7 @@ module Heddle
       end
 
       def name(record)
-        fiber(record.fiber).name = @timeline.name_at(record.detail)
+        fiber(record.fiber).rename(@timeline.name_at(record.detail), record.time)
       end
 
       def shut(record)

@@ -13,8 +13,7 @@ module Heddle
       #
       # @param recorder [TraceRecorder]
       # @param target [String, #to_path, #write]
-      # @param method [String] the public method, for messages
-      def initialize(recorder, target, method)
+      def initialize(recorder, target)
         # In a trap handler even a library that is loaded cannot be required.
         require "json" unless defined?(JSON)
         @recorder = recorder
@@ -22,7 +21,7 @@ module Heddle
         # Both are closed: one when the block has ended, the other when the trace is written.
         @ended = Thread::Queue.new
         @written = Thread::Queue.new
-        @output = Output.new(target, method)
+        @output = Output.new(target, "Heddle.trace")
         @names.note_present { |names| recorder.start(names) }
         begun = true
       ensure
@@ -61,7 +60,7 @@ module Heddle
         @written.pop
         raise @error if @error
 
-        @summary or raise Error, "Heddle.stop_trace: the thread that writes the trace was killed"
+        @summary or raise Error, "Heddle.trace: the thread that writes the trace was killed"
       end
 
       # A fiber gets a name, or loses it.
@@ -71,11 +70,10 @@ module Heddle
 
       private
 
-      # A thread, and not the calling fiber, writes: it disturbs no fiber, and if the calling fiber is told to end, the
+      # A thread, and not the calling fiber, writes: it disturbs no fiber, and if the calling fiber is stopped, the
       # trace is written all the same.
       def thread
-        Thread.new do
-          Thread.current.name = THREAD
+        WorkContext.thread(THREAD) do
           Thread.current.report_on_exception = false
           yield
         end

@@ -64,7 +64,7 @@ module Heddle
         fiber = FiberTrack.new(@events, @waits, scheduler.pid, id || odd(number))
         unless @named[fiber.tid]
           @named[fiber.tid] = true
-          fiber.name = @names.first_of(id)
+          fiber.rename(@names.first_of(id))
           @events.name(fiber, "thread", @names.last_of(id) || "fiber #{id || "of unknown id"}")
         end
         fiber

@@ -21,9 +21,14 @@ module Heddle
       READY = 6
       TRANSFER = 8
       PROCESS = 9
+      # The kinds of {FiberTimes#waited}.
+      KINDS = {
+        4 => :sleep, 5 => :block, 6 => :io, 7 => :io, 8 => :io, 9 => :process, 10 => :address, 11 => :suspend,
+        12 => :close, 14 => :resume
+      }.freeze
       # What fibers wait for in methods of Heddle.
       OWN = { "Heddle::TaskWait" => "Heddle.await", "Heddle::Task" => "the end of its children" }.freeze
-      private_constant :RUNNABLE, :PLAIN, :BLOCK, :READY, :TRANSFER, :PROCESS, :OWN
+      private_constant :KINDS, :RUNNABLE, :PLAIN, :BLOCK, :READY, :TRANSFER, :PROCESS, :OWN
 
       # @param recorder [TraceRecorder]
       def initialize(recorder)
@@ -33,6 +38,9 @@ module Heddle
 
       # @return [String, nil] what has made the fiber runnable; nil if it waits
       def runnable_after(wait) = RUNNABLE[wait.what]
+
+      # @return [Symbol]
+      def kind(wait) = KINDS.fetch(wait.what, :other)
 
       # @return [String]
       def text(wait)

@@ -18,7 +18,9 @@ module Heddle
         checked the request already.
       TEXT
       REFUSED = "The block of Heddle::Web.authorize does not let this request in.\n"
-      private_constant :OPEN, :ADVICE, :REFUSED
+      # The names of this machine, with or without a port.
+      LOOPBACK = /\A(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])\.?(?::\d+)?\z/i
+      private_constant :OPEN, :ADVICE, :REFUSED, :LOOPBACK
 
       # @param rule [#call, nil]
       # @param variables [#values_at] environment variables
@@ -32,13 +34,24 @@ module Heddle
       def refusal(env)
         return "#{ADVICE}\n#{found}\n" if refuses?
 
-        REFUSED unless @rule.nil? || @rule.call(env)
+        @rule ? (REFUSED unless @rule.call(env)) : other_host(env)
       end
 
       # @return [Boolean] whether every request is refused
       def refuses? = @rule.nil? && (environments.empty? || environments.values.any? { |name| !OPEN.include?(name) })
 
       private
+
+      # A page of another site can let its own name point to this machine, and then read what this one answers: DNS
+      # rebinding. The browser states that name in `Host`.
+      def other_host(env)
+        host = env["HTTP_HOST"]
+        return if host.nil? || host.b.match?(LOOPBACK)
+
+        "Without a rule for access, Heddle::Web answers requests to localhost only, and this one is to " \
+          "#{Text.clean(host)}. To let it in, write:\n\n    Heddle::Web.authorize { |env| " \
+          "env[\"HTTP_HOST\"] == #{Text.clean(host).dump} }\n"
+      end
 
       # One that says production suffices to refuse: Puma sets RACK_ENV to development if nothing is set.
       def environments

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
-
 module Heddle
   class Web
     # Rack's answers. Their headers allow nothing but this page's own files.
@@ -26,10 +24,8 @@ module Heddle
       # @return [Array(Integer, Hash, Array<String>)]
       def text(status, text, headers = {}) = whole(status, "#{text.chomp}\n", { "content-type" => TEXT, **headers })
 
-      # @param report [Hash]
-      def json(status, report)
-        whole(status, JSON.generate(report), { "content-type" => "application/json" })
-      end
+      # @param report [String] JSON
+      def json(report) = whole(200, report, { "content-type" => "application/json" })
 
       # @param content [String]
       # @param type [String]

@@ -9,20 +9,20 @@ module Heddle
     # @api private
     module Assets
       FOLDER = File.expand_path("assets", __dir__)
+      SCRIPTS = %w[page.js client.js elements.js fibers.js frames.js names.js rows.js schedulers.js split.js
+                   stalls.js timeline.js].freeze
       FILES = {
         "" => ["index.html", "text/html; charset=utf-8"],
         "/" => ["index.html", "text/html; charset=utf-8"],
         "/page.css" => ["page.css", "text/css; charset=utf-8"],
-        "/page.js" => ["page.js", "text/javascript; charset=utf-8"],
-        "/elements.js" => ["elements.js", "text/javascript; charset=utf-8"],
-        "/schedulers.js" => ["schedulers.js", "text/javascript; charset=utf-8"],
+        **SCRIPTS.to_h { |name| ["/#{name}", [name, "text/javascript; charset=utf-8"]] },
         "/icon.svg" => ["icon.svg", "image/svg+xml"],
         "/uplot.css" => ["uplot/uPlot.min.css", "text/css; charset=utf-8"],
         "/uplot.js" => ["uplot/uPlot.iife.min.js", "text/javascript; charset=utf-8"]
       }.freeze
       # Where the page is mounted, in the page.
       MOUNT = "{{mount}}"
-      private_constant :FOLDER, :FILES, :MOUNT
+      private_constant :FOLDER, :SCRIPTS, :FILES, :MOUNT
 
       module_function
 

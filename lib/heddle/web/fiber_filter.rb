@@ -7,35 +7,40 @@ module Heddle
     # @api private
     class FiberFilter
       STATES = %w[running runnable waiting].freeze
-      ORDERS = %w[tree longest].freeze
+      ORDERS = %w[tree longest age].freeze
+      ONLY = %w[named].freeze
+      # Heddle's own fibers, such as the one that measures the lag.
+      OWN = "heddle: "
       # How many fibers are sent, and how many a request may ask for.
       LIMIT = 200
       LIMITS = 1..1000
-      # How many fibers are sent with their backtraces.
-      OPEN = 50
-      private_constant :STATES, :ORDERS, :LIMIT, :LIMITS, :OPEN
+      private_constant :STATES, :ORDERS, :ONLY, :OWN, :LIMIT, :LIMITS
 
       # @return [Integer] how many fibers are sent at most
       attr_reader :limit
-      # @return [Array<Integer>] the ids of the fibers that are sent with their backtraces
-      attr_reader :open
+      # @return [String] `tree`, `longest`: in its state, or `age`
+      attr_reader :order
 
-      # @param parameters [Hash{String => String}] the request's: `q`, `state`, `order`, `limit`, and `open`, ids with
-      #   commas between them
+      # @param parameters [Hash{String => String}] the request's: `q`, `state`, `only`, `order` and `limit`
+      # @param mount [String] see {OwnRequests#initialize}
       # @raise [ArgumentError] for an invalid one
-      def initialize(parameters)
+      def initialize(parameters, mount)
+        @own_requests = OwnRequests.new(mount)
         @text = Text.clean(parameters["q"]).to_s.strip.downcase
-        @state = one_of(STATES, parameters, "state")&.to_sym
-        @order = one_of(ORDERS, parameters, "order") || "tree"
-        @limit = number(parameters["limit"], LIMITS, LIMIT)
-        @open = parameters["open"].to_s.split(",").first(OPEN).map(&:to_i)
+        @state = Parameters.one_of(parameters, "state", STATES)&.to_sym
+        @only = Parameters.one_of(parameters, "only", ONLY)
+        @order = Parameters.one_of(parameters, "order", ORDERS) || "tree"
+        @limit = Parameters.number(parameters, "limit", LIMITS, LIMIT)
       end
+
+      # @return [Array] equal for filters that let the same fibers through
+      def key = [@text, @state, @only, @order, @limit]
 
       # @return [Boolean] whether fibers are sent after their parents
       def tree? = @order == "tree"
 
       # @return [Boolean] whether all fibers match
-      def none? = @text.empty? && @state.nil?
+      def none? = @text.empty? && @state.nil? && @only.nil?
 
       # @param entry [Snapshots::Entry]
       # @param description [WaitDescription]
@@ -43,32 +48,25 @@ module Heddle
       #   the text
       def match?(entry, description)
         return false if @state && entry.state != @state
-        return true if @text.empty?
+        return false if @only && !named?(entry)
 
-        contains?(Names.of(entry.fiber)) || entry.fiber.object_id.to_s == @text || contains?(description.of(entry)) ||
-          contains?(Backtraces.place(entry.program_block))
+        @text.empty? || found?(entry, description)
       end
 
       private
 
+      # Requests and jobs are, and what the program names.
+      def named?(entry)
+        name = entry.name
+        !name.nil? && !name.b.start_with?(OWN) && !@own_requests.include?(name)
+      end
+
+      def found?(entry, description)
+        contains?(entry.name) || entry.fiber.object_id.to_s == @text || contains?(description.of(entry)) ||
+          contains?(Backtraces.place(entry.program_block))
+      end
+
       def contains?(text) = text ? Text.clean(text).downcase.include?(@text) : false
-
-      def one_of(values, parameters, name)
-        value = parameters[name].to_s
-        return if value.empty?
-        return value if values.include?(value)
-
-        raise ArgumentError, "#{name}: must be one of #{values.join(", ")}, not #{Text.clean(value).inspect}"
-      end
-
-      def number(text, range, default)
-        return default if text.to_s.empty?
-
-        number = Integer(text, 10, exception: false)
-        return number if range.cover?(number)
-
-        raise ArgumentError, "limit: must be #{range.min} to #{range.max}, not #{Text.clean(text).inspect}"
-      end
     end
     private_constant :FiberFilter
   end

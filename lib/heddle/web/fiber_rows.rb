@@ -10,6 +10,17 @@ module Heddle
       Row = Data.define(:entry, :depth, :match)
       private_constant :Row
 
+      # @param entry [Snapshots::Entry]
+      # @return [FiberTimes, nil] of what the fiber does under its name, if it has one
+      def self.times(entry) = entry.named_times || entry.times
+
+      # @return [Float] seconds, or for how long it has been in its state if its times are not counted
+      def self.age(entry)
+        # The first of the numbers that the extension has counted: a process may have very many fibers. If the counting
+        # began while the fiber was in its state, the fiber is older.
+        [(entry.counted_named || entry.counted)&.first, entry.seconds].compact.max
+      end
+
       # @return [Integer] how many fibers match
       attr_reader :count
 
@@ -28,7 +39,9 @@ module Heddle
       def first(limit)
         return tree(limit) if @filter.tree?
 
-        @matching.max_by(limit, &:seconds).map { |entry| Row.new(entry, 0, true) }
+        by_age = @filter.order == "age"
+        longest = @matching.max_by(limit) { |entry| by_age ? FiberRows.age(entry) : entry.seconds }
+        longest.map { |entry| Row.new(entry, 0, true) }
       end
 
       private

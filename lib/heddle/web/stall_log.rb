@@ -30,7 +30,7 @@ module Heddle
         end
 
         # @return [Hash] the latest stall first
-        def report(_parameters)
+        def to_h
           entries = @pid == Process.pid ? @entries : []
           { pid: Process.pid, limit: LIMIT, stalls: entries.reverse.map { |entry| describe(entry) } }
         end
@@ -46,7 +46,7 @@ module Heddle
           stall = entry.stall
           { at: entry.at, thread: StatsReport.label(stall.thread), fiber: Text.clean(stall.fiber),
             location: Text.clean(stall.location), native_method: Text.clean(stall.native_method),
-            native_function: Text.clean(stall.native_function), called_from: Text.clean(stall.called_from),
+            called_from: Text.clean(stall.called_from),
             duration: stall.duration, ended: stall.ended?, late_fibers: stall.late_fibers, latest_by: stall.latest_by,
             count: stall.count, backtrace: stall.backtrace.map { |line| Text.clean(line) } }
         end
@@ -55,5 +55,20 @@ module Heddle
       Stalls.record(method(:add))
     end
     private_constant :StallLog
+
+    # The last stalls. They are few, so the report is not kept.
+    #
+    # @api private
+    class StallsReport
+      # It has no parameters.
+      def initialize(*); end
+
+      # @return [nil] the report is made anew for each request
+      def key = nil
+
+      # @return [Hash]
+      def to_h = StallLog.to_h
+    end
+    private_constant :StallsReport
   end
 end

@@ -7,7 +7,7 @@ Puma::Plugin.create do
   # Puma calls this when it starts, before it forks workers. A plugin that has a method `config` instead makes Puma lose
   # the first setting of the configuration.
   def start(launcher)
-    settings = launcher.options[:heddle] ||= Heddle::Puma::Settings.new
+    settings = launcher.options[:heddle] ||= Heddle::PumaSupport::Settings.new
     launcher.log_writer.log("* Heddle #{Heddle::VERSION}: #{settings}")
   end
 end

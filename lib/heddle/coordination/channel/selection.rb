@@ -8,7 +8,8 @@ module Heddle
       # @param timeout [Numeric, nil] seconds
       def initialize(channels, timeout)
         @channels = channels.uniq
-        @due = timeout && (Context.now + timeout)
+        @asked = []
+        @due = Waiter.due(timeout)
       end
 
       # @return [Array(Channel, Object), nil] see {Channel.select}
@@ -17,9 +18,9 @@ module Heddle
           waiter = Waiter.new
           found = try(waiter)
           return found unless found == :nothing_yet
-          return unless waiter.wait(@due && [@due - Context.now, 0].max)
+          return unless waiter.wait_until(@due)
         ensure
-          @enqueued.each { |channel| channel.leave(waiter) }
+          @asked.each { |channel| channel.leave(waiter) }
         end
       end
 
@@ -29,13 +30,15 @@ module Heddle
       #
       # @return [Array, nil, :nothing_yet] nil if all channels are closed and empty
       def try(waiter)
-        @enqueued = []
-        @channels.each do |channel|
+        @asked = []
+        open = @channels.reject do |channel|
+          @asked << channel
           taken = channel.take_or_wait(waiter)
-          @enqueued << channel unless taken
           return [channel, taken.first] if taken&.any?
+
+          taken
         end
-        @enqueued.empty? ? nil : :nothing_yet
+        open.empty? ? nil : :nothing_yet
       end
     end
     private_constant :Selection

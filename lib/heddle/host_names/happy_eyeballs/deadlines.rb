@@ -26,7 +26,7 @@ module Heddle
 
       # Reads the clock, after a wait.
       def advance
-        @now = clock
+        @now = Context.now
         @resolution_delay_until = nil if past?(@resolution_delay_until)
         @attempt_delay_until = nil if past?(@attempt_delay_until)
       end
@@ -53,7 +53,7 @@ module Heddle
 
       # An attempt starts that has no alternative. It gets a timeout of its own.
       def begin_last_attempt
-        @now = clock
+        @now = Context.now
         @last_until = @open_until || after(@connect_timeout)
       end
 
@@ -81,12 +81,10 @@ module Heddle
           elsif more then [@resolution_delay_until || @attempt_delay_until, @open_until].compact.min
           else @open_until || [@resolv_until, @connect_until].compact.max
           end
-        (time - clock).clamp(0..) if time && time != NEVER
+        (time - Context.now).clamp(0..) if time && time != NEVER
       end
 
       private
-
-      def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
       def after(seconds) = seconds ? @now + seconds : NEVER
 

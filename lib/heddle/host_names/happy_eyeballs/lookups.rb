@@ -98,7 +98,7 @@ module Heddle
         service = numeric ? service.to_s : service && String.try_convert(service)
         host &&= String.try_convert(host)
         @pending = families.dup
-        @answers = scheduler.__send__(:look_up, host, service, families, numeric ? NUMERIC_SERVICE : 0)
+        @answers = Native.look_up(scheduler, host, service, families, numeric ? NUMERIC_SERVICE : 0)
         OpenIOs.note(@answers, "worker: resolving #{host}")
       end
 

@@ -48,7 +48,7 @@ module Heddle
       def error
         return system_call_error(@errno, @place) unless @code
 
-        Scheduler.__send__(:resolution_error, @call, @code, @errno)
+        Native.resolution_error(@call, @code, @errno)
       end
 
       # @return [Exception] if no local address has the remote address's family

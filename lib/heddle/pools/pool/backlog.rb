@@ -24,8 +24,8 @@ module Heddle
           yield
           @jobs[job] = true
           @unfinished += 1
+          wake_all
         end
-        wake
       end
 
       # Takes back a job whose thread is being killed, and that has not begun.
@@ -33,8 +33,8 @@ module Heddle
         @guard.synchronize do
           job.untaken
           @jobs[job] = true
+          wake_all
         end
-        wake
       end
 
       # Waits for a job, and takes it.
@@ -76,9 +76,13 @@ module Heddle
 
       private
 
-      # Wakes all threads. If only one was woken, it could be busy with other fibers while another one is idle.
       def wake
-        @guard.synchronize { @idle.each(&:wake).clear }
+        @guard.synchronize { wake_all }
+      end
+
+      # If only one thread was woken, it could be busy with other fibers while another one is idle.
+      def wake_all
+        @idle.each(&:wake).clear
       end
 
       def take_now

@@ -1,15 +1,9 @@
 # frozen_string_literal: true
 
-require_relative "job/error_propagation"
-require_relative "job/lost_thread"
-
 module Heddle
   class Pool
     # A block that a {Pool} runs, and the fiber that runs it.
     class Job
-      include ErrorPropagation
-      include LostThread
-
       # The fiber storage in which a job's fiber, and the fibers that it starts, find the job.
       KEY = :heddle_pool_job
       private_constant :KEY
@@ -29,6 +23,7 @@ module Heddle
         @pool = pool
         @parent = parent
         @arguments = arguments
+        @context = WorkContext.capture
         @work = work
         @children = {}
         @waits = []
@@ -40,25 +35,31 @@ module Heddle
         @state == :ended
       end
 
-      # Waits for the job's end, as {Pool#await} does.
+      # Waits for the job's end.
       #
-      # @return [Object] the block's value; nil for a job that was told to end
-      # @raise (see Pool#await)
+      # @return [Object] the block's value; nil for a job that was stopped
+      # @raise the error that ends it
+      # @raise [ThreadError] if its thread was killed
+      # @raise [FiberError] for the calling job
+      # @example
+      #   page = pool.go { fetch(url) }.await
       def await
-        @pool.await(self)
+        @pool.await_all(self).first
       end
 
-      # Tells the job to end, running its `ensure`, and does not wait for that. A job that has not started never starts.
+      # Stops the job, running its `ensure`, and does not wait for its end. A job that has not started never starts.
       #
       # @return [self]
       def terminate
-        task = nil
-        withdrawn = @pool.guard.synchronize do
-          @stopped = true
-          task = @task
-          @pool.backlog.withdraw(self)
+        Guard.uninterrupted do
+          task = nil
+          withdrawn = @pool.guard.synchronize do
+            @stopped = true
+            task = @task
+            @pool.backlog.withdraw(self)
+          end
+          withdrawn ? conclude(nil, nil) : task&.stop
         end
-        withdrawn ? conclude(nil, nil) : task&.stop
         self
       end
 
@@ -77,7 +78,7 @@ module Heddle
       # Runs the work in a fiber of the current thread.
       def start
         scheduler = Fiber.scheduler
-        task = Task.new(scheduler, parent: Task.current(scheduler), group: self)
+        task = Task.new(scheduler, parent: Task.current(scheduler), group: self, context: @context)
         task.start { perform }
         @pool.guard.synchronize { @task = task }
         # `terminate` was called after a thread had taken the job, and before there was a task.
@@ -114,6 +115,40 @@ module Heddle
         @pool.guard.synchronize { @waits.delete(wait) }
       end
 
+      # @api private
+      # The thread that has taken the job is being killed, and has not begun it.
+      def untaken
+        @state = :pending
+        @task = nil
+      end
+
+      # @api private
+      # Raises the job's error in the parent, wherever the parent waits. Without a parent, the pool keeps it.
+      def propagate
+        return @delivery = @parent.receive(@error) if @parent
+
+        @pool.guard.synchronize { @pool.forget(self, keep: true) }
+      end
+
+      # @api private
+      # Cancels {#propagate}, unless the error has been raised already.
+      def retract
+        @parent.take_back(@delivery) if @delivery
+        @delivery = nil
+      end
+
+      protected
+
+      # @return [Integer, nil] a number for {#take_back}
+      def receive(error)
+        Native.deliver(@task.scheduler, @task.fiber, error) if @task&.scheduler
+      end
+
+      # @return [Boolean] false if the error has been raised already
+      def take_back(number)
+        Native.retract(@task.scheduler, @task.fiber, number)
+      end
+
       private
 
       def perform
@@ -121,7 +156,7 @@ module Heddle
         Fiber[KEY] = self
         value = @work.call(*@arguments)
         # Raises what children sent to this fiber while it did not wait.
-        @task&.scheduler&.__send__(:raise_deferred)
+        Native.raise_deferred(@task.scheduler) if @task&.scheduler
         done = @returned = true
         value
       ensure
@@ -153,6 +188,15 @@ module Heddle
         claims = waits.map { |wait| wait.ended(self) }
         propagate if error && @parent && claims.none?
         @pool.backlog.wake_at_end
+      end
+
+      # Whether the job ends because its thread is being killed.
+      def lost?
+        !@returned && !@stopped && Thread.current.status == "aborting"
+      end
+
+      def lost_error
+        ThreadError.new("#{inspect}: its thread was killed")
       end
     end
   end

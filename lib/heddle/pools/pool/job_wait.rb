@@ -29,7 +29,7 @@ module Heddle
         @jobs.map(&:value)
       end
 
-      # Tells all jobs to end, and waits for that.
+      # Stops all jobs, and waits for their end.
       #
       # @return [Job, nil] the first job that failed
       def stop

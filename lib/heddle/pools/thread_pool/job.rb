@@ -5,8 +5,9 @@ module Heddle
     # A block that a {ThreadPool} runs. It answers as a {Pool::Job} does.
     class Job
       # @api private
-      def initialize(pool, arguments, work)
+      def initialize(pool, context, arguments, work)
         @pool = pool
+        @context = context
         @arguments = arguments
         @work = work
         @guard = Guard.new
@@ -16,7 +17,7 @@ module Heddle
 
       # Waits for the block's end. A thread of the pool runs the block itself if no thread has started it.
       #
-      # @return [Object] the block's value; nil for a job that was told to end before it started
+      # @return [Object] the block's value; nil for a job that was stopped before it started
       # @raise the block's error
       # @raise [ThreadError] if the block was left by `throw`, or its thread was killed
       def await
@@ -32,12 +33,12 @@ module Heddle
         @state == :ended
       end
 
-      # Tells the job to end, and does not wait for that. A job that has not started never starts. Ruby code in another
+      # Stops the job, and does not wait for its end. A job that has not started never starts. Ruby code in another
       # thread cannot be ended safely: a job that has started continues.
       #
       # @return [self]
       def terminate
-        finish(nil, nil) if claim
+        Guard.uninterrupted { finish(nil, nil) if @guard.synchronize { claim } }
         self
       end
 
@@ -47,18 +48,22 @@ module Heddle
       end
 
       # @api private
-      # Runs the block, unless another thread has started it, or it has been told to end.
+      # Runs the block, unless another thread has started it, or it has been stopped.
       def run
-        return unless claim
-
+        claimed = false
         begin
-          value = @work.call(*@arguments)
+          @guard.synchronize { claimed = claim }
+          return unless claimed
+
+          value = @context.run_here { @work.call(*@arguments) }
           finished = true
         rescue Exception => e # rubocop:disable Lint/RescueException -- raised again in the fiber that awaits the job
+          raise unless claimed
+
           error = e
         ensure
           # Runs also if the block was left by `throw`, or the thread is being killed.
-          finished || error ? finish(value, error) : lose
+          (finished || error ? finish(value, error) : lose) if claimed
         end
       end
 
@@ -72,9 +77,11 @@ module Heddle
 
       private
 
+      # Call it within the guard.
+      #
       # @return [Boolean] whether the job was pending, and is running now
       def claim
-        @guard.synchronize { @state == :pending && (@state = :running) && true }
+        @state == :pending && (@state = :running) && true
       end
 
       def finish(value, error)

@@ -1,16 +1,14 @@
 // A scheduler's card: its figures, and charts of its lag and its load, which uPlot draws.
 
-import { duration, element, number, percent } from "./elements.js";
+import { duration, element, number, percent, time } from "./elements.js";
 
-const HEIGHT = 130;
+const HEIGHT = 84;
 // Five minutes.
 const KEPT = 300;
 // Seconds without an answer after which a line has a gap.
 const GAP = 5;
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-const time = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
 
 const KINDS = {
   lag: { color: "--lag", format: duration, range: (top) => [0, Math.max(0.005, top * 1.15)] },
@@ -20,7 +18,15 @@ const KINDS = {
 class Chart {
   constructor(kind, element_, reading) {
     Object.assign(this, { kind, reading, element: element_, data: [[], []] });
-    new ResizeObserver(() => this.resize()).observe(element_);
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(element_);
+  }
+
+  // Its observer, and uPlot's listeners of the window, would keep it.
+  remove() {
+    this.observer.disconnect();
+    this.plot?.destroy();
+    this.plot = null;
   }
 
   show(times, values) {
@@ -85,8 +91,7 @@ function queued(before, now) {
 
 export class Card {
   constructor(isOpen) {
-    this.times = [];
-    this.values = { lag: [], busy: [] };
+    this.clear();
     this.title = element("span");
     this.backend = element("span");
     this.figures = element("dl", { className: "figures" });
@@ -105,13 +110,27 @@ export class Card {
         chart("busy", "Busy", "not waiting in the kernel")));
   }
 
+  clear() {
+    this.times = [];
+    this.values = { lag: [], busy: [] };
+  }
+
+  // It is not shown any more.
+  remove() {
+    for (const kind of ["lag", "busy"]) this[kind].remove();
+  }
+
   // Takes an answer, from which `show` draws.
   add(at, scheduler) {
     const { stats } = scheduler;
     const { fibers } = stats;
     const before = this.last;
     const passed = before ? stats.elapsed - before.elapsed : 0;
+    // The server keeps an answer for a second, and so may send it twice.
+    if (before && passed === 0) return;
     const rate = (value, earlier) => (passed > 0 ? Math.max(0, (value - earlier) / passed) : null);
+    // A clock that is set must not bend the lines: after it, they begin anew.
+    if (before && Math.abs(at - this.times.at(-1) - passed) > GAP) this.clear();
     if (this.times.length && at - this.times.at(-1) > GAP) this.push(this.times.at(-1) + 0.001, null, null);
     const lag = scheduler.lag ?? queued(before?.run_queue.scheduled_duration, stats.run_queue.scheduled_duration);
     const busy = before ? rate(stats.busy_duration, before.busy_duration) : null;

@@ -7,17 +7,18 @@ module Heddle # :nodoc:
   module FiberRaise
     # Raises in the fiber; see Ruby's documentation.
     def raise(...)
-      Scheduler.__send__(:raising) { super }
+      Native.raising { super }
     end
 
     # Ends the fiber; see Ruby's documentation.
     def kill
-      return self if Scheduler.__send__(:killing, self)
-
-      Scheduler.__send__(:raising) { super }
+      Native.raising { super } unless Native.killing(self)
+      # Ruby kills a fiber that has not begun without running anything in it. So its task learns of the end here.
+      Task.of(self)&.killed unless alive?
+      self
     end
   end
   private_constant :FiberRaise
 
-  Fiber.prepend(FiberRaise)
+  Patches.add { Fiber.prepend(FiberRaise) }
 end

@@ -1,0 +1,84 @@
+# frozen_string_literal: true
+
+module Heddle
+  # Says for which pool a fiber waits that waits for a connection: ActiveRecord's, or one of the gem connection_pool. It
+  # uses their private methods and variables. With a version with which that was never tried, nothing is said: such a
+  # fiber waits for a `ConditionVariable#wait`.
+  module PoolWaits
+    # How many holders are named.
+    HOLDERS = 3
+    private_constant :HOLDERS
+
+    # Of `ActiveRecord::ConnectionAdapters::ConnectionPool::Queue`, which is asked with a time limit only if no
+    # connection is free.
+    module ActiveRecord
+      # Takes a connection from the queue, or waits for one.
+      def poll(timeout = nil)
+        return super unless timeout
+
+        pool = @lock
+        WaitNames.within("a connection of ActiveRecord's pool", -> { PoolWaits.active_record(pool) }) { super }
+      end
+    end
+
+    # Of `ConnectionPool::TimedStack`.
+    module TimedStack
+      # Takes a connection from the stack, or waits for one.
+      def pop(...)
+        return super unless empty?
+
+        WaitNames.within("a connection of a ConnectionPool", -> { "#{max - length} of #{max} in use" }) { super }
+      end
+    end
+
+    class << self
+      # Called when a scheduler is made: the libraries may be loaded at any time before.
+      def install
+        install_active_record if Object.const_defined?("ActiveRecord::ConnectionAdapters::ConnectionPool::Queue")
+        install_connection_pool if Object.const_defined?("ConnectionPool::TimedStack")
+      end
+
+      # @return [String, nil] `20 of 20 in use, by GET /orders, Report and 18 more`
+      def active_record(pool)
+        # The pool's own methods take its lock.
+        connections = pool.instance_variable_get(:@connections).to_a
+        owners = connections.filter_map(&:owner)
+        "#{owners.size} of #{pool.size} in use#{", by #{names(owners)}" if owners.any?}"
+      end
+
+      private
+
+      def install_active_record
+        return unless TriedVersions.tried?("activerecord", ::ActiveRecord.version)
+
+        ::ActiveRecord::ConnectionAdapters::ConnectionPool::Queue.prepend(ActiveRecord)
+      end
+
+      def install_connection_pool
+        return unless TriedVersions.tried?("connection_pool", ::ConnectionPool::VERSION)
+
+        ::ConnectionPool::TimedStack.prepend(TimedStack)
+      end
+
+      def names(owners)
+        named = owners.first(HOLDERS).map { |owner| (owner.is_a?(Fiber) && Names.of(owner)) || owner.class.name }
+        named = named.map { |name| Names.shortened(name) }
+        more = owners.size - named.size
+        more.positive? ? "#{named.join(", ")} and #{more} more" : named.join(", ")
+      end
+    end
+
+    # Installs {PoolWaits} when a scheduler is made.
+    module Check
+      # Makes the scheduler; see {Scheduler#initialize}.
+      def initialize(...)
+        super
+        PoolWaits.install
+      end
+    end
+    private_constant :Check
+
+    Scheduler.prepend(Check)
+  end
+  private_constant :PoolWaits
+end

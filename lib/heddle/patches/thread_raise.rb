@@ -1,0 +1,19 @@
+# frozen_string_literal: true
+
+module Heddle # :nodoc:
+  # `Thread.current.raise` means `Kernel#raise`, as Ruby's thread.c says: it belongs to the fiber that calls it. What
+  # other threads raise belongs to the thread's root fiber; see scheduler/root_interrupts.rs.
+  module ThreadRaise
+    # Raises in the thread; see Ruby's documentation.
+    def raise(*arguments, **)
+      return super unless equal?(Thread.current) && Fiber.scheduler.is_a?(Scheduler)
+
+      # What Ruby makes of no arguments, unlike Kernel#raise.
+      arguments = [RuntimeError, ""] if arguments.empty?
+      super(Native.raise_here(arguments), **)
+    end
+  end
+  private_constant :ThreadRaise
+
+  Patches.add { Thread.prepend(ThreadRaise) }
+end

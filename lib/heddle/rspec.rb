@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+require "heddle/testing"
+require "rspec/core"
+
+module Heddle
+  # Examples of RSpec that run in fibers: `require "heddle/rspec"`.
+  #
+  # | metadata | the example |
+  # |---|---|
+  # | `:fibers` | runs within {Heddle.run} |
+  # | `fibers: 5` | also has a time limit of 5 seconds |
+  # | `clock: :virtual` | runs within {Heddle.run}, with a virtual clock: see {Testing.run} |
+  # | `explore: 200` | runs under at most 200 schedules; see {Testing.explore} |
+  # | `:explore` | runs under as many as {Testing.explore} takes by default |
+  # | `explore: { strategy: :pct, depth: 2 }` | passes these arguments to {Testing.explore} |
+  #
+  # With `HEDDLE_EXPLORE=20` in the environment, examples with `:fibers` are explored, too. Each run of an explored
+  # example has `before` and `after` hooks of its own, and values of `let` of its own. So it has `around` hooks, unless
+  # they were configured before `require "heddle/rspec"`: those run once, around all runs.
+  #
+  # @example
+  #   require "heddle/rspec"
+  #
+  #   RSpec.describe Account do
+  #     it "loses no withdrawal", explore: 200 do
+  #       account = Account.new(100)
+  #       Heddle.await_all(Heddle.spin { account.withdraw(10) }, Heddle.spin { account.withdraw(10) })
+  #       expect(account.balance).to eq(80)
+  #     end
+  #   end
+  module RSpecExamples
+    class << self
+      # Runs an example as its metadata say.
+      #
+      # @api private
+      # @param procsy [RSpec::Core::Example::Procsy]
+      def around(procsy)
+        metadata = procsy.metadata
+        if (wanted = wanted(metadata))
+          explore(procsy, wanted)
+        elsif metadata.values_at(:fibers, :clock).any?
+          run_in_fibers(procsy, metadata[:fibers] || true)
+        else
+          procsy.run
+        end
+      end
+
+      private
+
+      def wanted(metadata)
+        metadata.fetch(:explore) { metadata[:fibers] && ENV.fetch("HEDDLE_EXPLORE", nil) && true }
+      end
+
+      def run_in_fibers(procsy, limit)
+        clock = procsy.metadata.fetch(:clock, :real)
+        return Testing.run(clock:) { procsy.run } if limit == true
+
+        Testing.run(clock:) { Heddle.cancel_after(limit) { procsy.run } }
+      end
+
+      def explore(procsy, explore)
+        example = procsy.example
+        command = -> { "rspec #{example.location_rerun_argument}" }
+        path = example.metadata[:absolute_file_path]
+        Testing.explore_test(path, command, options(explore, example)) { run_anew(procsy, example) }
+      rescue Testing::Failure
+        forget(example)
+        raise
+      end
+
+      def options(explore, example)
+        given = { clock: example.metadata[:clock] }.compact
+        case explore
+        when true then given
+        when Hash then given.merge(explore)
+        else given.merge(runs: explore)
+        end
+      end
+
+      def run_anew(procsy, example)
+        forget(example)
+        example.example_group_instance.__send__(:__init_memoized)
+        aggregated(example) { procsy.run }
+        raise example.exception if example.exception
+      end
+
+      # With `:aggregate_failures` the failures belong to their run: RSpec would collect those of all runs, of which
+      # none would be the first to fail.
+      def aggregated(example, &)
+        return yield unless example.metadata[:aggregate_failures]
+
+        ::RSpec::Support.with_failure_notifier(::RSpec::Support::DEFAULT_FAILURE_NOTIFIER) do
+          ::RSpec::Expectations::FailureAggregator.new(nil, {}).aggregate(&)
+        end
+      end
+
+      # RSpec would report the error of each run.
+      def forget(example)
+        example.instance_variable_set(:@exception, nil)
+      end
+    end
+  end
+end
+
+RSpec.configure do |config|
+  config.around { |example| Heddle::RSpecExamples.around(example) }
+end

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Stalls
+    # Counts stalls by their places, and limits how often each place is reported. Watching threads share it.
+    #
+    # @api private
+    class Causes
+      # Seconds between two reports of the same place.
+      INTERVAL = 10
+      # How many places are known. The one that was first seen is forgotten first.
+      LIMIT = 1000
+      # How many stalls there have been at a place, and from when on another one is reported.
+      Seen = Struct.new(:times, :due)
+      private_constant :INTERVAL, :LIMIT, :Seen
+
+      def initialize
+        @mutex = Mutex.new
+        @places = {}
+      end
+
+      # @param place [String, nil]
+      # @param now [Float] seconds
+      # @return [Array(Integer, Boolean)] how many stalls there have been at this place, with this one, and whether this
+      #   one is to be reported
+      def count(place, now = Context.now)
+        @mutex.synchronize do
+          forget_parent
+          seen = @places[place] ||= Seen.new(0, now)
+          @places.shift if @places.size > LIMIT
+          seen.times += 1
+          is_due = now >= seen.due
+          seen.due = now + INTERVAL if is_due
+          [seen.times, is_due]
+        end
+      end
+
+      private
+
+      # A forked child counts anew.
+      def forget_parent
+        @places.clear unless @pid == Process.pid
+        @pid = Process.pid
+      end
+    end
+    private_constant :Causes
+  end
+end

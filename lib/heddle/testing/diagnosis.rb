@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Testing
+    # Finds out what a failing schedule needs in order to fail, and raises the {Failure} that tells it.
+    class Diagnosis
+      # How many schedules are tried to find a shorter one.
+      RUNS_FOR_FEWER = 500
+      private_constant :RUNS_FOR_FEWER
+
+      # @param settings [Settings]
+      # @param command [Proc] returns the command that runs this test
+      # @yieldparam schedule [#begin] see {Schedule}
+      # @yieldparam story [Story, nil]
+      # @yieldreturn [Run::Outcome] what the program does under this schedule
+      def initialize(settings, command, &run)
+        @settings = settings
+        @command = command
+        @run = run
+      end
+
+      # @param error [Exception] what the run has come to
+      # @param schedule [#begin] its schedule
+      # @param seed [Integer, nil] its seed
+      # @param number [Integer] how many runs there were until then
+      # @raise [Failure]
+      def fail_with(error, schedule, seed, number)
+        first = @run.call(schedule, Story.new)
+        second = @run.call(schedule, Story.new)
+        difference = first.story.difference(second.story)
+        return fail_unrepeatable(error, first, seed, difference) if difference || !same?(error, second.error)
+
+        outcome = shortened(error, second)
+        raise_failure(outcome, seed, head(seed, number, outcome.deviations.size))
+      end
+
+      private
+
+      def same?(error, other) = other.instance_of?(error.class)
+
+      # @return [Run::Outcome]
+      def shortened(error, outcome)
+        deviations = fewer(error, shrink(error, outcome.deviations))
+        final = @run.call(Schedule::Recorded.new(deviations:), Story.new)
+        same?(error, final.error) ? final : outcome
+      end
+
+      def shrink(error, deviations)
+        shrinking = Shrinking.new do |shorter|
+          outcome = @run.call(Schedule::Recorded.new(deviations: shorter), nil)
+          outcome.deviations if same?(error, outcome.error)
+        end
+        shrinking.call(deviations)
+      end
+
+      # What cannot be shortened may still not be the shortest.
+      def fewer(error, deviations)
+        return deviations if deviations.size < 2
+
+        size = deviations.size - 1
+        search = Search.new(preemptions: size, size:, runs: RUNS_FOR_FEWER) { |schedule| @run.call(schedule, nil) }
+        found, = search.find { |outcome| same?(error, outcome.error) }
+        found ? found.deviations : deviations
+      end
+
+      def fail_unrepeatable(error, outcome, seed, difference)
+        where = difference ? ": #{difference[0]} in one run, #{difference[1]} in the other" : ""
+        head = "The same schedule does not give the same run again#{where}. Something outside of the schedule " \
+               "decides: a thread, I/O, the clock, or what an earlier run has left behind."
+        raise_failure(outcome.with(error:), seed, head)
+      end
+
+      def head(seed, number, switches)
+        found = seed ? "seed #{seed}, run #{number}" : "run #{number}"
+        return "#{found}; the usual schedule fails, without a preemption:" if switches.zero?
+
+        "#{found}; #{switches == 1 ? "one switch is" : "#{switches} switches are"} enough:"
+      end
+
+      def raise_failure(outcome, seed, head)
+        schedule = Schedule.text(outcome.deviations)
+        text = Report.new(outcome.story, @settings.files).text(outcome.error, head, command(seed, schedule))
+        failure = Failure.new(text, seed:, schedule:, switches: outcome.deviations.size, story: outcome.story)
+        failure.set_backtrace(outcome.error.backtrace || caller)
+        failure.write_trace(@settings.trace) if @settings.trace
+        raise failure, cause: outcome.error
+      end
+
+      def command(seed, schedule)
+        "#{seed ? "HEDDLE_SEED=#{seed}" : "HEDDLE_SCHEDULE='#{schedule}'"} #{@command.call}"
+      end
+    end
+    private_constant :Diagnosis
+  end
+end

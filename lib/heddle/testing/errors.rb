@@ -1,0 +1,49 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Testing
+    # A schedule under which the program fails. The cause is the program's error. The message tells the schedule.
+    class Failure < Error
+      # @return [Integer, nil] replays the run: `seed:`, or `HEDDLE_SEED`; nil for a schedule without a seed
+      attr_reader :seed
+      # @return [String] replays the shortened schedule: `schedule:`, or `HEDDLE_SCHEDULE`
+      attr_reader :schedule
+      # @return [Integer] in how many places of the shortened schedule another fiber runs than without a test
+      attr_reader :switches
+
+      # @api private
+      def initialize(message, seed:, schedule:, switches:, story:)
+        super(message)
+        @seed = seed
+        @schedule = schedule
+        @switches = switches
+        @story = story
+      end
+
+      # Writes the schedule as a trace, which https://ui.perfetto.dev opens. Each fiber is a track; a step takes a
+      # microsecond.
+      #
+      # @param target [String, #to_path, #write] as {Heddle.trace} takes it
+      # @return [nil]
+      # @raise [TypeError, SystemCallError] as {Heddle.trace} does
+      # @example
+      #   begin
+      #     Heddle::Testing.explore { program }
+      #   rescue Heddle::Testing::Failure => e
+      #     e.write_trace("failure.json")
+      #   end
+      def write_trace(target)
+        StoryTrace.new(@story).write(target)
+      end
+    end
+
+    # The program cannot follow a recorded schedule. The message says where.
+    class Diverged < Error; end
+
+    # All fibers of the program wait, and nothing can wake one. No `rescue` of StandardError catches it.
+    class Deadlock < Exception; end # rubocop:disable Lint/InheritException -- the program must not continue
+
+    # The program has passed more points than `steps:` allows. No `rescue` of StandardError catches it.
+    class NeverEnds < Exception; end # rubocop:disable Lint/InheritException -- the program must not continue
+  end
+end

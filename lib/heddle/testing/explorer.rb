@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Testing
+    # Runs the program under many schedules, until a run fails.
+    class Explorer
+      # Each run begins with this seed of `Random`.
+      RANDOM_SEED = 0
+      USUAL = Schedule::Recorded.new(deviations: [])
+      private_constant :RANDOM_SEED, :USUAL
+
+      # @param program [Proc]
+      # @param settings [Settings]
+      # @param command [Proc] returns the command that runs this test
+      def initialize(program, settings, command)
+        @program = program
+        @settings = settings
+        @diagnosis = Diagnosis.new(settings, command) { |schedule, story| run(schedule, story:) }
+        @runs = @steps = 0
+      end
+
+      # @return [Summary]
+      # @raise [Failure, Diverged]
+      def call
+        expect_no_scheduler
+        complete = Surroundings.noted { with_clock { with_random { Run.noticing(@settings.files) { explore } } } }
+        Summary.new(runs: @runs, steps: @steps, complete: complete == true)
+      end
+
+      private
+
+      def expect_no_scheduler
+        return unless Fiber.scheduler
+
+        raise "Heddle::Testing.explore: this thread has a scheduler already: call it outside of Heddle.run, since " \
+              "each run has a scheduler of its own"
+      end
+
+      def with_clock(&)
+        return yield unless @settings.idle
+
+        require_relative "virtual_clock"
+        ClockPatches.during(&)
+      end
+
+      # Afterwards `Random` continues with a number that was drawn before, and does not repeat itself.
+      def with_random
+        continued = Kernel.rand(2**64)
+        yield
+      ensure
+        Kernel.srand(continued) if continued
+      end
+
+      # @return [Boolean, Object] true if all schedules within the bound have run
+      def explore
+        return replay(@settings.schedule) if @settings.schedule
+        return try_seed(@settings.seed) if @settings.seed
+        return try_all? if @settings.strategy == :exhaustive
+
+        @settings.runs.times { |seed| try_seed(seed) }
+      end
+
+      def try_seed(seed)
+        schedule = schedule(seed)
+        outcome = run(schedule)
+        @diagnosis.fail_with(outcome.error, schedule, seed, @runs) if outcome.error
+      end
+
+      def schedule(seed)
+        return USUAL if seed.zero?
+        return Schedule::Random.new(seed:) unless @settings.strategy == :pct
+
+        @usual_steps ||= run(USUAL).steps
+        Schedule::Priorities.new(seed:, depth: @settings.depth, steps: @usual_steps)
+      end
+
+      # @return [Boolean] whether these were all schedules within the bound
+      def try_all?
+        search = Search.new(preemptions: @settings.preemptions, runs: @settings.runs) { |schedule| run(schedule) }
+        failed, schedule = search.find
+        @diagnosis.fail_with(failed.error, schedule, nil, @runs) if failed
+        search.complete?
+      end
+
+      def replay(deviations)
+        schedule = Schedule::Recorded.new(deviations:)
+        outcome = run(schedule)
+        @diagnosis.fail_with(outcome.error, schedule, nil, @runs) if outcome.error
+        missing = (deviations - outcome.deviations).first or return
+
+        raise Diverged, "Heddle::Testing.explore: the run does not fail, and diverges from its schedule: where fiber " \
+                        "#{missing[0]} makes its decision #{missing[1]}, fiber #{missing[2]} is not runnable, or the " \
+                        "run never comes there. The program has changed, or something outside of the schedule decides"
+      end
+
+      def run(schedule, story: nil)
+        Kernel.srand(RANDOM_SEED)
+        @runs += 1
+        outcome = Run.new(@program, @settings, story:).call(schedule)
+        @steps = [@steps, outcome.steps].max
+        raise outcome.error if Testing.verdicts.any? { |type| outcome.error.is_a?(type) }
+
+        outcome
+      end
+    end
+    private_constant :Explorer
+  end
+end

@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Testing
+    # The checked options of {Testing.explore}.
+    class Settings
+      METHOD = "Heddle::Testing.explore"
+      STRATEGIES = %i[random pct exhaustive].freeze
+      DEFAULTS = { runs: nil, strategy: :random, seed: nil, schedule: nil, depth: 3, preemptions: 2, steps: 100_000,
+                   paths: nil, backend: nil, trace: nil, clock: :real, idle: 0.05 }.freeze
+      RUNS = 1_000
+      HIGHEST_SEED = (2**64) - 1
+      private_constant :METHOD, :STRATEGIES, :DEFAULTS, :RUNS, :HIGHEST_SEED
+
+      attr_reader :runs, :strategy, :seed, :schedule, :depth, :preemptions, :steps, :files, :backend, :trace
+      # @return [Numeric, nil] for a virtual clock: see {Testing.run}
+      attr_reader :idle
+
+      # @return [Boolean] whether the clock is a virtual one
+      # @raise [ArgumentError, TypeError]
+      def self.virtual?(clock, idle, method)
+        unless %i[real virtual].include?(clock)
+          raise ArgumentError, "#{method}: clock: must be :real or :virtual, not #{clock.inspect}"
+        end
+
+        ArgumentChecks.seconds(idle, "#{method}: idle")
+        clock == :virtual
+      end
+
+      # @param caller_path [String, nil] the file that calls
+      # @param options [Hash] see {Testing.explore}
+      def initialize(caller_path, options)
+        options = complete(options)
+        @strategy = one_of(options[:strategy])
+        set_replay(*options.values_at(:seed, :schedule))
+        @runs = options[:runs] ? count(options, :runs) : environment_runs
+        @depth = count(options, :depth)
+        @preemptions = count(options, :preemptions, least: 0)
+        @steps = count(options, :steps)
+        @files = ProgramFiles.new(caller_path, paths_of(options[:paths]))
+        @idle = options[:idle] if Settings.virtual?(options[:clock], options[:idle], METHOD)
+        @backend, @trace = options.values_at(:backend, :trace)
+      end
+
+      private
+
+      # nil stands for an option's default.
+      def complete(options)
+        unknown = options.keys - DEFAULTS.keys
+        return DEFAULTS.merge(options.compact) if unknown.empty?
+
+        raise ArgumentError, "#{METHOD}: there is no option #{unknown.first}:, but #{DEFAULTS.keys.join(":, ")}:"
+      end
+
+      def set_replay(seed, schedule)
+        check_seedless if seed
+        @seed = seed_of(seed, "seed")
+        @schedule = schedule_of(schedule, "schedule")
+        return if @seed || @schedule
+
+        @schedule = schedule_of(ENV.fetch("HEDDLE_SCHEDULE", nil), "HEDDLE_SCHEDULE")
+        @seed = seed_of(ENV.fetch("HEDDLE_SEED", nil), "HEDDLE_SEED") unless @schedule || @strategy == :exhaustive
+      end
+
+      def one_of(strategy)
+        return strategy if STRATEGIES.include?(strategy)
+
+        raise ArgumentError, "#{METHOD}: strategy: must be #{STRATEGIES[..-2].map(&:inspect).join(", ")} or " \
+                             "#{STRATEGIES.last.inspect}, not #{strategy.inspect}"
+      end
+
+      def count(options, name, least: 1)
+        ArgumentChecks.count(options[name], "#{METHOD}: #{name}", least:)
+      end
+
+      def seed_of(value, name)
+        return if value.nil?
+
+        seed = value.is_a?(String) ? Integer(value, 10, exception: false) : value
+        return seed if seed.is_a?(Integer) && seed.between?(0, HIGHEST_SEED)
+
+        error = seed.nil? || seed.is_a?(Integer) ? ArgumentError : TypeError
+        raise error, "#{METHOD}: #{name} must be an Integer from 0 to #{HIGHEST_SEED}, not #{value.inspect}"
+      end
+
+      def schedule_of(value, name)
+        return if value.nil?
+        return Schedule.parse(value, "#{METHOD}: #{name}") if value.is_a?(String)
+
+        raise TypeError, "#{METHOD}: #{name} must be a String, as a report prints it, not #{value.inspect}"
+      end
+
+      def environment_runs
+        text = ENV.fetch("HEDDLE_EXPLORE", nil) or return RUNS
+        return Integer(text, 10) if text.match?(/\A[1-9]\d*\z/)
+
+        raise ArgumentError, "#{METHOD}: HEDDLE_EXPLORE must be an Integer of at least 1, not #{text.inspect}"
+      end
+
+      def paths_of(paths)
+        return if paths.nil?
+        return paths if paths.is_a?(Array) && !paths.empty? && paths.all?(String)
+
+        raise TypeError, "#{METHOD}: paths: must be an Array of Strings, not #{paths.inspect}"
+      end
+
+      def check_seedless
+        return unless @strategy == :exhaustive
+
+        raise ArgumentError, "#{METHOD}: strategy: :exhaustive has no seeds: replay a schedule by schedule:, which " \
+                             "the report names"
+      end
+    end
+    private_constant :Settings
+  end
+end

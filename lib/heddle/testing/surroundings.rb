@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Testing
+    # What may wake a fiber of a test from outside: the other threads. The extension asks when all fibers wait.
+    module Surroundings
+      VARIABLE = :heddle_testing_threads
+      # Waits that only another fiber or thread ends, if they have no time limit.
+      ENDLESS = %i[block sleep suspend close nothing].freeze
+      # What Ruby calls a thread that waits without a limit for another thread.
+      ASLEEP = / sleep_forever>\z/
+      private_constant :VARIABLE, :ENDLESS, :ASLEEP
+
+      class << self
+        # Notes which threads there are. They belong to the surroundings of the test that the block runs.
+        def noted
+          outer = Thread.current.thread_variable_get(VARIABLE)
+          Thread.current.thread_variable_set(VARIABLE, Thread.list)
+          yield
+        ensure
+          Thread.current.thread_variable_set(VARIABLE, outer)
+        end
+
+        # A thread of the surroundings is ignored while it waits for something, such as a time.
+        #
+        # @return [Boolean] whether a thread may wake a fiber
+        def run?
+          before = Thread.current.thread_variable_get(VARIABLE) || []
+          (Thread.list - [Thread.current]).any? do |thread|
+            before.include?(thread) ? thread.status == "run" : !thread.inspect.match?(ASLEEP)
+          end
+        end
+
+        # Called when there is no timer and no I/O either.
+        #
+        # @return [Deadlock, nil] an error, if nothing can ever wake a fiber
+        def deadlock
+          return if run?
+
+          sections = Snapshots.take
+          fibers = sections.select { |section| section.thread.equal?(Thread.current) }.flat_map(&:fibers)
+          Deadlock.new(message(fibers, sections)) if fibers.all? { |entry| ENDLESS.include?(entry.kind) }
+        end
+
+        private
+
+        def message(fibers, sections)
+          descriptions = WaitDescription.new(sections)
+          lines = fibers.reject { |entry| entry.kind == :close }.map do |entry|
+            "  #{Story.label(entry.fiber)} waits for #{descriptions.of(entry) || "nothing"}#{place(entry.fiber)}"
+          end
+          "Deadlock: all fibers wait, and nothing can wake one.\n#{lines.join("\n")}"
+        end
+
+        def place(fiber)
+          files = Run.of_thread&.files or return
+          found = fiber.backtrace_locations&.find { |location| files.include?(location.path) }
+          " at #{files.short(found.path)}:#{found.lineno}" if found
+        end
+      end
+    end
+    private_constant :Surroundings
+  end
+end

@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+module Heddle
+  class Web
+    # Requests and jobs by name, of the last seconds and of the last minutes; what fibers wait for now; and which ran
+    # late.
+    #
+    # @api private
+    class NamesReport
+      # Seconds for which times are counted after a request: longer than the page waits until its next one.
+      COUNTED = 10
+      WINDOW = 60
+      WINDOWS = 1..300
+      # How many waiting fibers are described, the longest waits first. A process may have many thousands.
+      DESCRIBED = 500
+      # How many groups of them, and late fibers, are sent.
+      GROUPS = 12
+      LATE = 50
+      PAGE = "heddle: this page"
+      private_constant :PAGE, :COUNTED, :WINDOW, :WINDOWS, :DESCRIBED, :GROUPS, :LATE
+
+      # @param parameters [Hash{String => String}] the request's: `window`, in seconds, and `only`
+      # @param mount [String] where the application is mounted
+      # @raise [ArgumentError] for invalid ones
+      def initialize(parameters, mount)
+        @own_requests = OwnRequests.new(mount)
+        @window = Parameters.number(parameters, "window", WINDOWS, WINDOW)
+        @filter = FiberFilter.new({ "only" => parameters["only"] }, mount)
+      end
+
+      # @return [Array] what the report depends on
+      def key = [@window, @filter.key]
+
+      # @return [Hash] what `Heddle::NameReport.take` tells, where the page's own requests are of the kind `heddle`; and
+      #   `waits`, groups of the `waiting` fibers, of which the `described` ones have waited longest
+      def to_h
+        Accounting.run_for(COUNTED)
+        NameReport.take(window: @window) => { window:, seconds:, names:, history:, late: }
+        late = late.reject { |each| @own_requests.include?(each[:name]) }.first(LATE)
+        { pid: Process.pid, window:, seconds:, names: names.map { |row| row(row) },
+          history: history.map { |slot| slot(slot) }, late: late.map { |each| late(each) }, **waits }
+      end
+
+      private
+
+      def waits
+        sections = Snapshots.take
+        waiting = sections.flat_map(&:fibers).select { |entry| entry.state == :waiting && @filter.match?(entry, nil) }
+        described = waiting.max_by(DESCRIBED, &:seconds)
+        groups = WaitGroups.of(described, WaitDescription.new(sections))
+        { waiting: waiting.size, described: described.size,
+          waits: groups.first(GROUPS).map { |group| { **group, waiting_for: text(group[:waiting_for]) } } }
+      end
+
+      # Names of waits come from programs, too.
+      def row(row)
+        { **row, name: text(row[:name]), kind: kind(row[:name], row[:kind]),
+                 waited: row[:waited].transform_keys { |kind| text(kind.to_s) } }
+      end
+
+      def slot(slot)
+        names = slot[:names].to_h { |name, row| [text(name), { **row, kind: kind(name, row[:kind]) }.compact] }
+        { **slot, names: }
+      end
+
+      def kind(name, kind) = @own_requests.include?(name) ? :heddle : kind
+
+      def late(late)
+        { **late, name: text(late[:name]),
+                  ran_meanwhile: late[:ran_meanwhile].map { |other| { **other, name: text(cause(other[:name])) } } }
+      end
+
+      def cause(name) = @own_requests.include?(name) ? PAGE : name
+
+      def text(name) = Text.clean(name && Names.shortened(name))
+    end
+    private_constant :NamesReport
+  end
+end
