@@ -39,8 +39,8 @@ RSpec.describe Heddle::Barrier do
       ensure
         events << :ensured
       end
-      barrier.spin { sleep(0.001) && raise(KeyError, "first") }
-      sleep(0.005)
+      failing = barrier.spin { sleep(0.001) && raise(KeyError, "first") }
+      pass_until { !failing.alive? }
       begin
         barrier.await_all
       rescue KeyError => e
@@ -85,7 +85,7 @@ RSpec.describe Heddle::Barrier do
 
     expect(threads.map(&:value)).to eq([[0, nil], [1, nil]])
     expect(Array.new(2) { started.pop }).to eq(%i[ensured ensured])
-    expect(barrier.await_all).to contain_exactly(0, nil, 1, nil)
+    expect(barrier.await_all).to eq []
   end
 
   it "can be stopped by one of its own fibers, which continues" do
@@ -97,5 +97,52 @@ RSpec.describe Heddle::Barrier do
     end
 
     expect(events).to eq([:goes_on])
+  end
+
+  it "forgets its fibers when it has stopped them", :regression do
+    values = Heddle.run do
+      2.times { barrier.spin { sleep } }
+      barrier.stop
+      barrier.spin { :next }
+      barrier.await_all
+    end
+
+    expect(values).to eq([:next])
+  end
+
+  it "forgets the error of a fiber when it has stopped the fibers", :regression do
+    values = Heddle.run do
+      barrier.spin { raise KeyError }
+      pass_until { barrier.empty? }
+      barrier.stop
+      barrier.await_all
+    end
+
+    expect(values).to eq([])
+  end
+
+  it "lets await_all return nil for each fiber that it stops meanwhile" do
+    values = Heddle.run do
+      2.times { barrier.spin { sleep } }
+      awaiting = Heddle.spin { barrier.await_all }
+      pass_until { Heddle.state(awaiting) == :waiting }
+      barrier.stop
+      Heddle.await(awaiting)
+    end
+
+    expect(values).to eq([nil, nil])
+  end
+
+  it "forgets its fibers when it has stopped them after the end of an await_all that was cancelled" do
+    values = Heddle.run do
+      barrier.spin { sleep }
+      awaiting = Heddle.spin { barrier.await_all }
+      pass_until { Heddle.state(awaiting) == :waiting }
+      Heddle.terminate(awaiting)
+      barrier.stop
+      barrier.await_all
+    end
+
+    expect(values).to eq([])
   end
 end

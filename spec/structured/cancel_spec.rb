@@ -97,6 +97,10 @@ RSpec.describe "Cancelling" do
       expect(Heddle.run { Heddle.cancel_after(60) { sleep(0.001) && :value } }).to eq(:value)
     end
 
+    it "raises an error that a rescue of Timeout::Error handles" do
+      expect { Heddle.run { Heddle.cancel_after(0.001) { sleep } } }.to raise_error(Timeout::Error)
+    end
+
     it "raises Heddle::TimeoutError, which a rescue of StandardError in the block doesn't handle" do
       attempt = lambda do
         Heddle.run do
@@ -114,11 +118,13 @@ RSpec.describe "Cancelling" do
     it "raises an error that the caller's rescue of StandardError handles, so that it does not end the tree" do
       events = []
       Heddle.run do
-        brother = Heddle.spin { sleep(0.005) && (events << :brother) }
+        raised = Queue.new
+        brother = Heddle.spin { raised.pop && (events << :brother) }
         Heddle.spin do
           Heddle.cancel_after(0.001) { sleep }
         rescue => e # rubocop:disable Style/RescueStandardError -- as programs write it
           events << e.class
+          raised.push(true)
         end
         Heddle.await(brother)
       end
@@ -129,7 +135,7 @@ RSpec.describe "Cancelling" do
     it "raises an error whose cause is the Heddle::Cancelled of the block" do
       cause = Heddle.run do
         Heddle.cancel_after(0.001) { sleep }
-      rescue Heddle::Error => e
+      rescue Heddle::TimeoutError => e
         e.cause
       end
 
@@ -166,8 +172,8 @@ RSpec.describe "Cancelling" do
     it "doesn't raise after the block's end, even if the time limit expired before the next wait" do
       value = Heddle.run do
         Heddle.cancel_after(0.001) do
-          finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.003
-          nil until Process.clock_gettime(Process::CLOCK_MONOTONIC) > finish
+          finish = Clock.now + 0.003
+          nil until Clock.now > finish
         end
         sleep(0.003) && :unharmed
       end
@@ -192,14 +198,14 @@ RSpec.describe "Cancelling" do
 
     it "cancels a block in a thread's root fiber, while other fibers continue" do
       events = []
-      error = Thread.new do
-        Heddle.spin { sleep(0.001) && (events << :fiber) }
-        # The fiber's sleep begins before the root's time limit starts, however slow the machine is.
-        Heddle.snooze
-        Heddle.cancel_after(0.01) { IO.pipe { |reader, _writer| reader.gets } }
+      error = with_scheduler do
+        Heddle.cancel_after(60) do |deadline|
+          Heddle.spin { sleep(0.001) && (events << :fiber) && deadline.reset(0) }
+          IO.pipe { |reader, _writer| reader.gets }
+        end
       rescue Heddle::TimeoutError => e
         e
-      end.value
+      end
 
       expect([events, error]).to match([[:fiber], be_a(Heddle::TimeoutError)])
     end
@@ -271,8 +277,8 @@ RSpec.describe "Cancelling" do
       Heddle.run do
         Heddle.move_on_after(0.001) do
           events << Heddle.move_on_after(0.002, value: :inner) do
-            finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.005
-            nil until Process.clock_gettime(Process::CLOCK_MONOTONIC) > finish
+            finish = Clock.now + 0.005
+            nil until Clock.now > finish
             sleep
           end
           sleep
@@ -309,10 +315,11 @@ RSpec.describe "Cancelling" do
   end
 
   it "creates no thread, nor does Timeout.timeout" do
-    threads = Heddle.run do
-      Heddle.move_on_after(60) { Timeout.timeout(60) { Heddle.snooze || Thread.list.size } }
+    before = Thread.list
+    created = Heddle.run do
+      Heddle.move_on_after(60) { Timeout.timeout(60) { Heddle.snooze || (Thread.list - before) } }
     end
 
-    expect(threads).to eq(Thread.list.size)
+    expect(created).to be_empty
   end
 end

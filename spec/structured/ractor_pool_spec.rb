@@ -25,10 +25,13 @@ RSpec.describe "Heddle::RactorPool" do
     output = with_ractors(<<~RUBY)
       pool = Heddle::RactorPool.new(ractors: 2)
       Heddle.run do
-        Heddle.spin { sleep 0.001; puts "fiber" }
-        jobs = Array.new(4) { |i| pool.go(i) { |n| (1..300_000).sum + n } }
-        sleep 0.002
-        p pool.await_all(*jobs).map { |sum| sum - (1..300_000).sum }
+        reader, writer = IO.pipe
+        # Each job waits for a byte, and a fiber writes the bytes.
+        jobs = Array.new(4) do |i|
+          pool.go(i, reader.fileno) { |n, fd| IO.for_fd(fd, autoclose: false).sysread(1).size + n - 1 }
+        end
+        Heddle.spin { sleep 0.001; puts "fiber"; writer.write("1234") }
+        p pool.await_all(*jobs)
       end
       p pool.await_all
       pool.close
@@ -41,11 +44,11 @@ RSpec.describe "Heddle::RactorPool" do
     output = with_ractors(<<~RUBY)
       pool = Heddle::RactorPool.new(ractors: 1)
       begin
-        Heddle.run { pool.await(pool.go { Thread.current.report_on_exception = false; raise KeyError, "there" }) }
+        Heddle.run { pool.go { Thread.current.report_on_exception = false; raise KeyError, "there" }.await }
       rescue KeyError => e
         puts e.message
       end
-      p pool.await(pool.go(2) { |n| n * 2 })
+      p pool.go(2) { |n| n * 2 }.await
       pool.close
     RUBY
 
@@ -57,7 +60,7 @@ RSpec.describe "Heddle::RactorPool" do
       pool = Heddle::RactorPool.new(ractors: 1)
       outside = [1]
       begin
-        pool.await(pool.go { outside })
+        pool.go { outside }.await
       rescue ArgumentError => e
         puts e.message[/isolate/]
       end

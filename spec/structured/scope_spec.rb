@@ -7,7 +7,7 @@
 
     define_method(:run) { |&block| Heddle.run(**options, &block) }
 
-    # A fiber's work that lasts until the fiber is told to end.
+    # A fiber's work that lasts until the fiber is stopped.
     def endless(started, name)
       started << name
       sleep
@@ -167,7 +167,12 @@
 
     it "tells its fibers to end when a time limit elapses in the block" do
       run do
-        Heddle.move_on_after(0.02) { Heddle.run { start_both && sleep } }
+        Heddle.move_on_after(60) do |deadline|
+          Heddle.run do
+            start_both
+            deadline.reset(0.001) && sleep
+          end
+        end
         events << :moved_on
       end
 
@@ -176,7 +181,9 @@
 
     it "tells its fibers to end when a time limit elapses after the block" do
       run do
-        Heddle.move_on_after(0.02) { Heddle.run { start_both } }
+        Heddle.move_on_after(60) do |deadline|
+          Heddle.run { start_both || deadline.reset(0.001) }
+        end
         events << :moved_on
       end
 

@@ -50,8 +50,8 @@ RSpec.describe Heddle::Semaphore do
 
   it "returns false when the time limit expires, without taking a permit" do
     semaphore = described_class.new
-    answers = Heddle.run do
-      [semaphore.acquire, semaphore.acquire(timeout: 0.001), semaphore.acquire(timeout: 0.001) { :inside },
+    answers = virtually do
+      [semaphore.acquire, semaphore.acquire(timeout: 60), semaphore.acquire(timeout: 60) { :inside },
        semaphore.waiting]
     end
 
@@ -89,5 +89,30 @@ RSpec.describe Heddle::Semaphore do
     threads.concat(Array.new(5) { Thread.new(&work) }).each(&:join)
 
     expect([most <= 2, semaphore.available, semaphore.waiting]).to eq([true, 2, 0])
+  end
+
+  it "refuses to give back a permit that is not taken", :regression do
+    expect { described_class.new(2).release }
+      .to raise_error(ThreadError, "Heddle::Semaphore#release: no permit is taken (2 of 2 are free)")
+  end
+
+  it "has no more permits than before after a release that is refused", :regression do
+    semaphore = described_class.new
+    error_of { semaphore.release }
+
+    expect([semaphore.available, semaphore.try_acquire, semaphore.try_acquire]).to eq([1, true, false])
+  end
+
+  it "gives a permit that another thread gives back to the fiber that waits" do
+    semaphore = described_class.new
+    admitted = Heddle.run do
+      semaphore.acquire
+      waiter = Heddle.spin { semaphore.acquire { :inside } }
+      pass_until { semaphore.waiting == 1 }
+      Thread.new { semaphore.release }.join
+      [Heddle.await(waiter), semaphore.available]
+    end
+
+    expect(admitted).to eq([:inside, 1])
   end
 end

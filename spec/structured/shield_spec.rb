@@ -5,9 +5,9 @@ require "timeout"
 RSpec.describe "Heddle.shield" do
   it "holds back a time limit until its block has ended" do
     events = []
-    Heddle.run do
-      Heddle.move_on_after(0.001) do
-        Heddle.shield { sleep(0.005) && (events << :finished) }
+    virtually do
+      Heddle.move_on_after(1) do
+        Heddle.shield { sleep(5) && (events << :finished) }
         events << :not_reached
       end
       events << :moved_on
@@ -18,9 +18,9 @@ RSpec.describe "Heddle.shield" do
 
   it "holds back Heddle.terminate" do
     events = []
-    Heddle.run do
+    virtually do
       fiber = Heddle.spin do
-        Heddle.shield { sleep(0.005) && (events << :finished) }
+        Heddle.shield { sleep(5) && (events << :finished) }
         events << :not_reached
       end
       Heddle.snooze
@@ -33,9 +33,9 @@ RSpec.describe "Heddle.shield" do
 
   it "holds back a child's error" do
     events = []
-    Heddle.run do
+    virtually do
       Heddle.spin { raise KeyError }
-      Heddle.shield { sleep(0.005) && (events << :finished) }
+      Heddle.shield { sleep(5) && (events << :finished) }
     rescue KeyError
       events << :raised
     end
@@ -68,15 +68,15 @@ RSpec.describe "Heddle.shield" do
   end
 
   it "returns its block's value" do
-    expect(Heddle.run { Heddle.shield { sleep(0.001) && :value } }).to eq(:value)
+    expect(virtually { Heddle.shield { sleep(1) && :value } }).to eq(:value)
   end
 
   it "propagates its block's error, and raises later what was held back" do
     events = []
-    Heddle.run do
-      Heddle.move_on_after(0.001) do
+    virtually do
+      Heddle.move_on_after(1) do
         begin
-          Heddle.shield { sleep(0.005) && raise(KeyError) }
+          Heddle.shield { sleep(5) && raise(KeyError) }
         rescue KeyError
           events << :rescued
         end
@@ -89,8 +89,8 @@ RSpec.describe "Heddle.shield" do
   end
 
   it "lets time limits that are set in its block expire" do
-    value = Heddle.run do
-      Heddle.shield { Heddle.move_on_after(0.001, value: :moved_on) { sleep } }
+    value = virtually do
+      Heddle.shield { Heddle.move_on_after(1, value: :moved_on) { sleep } }
     end
 
     expect(value).to eq(:moved_on)
@@ -98,10 +98,10 @@ RSpec.describe "Heddle.shield" do
 
   it "holds back a time limit that is set between two shields during the inner one only" do
     events = []
-    Heddle.run do
+    virtually do
       Heddle.shield do
-        Heddle.move_on_after(0.001) do
-          Heddle.shield { sleep(0.005) && (events << :inner) }
+        Heddle.move_on_after(1) do
+          Heddle.shield { sleep(5) && (events << :inner) }
           events << :not_reached
         end
         events << :outer
@@ -129,10 +129,10 @@ RSpec.describe "Heddle.shield" do
   end
 
   it "ends with its block, however the block is left" do
-    value = Heddle.run do
+    value = virtually do
       [1].each { Heddle.shield { break } }
       catch(:out) { Heddle.shield { throw :out } }
-      Heddle.move_on_after(0.001, value: :moved_on) { sleep }
+      Heddle.move_on_after(1, value: :moved_on) { sleep }
     end
 
     expect(value).to eq(:moved_on)

@@ -94,10 +94,12 @@ RSpec.describe "Fibers that are spun" do
     end
 
     it "leaves nothing behind of ten thousand fibers" do
-      before, after = Heddle.run do
-        before = state_counts
-        Heddle.await_all(*Array.new(10_000) { Heddle.spin { Heddle.snooze } })
-        [before, state_counts]
+      before, after = in_child do
+        Heddle.run do
+          before = state_counts
+          Heddle.await_all(*Array.new(10_000) { Heddle.spin { Heddle.snooze } })
+          [before, state_counts]
+        end
       end
 
       expect(after).to eq(before)
@@ -316,5 +318,11 @@ RSpec.describe "Fibers that are spun" do
       expect { Heddle.run { Heddle.select(Heddle.spin { raise KeyError }, Heddle.spin { sleep }) } }
         .to raise_error(KeyError)
     end
+  end
+
+  it "passes arguments and keywords to the block", :regression do
+    seen = Heddle.run { Heddle.await(Heddle.spin(1, two: 2, name: "a name") { |*one, two:| [one, two] }) }
+
+    expect(seen).to eq([[1], 2])
   end
 end

@@ -34,14 +34,17 @@ RSpec.describe "Manual scheduling" do
     end
 
     it "don't end another wait with a value, which the next suspend returns" do
-      slept, value = Heddle.run do
-        fiber = Heddle.spin { [seconds { sleep(0.01) }, Heddle.suspend] }
+      values = Heddle.run do
+        queue = Queue.new
+        fiber = Heddle.spin { [queue.pop, Heddle.suspend] }
         Heddle.snooze
         Heddle.schedule(fiber, :early)
+        Heddle.snooze
+        queue.push(:popped)
         Heddle.await(fiber)
       end
 
-      expect([slept >= 0.01, value]).to eq([true, :early])
+      expect(values).to eq(%i[popped early])
     end
 
     it "raise an exception in the fiber" do
@@ -224,15 +227,16 @@ RSpec.describe "Manual scheduling" do
 
     it "doesn't interrupt the ensure when it is called again" do
       events = []
+      gate = Queue.new
       Heddle.run do
         fiber = Heddle.spin do
           sleep
         ensure
-          sleep(0.005)
-          events << :ensured
+          events << gate.pop
         end
         Heddle.snooze
         3.times { Heddle.terminate(fiber) && sleep(0.001) }
+        gate.push(:ensured)
         Heddle.await(fiber)
       end
 

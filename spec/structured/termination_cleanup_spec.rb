@@ -90,17 +90,17 @@ RSpec.describe "A termination during the fiber's cleanup" do
 
   it "is not raised a second time by a second Heddle.terminate" do
     ended = false
-    Heddle.run do
+    virtually do
       fiber = Heddle.spin do
         sleep
       ensure
-        sleep(0.01)
+        sleep(4)
         ended = true
       end
       Heddle.snooze
       3.times do
         Heddle.terminate(fiber)
-        sleep(0.001)
+        sleep(1)
       end
       Heddle.await(fiber)
     end
@@ -126,10 +126,10 @@ RSpec.describe "A termination during the fiber's cleanup" do
   it "may take longer than the grace in Heddle.shield" do
     ended = false
     text = captured_stderr do
-      run_and_terminate(grace: 0.01) do
+      run_and_terminate(grace: 5, virtual: true) do
         sleep
       ensure
-        Heddle.shield { sleep(0.1) }
+        Heddle.shield { sleep(60) }
         ended = true
       end
     end
@@ -140,10 +140,10 @@ RSpec.describe "A termination during the fiber's cleanup" do
   it "may take any time with an infinite grace" do
     ended = false
     text = captured_stderr do
-      run_and_terminate(grace: Float::INFINITY) do
+      run_and_terminate(grace: Float::INFINITY, virtual: true) do
         sleep
       ensure
-        sleep(0.1)
+        sleep(3600)
         ended = true
       end
     end
@@ -153,7 +153,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
 
   it "may take longer for a parent whose children have their own grace" do
     text = captured_stderr do
-      Heddle.run(grace: 0.05) do
+      virtually(grace: 5) do
         parent = Heddle.spin do
           Heddle.spin { swallow { sleep } }
           sleep

@@ -58,14 +58,14 @@ RSpec.describe "A termination of a CPU-bound fiber" do
   end
 
   it "does not keep a killed thread from ending" do
+    begun = Queue.new
     thread = Thread.new do
       Heddle.run(grace:, preempt: :all) do
-        Fiber.schedule { swallow { loop { Integer.sqrt(2) } } }
+        Fiber.schedule { swallow { begun.push(true) && loop { Integer.sqrt(2) } } }
         sleep
       end
     end
-    # The thread never sleeps, so there is no state to wait for.
-    sleep(0.05)
+    begun.pop
     captured_stderr { thread.kill.join }
 
     expect(thread).not_to be_alive

@@ -77,19 +77,6 @@ RSpec.describe Heddle::ThreadPool do
     end
   end
 
-  it "tells whether it is busy" do
-    states = Heddle.run do
-      job = pool.go { gate.pop }
-      busy = pool.busy?
-      gate.push(:open)
-      job.await
-      pass_until { !pool.busy? }
-      [busy, job.ended?, pool.busy?]
-    end
-
-    expect(states).to eq([true, true, false])
-  end
-
   it "runs the jobs that were submitted before it closes, and accepts no more" do
     job = pool.go { :done }
     pool.close
@@ -117,10 +104,6 @@ RSpec.describe Heddle::ThreadPool do
     expect(pool.go(1, 2) { |a, b| a + b }.await).to eq(3)
   end
 
-  it "takes Polyphony's name cast for go" do
-    expect(pool.cast { :done }.await).to eq(:done)
-  end
-
   it "refuses a number of threads that is no keyword" do
     expect { described_class.new(4) }.to raise_error(ArgumentError)
   end
@@ -138,6 +121,14 @@ RSpec.describe Heddle::ThreadPool do
       expect(queued.await).to eq(:ran)
     end
 
+    it "can be killed although its first job was started where that is masked" do
+      running = Queue.new
+      lost = Thread.handle_interrupt(Object => :never) { pool.go { running.push(Thread.current) && sleep } }
+      running.pop.kill
+
+      expect { lost.await }.to raise_error(ThreadError, /its thread was killed/)
+    end
+
     it "continues after a job that ends its thread" do
       lost = pool.go { Thread.exit }
 
@@ -145,15 +136,7 @@ RSpec.describe Heddle::ThreadPool do
       expect(pool.process { :next }).to eq(:next)
     end
 
-    it "is not busy when the jobs have ended" do
-      expect { pool.go { Thread.exit }.await }.to raise_error(ThreadError)
-      pool.process { :next }
-      Thread.pass while pool.busy?
-
-      expect(pool.inspect).to match(/threads=1 queued=0/)
-    end
-
-    it "gives nil for a job that was told to end before it started, and never runs it" do
+    it "gives nil for a job that was stopped before it started, and never runs it" do
       ran = false
       blocking = pool.go { gate.pop }
       pending = pool.go { ran = true }

@@ -2,13 +2,13 @@
 
 # What happens in a block with a time limit that takes too long.
 RSpec.describe "The time limit" do
-  let(:short) { 0.01 }
+  let(:short) { 10 }
   let(:custom) { Class.new(StandardError) }
 
   describe "of Heddle.cancel_after" do
     it "is not handled by a rescue of StandardError in the block, whatever error it raises outside" do
       attempt = lambda do
-        Heddle.run do
+        virtually do
           Heddle.cancel_after(short, custom) do
             sleep
           rescue StandardError
@@ -22,7 +22,7 @@ RSpec.describe "The time limit" do
 
     it "is not lost in a retry in the block" do
       attempt = lambda do
-        Heddle.run do
+        virtually do
           Heddle.cancel_after(short, custom.new("late")) do
             sleep
           rescue StandardError
@@ -37,7 +37,7 @@ RSpec.describe "The time limit" do
     it "raises a Heddle::Cancelled inside of the block" do
       inside = nil
       attempt = lambda do
-        Heddle.run do
+        virtually do
           Heddle.cancel_after(short, custom) do
             sleep
           rescue Heddle::Cancelled => e
@@ -54,7 +54,7 @@ RSpec.describe "The time limit" do
     it "raises the error itself inside of the block, if it is no StandardError" do
       error = NotImplementedError.new("late")
       inside = nil
-      Heddle.run do
+      virtually do
         Heddle.cancel_after(short, error) do
           sleep
         rescue NotImplementedError => e
@@ -68,7 +68,7 @@ RSpec.describe "The time limit" do
     it "has the backtrace of the block's wait" do
       line = trace = nil
       Heddle.run do
-        Heddle.cancel_after(short, custom) do
+        Heddle.cancel_after(0.01, custom) do
           line = __LINE__ + 1
           sleep
         end
@@ -80,7 +80,7 @@ RSpec.describe "The time limit" do
     end
 
     it "accepts an error that is frozen" do
-      attempt = -> { Heddle.run { Heddle.cancel_after(short, custom.new("late").freeze) { sleep } } }
+      attempt = -> { virtually { Heddle.cancel_after(short, custom.new("late").freeze) { sleep } } }
 
       expect(&attempt).to raise_error(custom, "late")
     end
@@ -88,7 +88,7 @@ RSpec.describe "The time limit" do
     it "is raised again at the next wait of a block that swallows it" do
       swallowed = 0
       attempt = lambda do
-        Heddle.run do
+        virtually do
           Heddle.cancel_after(short) do
             swallowed = swallow_in_sleep(3)
             sleep
@@ -103,7 +103,7 @@ RSpec.describe "The time limit" do
     it "is raised again in a CPU-bound block" do
       raised = []
       attempt = lambda do
-        Heddle.run(preempt: :all) { Heddle.cancel_after(short, custom) { compute_until_raised(raised, 3) } }
+        Heddle.run(preempt: :all) { Heddle.cancel_after(0.01, custom) { compute_until_raised(raised, 3) } }
       end
 
       expect(&attempt).to raise_error(custom)
@@ -111,7 +111,7 @@ RSpec.describe "The time limit" do
     end
 
     it "is not raised again after the block" do
-      value = Heddle.run do
+      value = virtually do
         Heddle.cancel_after(short) { swallow_in_sleep(2) }
         sleep(short) && :undisturbed
       end
@@ -122,7 +122,7 @@ RSpec.describe "The time limit" do
     it "doesn't interrupt an ensure that waits" do
       waited = false
       attempt = lambda do
-        Heddle.run do
+        virtually do
           Heddle.cancel_after(short) do
             sleep
           ensure
@@ -139,7 +139,7 @@ RSpec.describe "The time limit" do
     it "does not raise the error of another call" do
       events = []
       outer = custom
-      Heddle.run do
+      virtually do
         Heddle.cancel_after(short, outer) do
           Heddle.cancel_after(60, KeyError) { sleep }
         rescue KeyError
@@ -155,7 +155,7 @@ RSpec.describe "The time limit" do
     it "works in a thread's root fiber, too" do
       attempt = lambda do
         with_scheduler do
-          Heddle.cancel_after(short, custom) do
+          Heddle.cancel_after(0.01, custom) do
             sleep
           rescue StandardError
             :rescued
@@ -170,7 +170,7 @@ RSpec.describe "The time limit" do
   describe "of Heddle.move_on_after" do
     it "is raised again at the next wait of a block that swallows it" do
       swallowed = 0
-      value = Heddle.run do
+      value = virtually do
         Heddle.move_on_after(short, value: :moved_on) do
           swallowed = swallow_in_sleep(3)
           sleep
@@ -181,7 +181,7 @@ RSpec.describe "The time limit" do
     end
 
     it "returns the block's value if the block swallows it and does not wait again" do
-      expect(Heddle.run { Heddle.move_on_after(short) { swallow_in_sleep(1) } }).to eq(1)
+      expect(virtually { Heddle.move_on_after(short) { swallow_in_sleep(1) } }).to eq(1)
     end
   end
 end

@@ -32,7 +32,7 @@ RSpec.describe "The tree of fibers" do
     expect(events).to eq([0, 1, 2].map { |i| [:begun, i] } + [0, 1, 2].map { |i| [:done, i] } + [:ended])
   end
 
-  it "stops grandchildren before children" do
+  it "stops all generations below a root that ends" do
     events = []
     Heddle.run do
       Heddle.spin do

@@ -42,11 +42,7 @@ RSpec.describe Heddle::WaitGroup do
     threads = Array.new(2) do
       Thread.new do
         Heddle.run do
-          5.times do
-            Heddle.spin do
-              sleep(0.001) && done.push(1) && group.done
-            end
-          end && sleep(0.01)
+          Heddle.await_all(*Array.new(5) { Heddle.spin { sleep(0.001) && done.push(1) && group.done } })
         end
       end
     end

@@ -18,6 +18,8 @@ class Browser
 
   class Missing < StandardError; end
   class Failed < StandardError; end
+  # The page has been left before it could answer.
+  class Left < Failed; end
 
   # @return [String, nil]
   def self.program
@@ -50,6 +52,12 @@ class Browser
     call("Emulation.setEmulatedMedia", features: [{ name: "prefers-color-scheme", value: scheme }])
   end
 
+  # Runs a script in the next pages, before their own ones.
+  # @return [String] an id for {without_script}
+  def with_script(source) = call("Page.addScriptToEvaluateOnNewDocument", source:).fetch("identifier")
+
+  def without_script(identifier) = call("Page.removeScriptToEvaluateOnNewDocument", identifier:)
+
   # Opens an address, and returns when the page has loaded.
   def visit(address)
     call("Page.navigate", url: address)
@@ -69,6 +77,9 @@ class Browser
   def wait_until(expression)
     look = "const look = () => (#{expression}) ? done(true) : setTimeout(look, 20)"
     evaluate("new Promise((done) => { #{look}; look(); })")
+  rescue Left
+    # The page that has looked is gone, as after a press on a link. The next one looks.
+    retry
   rescue Timeout::Error
     raise Failed, "not so after #{LIMIT} s: #{expression}. The page: #{evaluate("document.body.innerText")[0, 2000]}"
   end
@@ -78,16 +89,17 @@ class Browser
 
   def click(selector) = evaluate("document.querySelector(#{selector.to_json}).click()")
 
-  # Presses a key, such as Tab or Enter.
-  def press(key, code = { "Tab" => 9, "Enter" => 13 }.fetch(key))
-    text = key == "Enter" ? "\r" : ""
+  # Presses a key, such as Tab, Enter or a letter.
+  def press(key, code = { "Tab" => 9, "Enter" => 13, "Escape" => 27, "/" => 191 }.fetch(key) { key.upcase.ord })
+    text = key == "Enter" ? "\r" : key[/\A.\z/].to_s
     call("Input.dispatchKeyEvent", type: "keyDown", key:, code: key, windowsVirtualKeyCode: code, text:)
     call("Input.dispatchKeyEvent", type: "keyUp", key:, code: key, windowsVirtualKeyCode: code)
   end
 
   # @return [String] the path of the picture
-  def screenshot(path)
-    File.binwrite(path, call("Page.captureScreenshot").fetch("data").unpack1("m"))
+  def screenshot(path, **clip)
+    parameters = clip.empty? ? {} : { clip: { x: 0, y: 0, scale: 1, **clip } }
+    File.binwrite(path, call("Page.captureScreenshot", parameters).fetch("data").unpack1("m"))
     path
   end
 
@@ -138,10 +150,14 @@ class Browser
     @input.write(message.to_json, "\0")
     Timeout.timeout(LIMIT) do
       answer = take until answer && answer["id"] == @id
-      raise Failed, "#{method}: #{answer.dig("error", "message")}" if answer["error"]
+      fail_with(method, answer.dig("error", "message")) if answer["error"]
 
       answer.fetch("result")
     end
+  end
+
+  def fail_with(method, message)
+    raise message.match?(/navigated|context was destroyed/) ? Left : Failed, "#{method}: #{message}"
   end
 
   # Reads a message, and keeps events.

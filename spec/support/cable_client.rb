@@ -10,14 +10,19 @@ class CableClient
   attr_reader :url
 
   # @param port [Integer]
-  def initialize(port)
-    @url = "ws://127.0.0.1:#{port}/cable"
+  # @param path [String]
+  # @param await_welcome [Boolean] whether the client waits, as it should, for the server to welcome it
+  def initialize(port, path = "/cable", await_welcome: true)
+    @url = "ws://127.0.0.1:#{port}#{path}"
     @socket = TCPSocket.new("127.0.0.1", port)
     @received = []
     @driver = WebSocket::Driver.client(self, protocols: ["actioncable-v1-json"])
     @driver.on(:message) { |message| @received << JSON.parse(message.data) }
+    @opened = false
+    @driver.on(:open) { @opened = true }
     @driver.start
-    next_of("welcome")
+    receive until @opened
+    next_of("welcome") if await_welcome
   end
 
   # websocket-driver calls it.
@@ -45,7 +50,9 @@ class CableClient
       found = @received.shift
       return found if found && found["type"] == type
 
-      @driver.parse(@socket.readpartial(10_000)) unless found
+      receive unless found
     end
   end
+
+  def receive = @driver.parse(@socket.readpartial(10_000))
 end

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "open3"
 require "rbconfig"
 
 # Runs the programs in examples/.
@@ -10,11 +9,8 @@ module ExamplePrograms
   # Starts the example as its header says. Yields its stdin, its stdout with its stderr, and its process.
   def run_example(name, *arguments)
     command = [RbConfig.ruby, "-Ilib", "examples/#{name}.rb", *arguments]
-    environment = Processes::Fresh.environment
-    Open3.popen2e(environment, *command, unsetenv_others: true, chdir: ROOT, pgroup: true) do |input, output, process|
+    with_command(*command, chdir: ROOT, err: %i[child out]) do |input, output, _errors, process|
       yield input, output, process
-    ensure
-      Process.kill(:KILL, process.pid) if process.alive?
     end
   end
 end

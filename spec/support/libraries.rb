@@ -2,8 +2,8 @@
 
 # Programs as a library's user writes them, in a Ruby of their own: the library and a scheduler, no more.
 #
-# An example is skipped where its library or its server is missing. In CI it fails instead, so that nothing goes
-# unnoticed when an installation breaks.
+# An example is skipped where its library or its server is missing. It fails instead if HEDDLE_REQUIRED names the
+# library, or is `all`, so that a broken installation does not go unnoticed: CI names what it has installed.
 module Libraries
   # The exit status of a program whose library isn't there.
   MISSING = 2
@@ -14,31 +14,32 @@ module Libraries
   ].freeze
   DEBIAN_RUBY = "3.3"
 
-  # What the program prints.
-  def output_with(library, program, env = {})
-    output, errors, status = run_ruby(<<~RUBY, env:)
+  # Like Processes#printed, for a program that needs a library. A file whose examples all need the same one names it
+  # by `let(:library)`.
+  def printed(program, library: self.library, preamble: self.preamble, **)
+    loading = <<~RUBY
       begin
         require "#{library}"
       rescue LoadError
         exit #{MISSING}
       end
       require "heddle"
-      #{program}
     RUBY
-    skip_or_fail_without(library) if status.exitstatus == MISSING
-    expect([errors, status.success?]).to eq ["", true]
-    output
+    super(program, preamble: loading + preamble, **) do |status|
+      skip_or_fail_without(library) if status.exitstatus == MISSING
+    end
   end
 
-  # Skips the example, or fails it if CI should have the library or the server.
+  # Skips the example, or fails it if HEDDLE_REQUIRED has the library or the server.
   def skip_or_fail_without(name)
-    raise "#{name} is missing, and CI is set: install it, or unset CI to skip the example" if Libraries.required?(name)
+    raise "#{name} is missing, which HEDDLE_REQUIRED names: install it, or unset it" if Libraries.required?(name)
 
     skip "#{name} is not installed for this Ruby"
   end
 
   def self.required?(name)
-    return false if ENV.fetch("CI", "").empty?
+    required = ENV.fetch("HEDDLE_REQUIRED", "").split
+    return required.include?(name) unless required == ["all"]
 
     !NATIVE.include?(name) || RUBY_VERSION.start_with?("#{DEBIAN_RUBY}.")
   end

@@ -2,35 +2,35 @@
 
 # The outcome of a call on a plain thread and in a fiber: its value, its error, or that it waits.
 module Outcomes
-  # Seconds after which a call counts as waiting. The second, longer limit is for a machine that was too busy.
-  LIMITS = [0.05, 2].freeze
+  # A call that `may_wait` has the outcome :waits as soon as its thread waits. Any other call has to end.
+  def expect_same_outcome(may_wait: false, &call)
+    expect(Outcomes.in_fiber(may_wait, &call)).to eq(Outcomes.on_thread(may_wait, &call))
+  end
 
-  def expect_same_outcome(&call)
-    outcomes = LIMITS.lazy.map { |limit| [Outcomes.in_fiber(limit, &call), Outcomes.on_thread(limit, &call)] }
-    fiber, thread = outcomes.find { |fiber, thread| fiber == thread } || outcomes.to_a.last
-
-    expect(fiber).to eq(thread)
+  # Returns the error that the block raises, or nil.
+  def error_of
+    yield
+    nil
+  rescue StandardError => e
+    e
   end
 
   module_function
 
-  def on_thread(limit, &call)
-    thread = Thread.new { of(&call) }
-    return thread.value if thread.join(limit)
+  def on_thread(may_wait, &call)
+    outcome_of(Thread.new { of(&call) }, may_wait)
+  end
+
+  def in_fiber(may_wait, &call)
+    outcome_of(Thread.new { Heddle.run { of(&call) } }, may_wait)
+  end
+
+  def outcome_of(thread, may_wait)
+    Settling.one(thread) if may_wait
+    return thread.value unless may_wait && thread.alive?
 
     thread.kill.join
     :waits
-  end
-
-  def in_fiber(limit, &call)
-    Heddle.run do
-      outcome = nil
-      fiber = Fiber.schedule { outcome = of(&call) }
-      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + limit
-      sleep(0.001) until outcome || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
-      fiber.kill if fiber.alive?
-      outcome || :waits
-    end
   end
 
   # Leaves out what the message says of the IO: numbers and paths differ each time.

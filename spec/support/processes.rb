@@ -1,9 +1,8 @@
 # frozen_string_literal: true
 
-require "open3"
 require "rbconfig"
 
-# Runs parts of an example in processes of their own.
+# Runs parts of an example in processes of their own, which have a time limit.
 module Processes
   # Replaces a child's error that can't be marshalled, or must not be raised here, such as SystemExit.
   class ChildFailed < StandardError; end
@@ -11,7 +10,7 @@ module Processes
 
   LIB = File.expand_path("../../lib", __dir__)
   # Less than an example's own limit, so that this limit is the one that is reported.
-  LIMIT = 20
+  LIMIT = 50
 
   # Runs the block in a forked child and returns its value, or raises its error. The child runs nothing else: neither
   # at_exit blocks nor the rest of the example.
@@ -27,13 +26,25 @@ module Processes
     [reader, writer].each { |io| io&.close }
   end
 
-  # Runs the source in a fresh Ruby, with this project's lib directory in its load path, and returns what it wrote to
-  # stdout, what it wrote to stderr, and its status. A block, if there is one, gets the process id and its open stdin.
-  def run_ruby(source, *arguments, stdin: "", env: {}, timeout: LIMIT, &interaction)
-    command = [RbConfig.ruby, "-I", LIB, "-e", source, "--", *arguments]
-    environment = Fresh.environment.merge(env)
-    Open3.popen3(environment, *command, unsetenv_others: true, pgroup: true) do |input, output, errors, process|
-      outputs = [output, errors].map { |io| Thread.new { io.read } }
+  # Starts a command, and yields its stdin, its stdout, its stderr and its process. Kills the command and its children
+  # at the end of the block. The options are those of `spawn`.
+  def with_command(*command, env: {}, **)
+    pipes = Array.new(3) { IO.pipe }
+    (stdin, input), (output, stdout), (errors, stderr) = pipes
+    options = { unsetenv_others: true, pgroup: true, in: stdin, out: stdout, err: stderr }
+    process = Process.detach(spawn(Fresh.environment.merge(env), *command, **options, **))
+    [stdin, stdout, stderr].each(&:close)
+    yield input, output, errors, process
+  ensure
+    Fresh.kill_group(process) if process
+    pipes.flatten.each(&:close)
+  end
+
+  # Runs a command, and returns what it wrote to stdout, what it wrote to stderr, and its status. A block, if there is
+  # one, gets the process id and its open stdin.
+  def run_command(*command, stdin: "", timeout: LIMIT, **, &interaction)
+    with_command(*command, **) do |input, output, errors, process|
+      outputs = [output, errors].map { |io| Fresh.reading(io) }
       feeder = Thread.new { Fresh.feed(input, stdin) } unless interaction
       interaction&.call(process.pid, input)
       raise TimedOut, Fresh.overrun(process, outputs, timeout) unless process.join(timeout)
@@ -42,6 +53,28 @@ module Processes
       [*outputs.map(&:value), process.value]
     end
   end
+
+  # Runs the source as run_command does in a fresh Ruby, with this project's lib directory in its load path.
+  def run_ruby(source, *arguments, **, &)
+    # Ruby 4.0.1 crashes where `...` follows a splat.
+    command = [*Fresh.ruby(source), "--", *arguments]
+    run_command(*command, **, &)
+  end
+
+  # Runs the program in a fresh Ruby, after the preamble, and returns what it prints. Fails the example if the program
+  # writes to stderr or fails. A block, if there is one, gets the status first.
+  #
+  # A file whose examples all have the same preamble or environment overrides these by `let`.
+  def printed(program, preamble: self.preamble, environment: self.environment)
+    output, errors, status = run_ruby(preamble + program, env: environment)
+    yield status if block_given?
+    expect([errors, status.success?]).to eq ["", true]
+    output
+  end
+
+  def preamble = ""
+
+  def environment = {}
 
   # The parts of in_child.
   module Child
@@ -91,16 +124,27 @@ module Processes
     end
   end
 
-  # The parts of run_ruby.
+  # The parts of with_command and what is built on it.
   module Fresh
     # Seconds for a killed process's last output to arrive.
     LAST_WORDS = 1
 
     module_function
 
+    # The command that runs the source.
+    def ruby(source) = [RbConfig.ruby, "-I", LIB, "-e", source]
+
     # Bundler would make each start slower, and restrict which libraries can be loaded.
     def environment
       defined?(Bundler) ? Bundler.unbundled_env : ENV.to_h
+    end
+
+    # Reads until the end. The reading ends early if the interaction leaves the block, as by `skip`.
+    def reading(io)
+      Thread.new do
+        Thread.current.report_on_exception = false
+        io.read
+      end
     end
 
     def feed(input, data)
@@ -111,8 +155,17 @@ module Processes
       input.close
     end
 
-    def overrun(process, outputs, timeout)
+    # The group outlives its first process where a child of the process has been left behind.
+    def kill_group(process)
       Process.kill(:KILL, -process.pid)
+    rescue Errno::ESRCH
+      # No process of the group is left.
+    ensure
+      process.join
+    end
+
+    def overrun(process, outputs, timeout)
+      kill_group(process)
       written = outputs.map { |reader| reader.join(LAST_WORDS)&.value }
       "the fresh Ruby was not done after #{timeout} s\nstdout: #{written[0]}\nstderr: #{written[1]}"
     end

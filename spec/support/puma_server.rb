@@ -9,7 +9,7 @@ require "tmpdir"
 # A Puma server in a process of its own, as a user starts it: with a configuration file and a rackup file.
 class PumaServer
   # Seconds for the server to start, to answer, and to end.
-  LIMIT = 20
+  LIMIT = 50
   # The exit status where Puma is not installed.
   MISSING = 2
   PROGRAM = <<~RUBY
@@ -75,6 +75,16 @@ class PumaServer
     JSON.parse(text.split("\r\n\r\n", 2).last)
   end
 
+  # Waits until the control server tells these numbers.
+  # @return [Hash] all of them
+  def wait_for_stats(wanted)
+    told = nil
+    Timeout.timeout(LIMIT) { told = stats until told && wanted.all? { |key, value| told[key] == value } }
+    told
+  rescue Timeout::Error
+    raise "the server's statistics are not #{wanted}, but #{told}\n#{log}"
+  end
+
   # Waits until the server has written a line that matches.
   def wait_for_log(pattern)
     Timeout.timeout(LIMIT) { @lines.pop until pattern.match?(log) }
@@ -128,9 +138,11 @@ class PumaServer
   end
 end
 
-# Puma servers for one example each.
+# Puma servers for examples.
 module PumaServers
   include Libraries
+
+  def self.included(group) = group.extend(Shared)
 
   # Starts a server, and stops it at the end of the block.
   def with_server(app, config = "", **)
@@ -140,5 +152,27 @@ module PumaServers
     skip_or_fail_without("puma")
   ensure
     server&.stop
+  end
+
+  # For groups of examples.
+  module Shared
+    # One server for all examples of the group, which have it as `server`. An example begins when the connections of the
+    # previous one have ended. Whatever else an application remembers, it has to keep apart by the request.
+    #
+    # @param library [String] what is missing if the server exits with {PumaServer::MISSING}
+    def share_server(app, config = "", library: "puma", **options)
+      attr_reader :server
+
+      before(:context) do
+        @server = PumaServer.new(app, "activate_control_app 'tcp://127.0.0.1:0', no_token: true\n#{config}", **options)
+      rescue PumaServer::Missing
+        @server = nil
+      end
+      before do
+        skip_or_fail_without(library) unless server
+        server.wait_for_stats("fibers" => 0)
+      end
+      after(:context) { @server&.stop }
+    end
   end
 end

@@ -17,33 +17,55 @@ module Scheduling
     scheduled_thread(...).value
   end
 
-  # How many entries the current fiber's scheduler has, by kind, such as fibers, timers and operations.
-  def state_counts
-    Fiber.scheduler.__send__(:counts)
+  # Like Heddle.run, with a clock that jumps to the next timer when all fibers wait: for examples about the order and
+  # the effect of timers.
+  def virtually(**, &)
+    require "heddle/testing"
+    Heddle::Testing.run(clock: :virtual, **, &)
   end
 
-  # Returns when the thread waits for something, or has ended.
+  # How many fibers, timers and operations the current fiber's scheduler has now.
+  def state_counts
+    stats = Fiber.scheduler.stats
+    { fibers: stats[:fibers].values_at(:running, :runnable, :waiting).sum,
+      **%i[timers operations].to_h { |kind| [kind, stats.dig(kind, :pending)] } }
+  end
+
+  # Returns when the thread waits in the kernel, or has ended. `Thread#stop?` alone is also true while the thread opens
+  # a file, for instance.
   def until_asleep(thread)
-    Thread.pass until thread.stop?
+    Settling.one(thread)
   end
 
   # Returns the duration of the block in seconds.
   def seconds
-    started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    started = Clock.now
     yield
-    Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
+    Clock.now - started
   end
 
-  # Lets a fiber sleep for each of the times, and returns these in the order in which the sleeps have ended. It does so
-  # again if not all had begun before the first of two of them could be over: on a machine that stands still meanwhile,
-  # a fiber that begins late ends late.
-  def order_of_sleeps(times)
-    closest = times.sort.each_cons(2).map { |one, other| other - one }.min
-    loop do
-      ended = Queue.new
-      took = seconds { times.each { |time| Fiber.schedule { sleep(time) && ended.push(time) } } }
-      order = Array.new(times.size) { ended.pop }
-      return order if took < closest
+  # Lets a fiber sleep for each of the durations. Returns the fibers' numbers in the order in which their sleeps have
+  # ended, and the earliest and the latest time at which each sleep can have been due: it began between the moment
+  # before and the moment when the next fiber began.
+  def sleep_all(durations)
+    begun = []
+    woken = Queue.new
+    durations.each_with_index do |duration, number|
+      begun << Clock.now
+      Fiber.schedule { sleep(duration) && woken.push(number) }
+    end
+    begun << Clock.now
+    due = durations.each_with_index.map { |duration, number| begun[number, 2].map { |time| time + duration } }
+    [Array.new(durations.size) { woken.pop }, due]
+  end
+
+  # Returns how many of these sleeps have ended after one that was due later for certain.
+  def overtaken_sleeps(durations)
+    order, due = sleep_all(durations)
+    latest = 0
+    order.count do |number|
+      earliest, at_last = due[number]
+      (latest > at_last).tap { latest = [latest, earliest].max }
     end
   end
 

@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
-# Fibers that are told to end while they wait.
+# Fibers that are stopped while they wait.
 module Terminating
   # Spins a fiber that runs the block, terminates it at its first wait, and returns what Heddle.await gives for it. The
-  # options are those of Heddle.run.
-  def run_and_terminate(**options, &block)
-    Heddle.run(**options) do
+  # options are those of Heddle.run. `virtual` says that the clock jumps when all fibers wait.
+  def run_and_terminate(virtual: false, **options, &block)
+    run = virtual ? method(:virtually) : Heddle.method(:run)
+    run.call(**options) do
       fiber = Heddle.spin(&block)
       Heddle.snooze
       Heddle.terminate(fiber)

@@ -35,7 +35,7 @@ module Tidiness
   end
 
   def stop_threads(threads)
-    deadline = now + GRACE
+    deadline = Clock.now + GRACE
     threads.reject { |thread| LASTING_THREADS.include?(thread.name) || ends?(thread, deadline) }.map do |thread|
       trace = thread.backtrace
       thread.kill
@@ -44,12 +44,8 @@ module Tidiness
   end
 
   def ends?(thread, deadline)
-    thread.join([deadline - now, 0].max)
+    thread.join([deadline - Clock.now, 0].max)
   rescue Exception # rubocop:disable Lint/RescueException -- it ended, by whatever error
     true
-  end
-
-  def now
-    Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 end

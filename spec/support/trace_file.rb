@@ -35,6 +35,9 @@ class TraceFile
     named.map { |event| event["args"]["name"] }.uniq.then { |names| names.one? ? names.first : names }
   end
 
+  # What is told of each name that a fiber had.
+  def named = events("b").filter_map { |event| [event["name"], event["args"]] if event["cat"] == "name" }
+
   # The fibers at both ends of each arrow.
   def arrows
     arrow_ends.map { |from, to| [from["tid"], to["tid"]] }
@@ -55,7 +58,8 @@ class TraceFile
   # Of each read and write its name, its descriptor and its result.
   def io
     begun = events("b").to_h { |event| [event["id2"], event["args"]["fd"]] }
-    operations = events("e").map { |event| [event["name"], begun[event["id2"]], event["args"]["result"]] }
+    ended = events("e").select { |event| event["cat"] == "operation" }
+    operations = ended.map { |event| [event["name"], begun[event["id2"]], event["args"]["result"]] }
     attempts = events("i").select { |event| event["cat"] == "io" }
     operations + attempts.map { |event| [event["name"], *event["args"].values_at("fd", "result")] }
   end

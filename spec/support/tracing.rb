@@ -10,6 +10,8 @@ module Tracing
 
   def path(name = "trace.json") = File.join(@folder, name)
 
+  def recording? = Heddle.const_get(:Native).tracing?
+
   # Traces the block within Heddle.run, and returns the trace.
   def traced(events: 500_000, **, &block)
     Heddle.run(**) { Heddle.trace(path, events:, &block) }

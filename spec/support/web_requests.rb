@@ -17,7 +17,7 @@ module WebRequests
   def web(path, method = "GET", app: web_app, **env)
     path, query = path.split("?", 2)
     env = { "REQUEST_METHOD" => method, "SCRIPT_NAME" => "/heddle", "PATH_INFO" => path, "QUERY_STRING" => query.to_s,
-            "HTTP_HOST" => "app.example", "rack.url_scheme" => "http", "rack.input" => StringIO.new,
+            "HTTP_HOST" => "localhost", "rack.url_scheme" => "http", "rack.input" => StringIO.new,
             **env.transform_keys(&:to_s) }
     status, headers, body = app.call(env)
     text = +""
@@ -27,7 +27,7 @@ module WebRequests
   end
 
   # Runs the block under a scheduler. Requests may start a fiber that measures the lag, which is ended here.
-  def with_scheduler(**)
+  def run_with_web(**)
     Heddle.run(**) do
       yield
     ensure

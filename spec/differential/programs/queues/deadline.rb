@@ -1,8 +1,0 @@
-# frozen_string_literal: true
-
-# Queue#pop with a limit returns nil, or an item that comes in time
-
-queue = Queue.new
-late = task { settle && (queue << :item) }
-say queue.pop(timeout: 0.001), queue.pop(timeout: 3), queue.pop(timeout: 0.001), queue.num_waiting
-late.join

@@ -1,9 +1,0 @@
-# frozen_string_literal: true
-
-# IO.select tells of a pipe whose writers are gone
-
-reader, writer = IO.pipe
-waiter = task { IO.select([reader], nil, nil, 2)&.first&.size }
-settle
-writer.close
-say waiter.value, reader.read

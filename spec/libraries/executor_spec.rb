@@ -1,0 +1,299 @@
+# frozen_string_literal: true
+
+RSpec.describe "Heddle::Executor" do
+  include Libraries
+
+  let(:library) { "concurrent" }
+  # `ended?` shuts an executor down and waits for its tasks, and `refusal` prints the message of an error.
+  let(:preamble) { <<~RUBY }
+    require "heddle/executor"
+    def ended?(executor) = executor.shutdown && executor.wait_for_termination(10)
+    def refusal
+      yield
+    rescue StandardError => e
+      puts e.message
+    end
+  RUBY
+
+  describe "#post" do
+    it "runs the task on the caller's thread, if the caller is a fiber of a Heddle scheduler" do
+      expect(printed(<<~RUBY)).to eq "true\n"
+        executor = Heddle::Executor.new
+        Heddle.run { executor.post { p Thread.current == Thread.main } }
+      RUBY
+    end
+
+    it "runs the task on a thread of the executor, if the caller has no scheduler" do
+      expect(printed(<<~RUBY)).to eq "the executor\n"
+        executor = Heddle::Executor.new(name: "the executor")
+        executor.post { puts Thread.current.name }
+        ended?(executor)
+      RUBY
+    end
+
+    it "runs the task on a thread of the executor, if the caller is a root fiber, which blocks its thread" do
+      expect(printed(<<~RUBY)).to eq "true\n"
+        executor = Heddle::Executor.new
+        Fiber.set_scheduler(Heddle::Scheduler.new)
+        done = Concurrent::Event.new
+        executor.post { done.set }
+        p done.wait(5)
+      RUBY
+    end
+
+    it "runs the task on a thread of the executor with `on: :thread`, whatever the caller is" do
+      expect(printed(<<~RUBY)).to eq "false\n"
+        executor = Heddle::Executor.new(on: :thread)
+        Heddle.run { executor.post { p Thread.current == Thread.main } }
+        ended?(executor)
+      RUBY
+    end
+
+    it "returns before the task runs" do
+      expect(printed(<<~RUBY)).to eq "posted\nruns\n"
+        executor = Heddle::Executor.new
+        Heddle.run do
+          executor.post { puts "runs" }
+          puts "posted"
+        end
+      RUBY
+    end
+
+    it "lets two hundred tasks wait at the same time, with a limit of two hundred fibers" do
+      expect(printed(<<~RUBY)).to eq "200\n"
+        executor = Heddle::Executor.new(fibers: 200)
+        latch = Concurrent::CountDownLatch.new(200)
+        futures = Array.new(200) do
+          Concurrent::Promises.future_on(executor) { latch.count_down; latch.wait(10) && 1 }
+        end
+        p Concurrent::Promises.zip(*futures).value!.sum
+      RUBY
+    end
+
+    it "runs no more tasks at a time than the limit says" do
+      expect(printed(<<~RUBY)).to eq "3\n"
+        executor = Heddle::Executor.new(fibers: 3)
+        at_once = []
+        20.times { executor.post { at_once << executor.length; sleep(0) } }
+        ended?(executor)
+        p at_once.max
+      RUBY
+    end
+
+    it "gives the task a copy of the caller's fiber storage, also if the task waits in the queue" do
+      expect(printed(<<~RUBY)).to eq "[[0, nil], [1, nil]]\n"
+        executor = Heddle::Executor.new(fibers: 1)
+        seen = []
+        2.times do |number|
+          Fiber[:number] = number
+          executor.post { seen << [Fiber[:number], Fiber[:left]]; Fiber[:left] = true }
+        end
+        ended?(executor)
+        p seen
+      RUBY
+    end
+
+    it "does not end the task when the fiber that posted it ends" do
+      expect(printed(<<~RUBY)).to eq "finished\n"
+        executor = Heddle::Executor.new
+        Heddle.run { Heddle.await(Heddle.spin { executor.post { sleep(0.01) && puts("finished") } }) }
+      RUBY
+    end
+
+    it "preempts a task that computes on the executor's thread" do
+      expect(printed(<<~RUBY)).to eq "true\n"
+        executor = Heddle::Executor.new
+        done = Concurrent::Event.new
+        executor.post { nil until done.set? }
+        executor.post { done.set }
+        p ended?(executor)
+      RUBY
+    end
+
+    it "lets tasks wait for tasks" do
+      expect(printed(<<~RUBY)).to eq "64\n"
+        executor = Heddle::Executor.new
+        sum = lambda do |depth|
+          Concurrent::Promises.future_on(executor) { depth.zero? ? 1 : Array.new(2) { sum.(depth - 1) }.sum(&:value!) }
+        end
+        p sum.(6).value!
+      RUBY
+    end
+
+    it "continues after tasks that raise, exit or are killed" do
+      expect(printed(<<~RUBY)).to eq "done\n[true, 5]\n"
+        Concurrent.global_logger = Concurrent::NULL_LOGGER
+        executor = Heddle::Executor.new(fibers: 1)
+        executor.post { raise "an error" }
+        executor.post { raise NotImplementedError }
+        executor.post { exit }
+        executor.post { Fiber.current.kill }
+        executor.post { puts "done" }
+        p [ended?(executor), executor.completed_task_count]
+      RUBY
+    end
+
+    it "logs an error that is no StandardError" do
+      expect(printed(<<~RUBY)).to eq "[3, \"NotImplementedError\"]\n"
+        Concurrent.global_logger = ->(level, error, *) { p [level, error.class.name] }
+        executor = Heddle::Executor.new
+        executor.post { raise NotImplementedError }
+        ended?(executor)
+      RUBY
+    end
+
+    it "needs a block" do
+      expect(printed(<<~RUBY)).to eq "Heddle::Executor#post needs a block\n"
+        refusal { Heddle::Executor.new.post }
+      RUBY
+    end
+  end
+
+  describe "a full queue" do
+    full = <<~RUBY
+      gate = Queue.new
+      executor = Heddle::Executor.new(fibers: 1, max_queue: 1, fallback_policy: POLICY)
+      2.times { executor.post { gate.pop } }
+    RUBY
+
+    it "refuses a task by RejectedExecutionError" do
+      expect(printed("#{full.sub("POLICY", ":abort")}refusal { executor.post { } }"))
+        .to eq "Heddle::Executor#post: its queue is full (max_queue: 1)\n"
+    end
+
+    it "discards a task with `fallback_policy: :discard`" do
+      expect(printed("#{full.sub("POLICY", ":discard")}p executor.post { puts :ran }")).to eq "false\n"
+    end
+
+    it "runs a task in the caller with `fallback_policy: :caller_runs`" do
+      expect(printed("#{full.sub("POLICY", ":caller_runs")}p executor.post { p Thread.current == Thread.main }"))
+        .to eq "true\ntrue\n"
+    end
+  end
+
+  describe "#shutdown" do
+    it "runs the tasks that wait in the queue, and refuses further ones" do
+      expect(printed(<<~RUBY)).to eq "true\n[10, true, false]\n"
+        ran = 0
+        executor = Heddle::Executor.new(fibers: 2, fallback_policy: :discard)
+        10.times { executor.post { sleep(0.01) && ran += 1 } }
+        p ended?(executor)
+        p [ran, executor.shutdown?, executor.post { }]
+      RUBY
+    end
+
+    it "can be waited for in a root fiber, on whose thread the tasks run" do
+      expect(printed(<<~RUBY)).to eq "true\n"
+        executor = Heddle::Executor.new
+        Fiber.set_scheduler(Heddle::Scheduler.new)
+        Fiber.schedule { executor.post { sleep(0.01) } }
+        p ended?(executor)
+      RUBY
+    end
+  end
+
+  describe "#kill" do
+    it "tells tasks that wait or compute to end, runs their `ensure`, and forgets the queue" do
+      expect(printed(<<~RUBY)).to eq "[[:waited, :computed], true, 2]\n"
+        begun = Queue.new
+        ended = []
+        executor = Heddle::Executor.new(fibers: 2)
+        executor.post do begun << 1; sleep; ensure ended << :waited end
+        executor.post do begun << 2; loop { }; ensure ended << :computed end
+        executor.post { ended << :queued }
+        2.times { begun.pop }
+        executor.kill
+        p [executor.wait_for_termination(10) && ended.sort.reverse, executor.shutdown?, executor.completed_task_count]
+      RUBY
+    end
+  end
+
+  describe "#remaining_capacity" do
+    it "is that of the queue in which a task of the caller would wait, also if another one is full" do
+      expect(printed(<<~RUBY)).to eq "[0, 0, 1]\n"
+        executor = Heddle::Executor.new(fibers: 1, max_queue: 1)
+        gate, begun = Queue.new, Queue.new
+        fill = -> { 2.times { executor.post { begun << true; gate.pop } } && begun.pop }
+        fill.call
+        Heddle.run do
+          fill.call
+          other = Thread.new { Heddle.run { executor.remaining_capacity } }.value
+          p [executor.remaining_capacity, Thread.new { executor.remaining_capacity }.value, other]
+          4.times { gate << true }
+        end
+        ended?(executor)
+      RUBY
+    end
+
+    it "is -1, any number, without max_queue" do
+      expect(printed("p Heddle::Executor.new.remaining_capacity")).to eq "-1\n"
+    end
+  end
+
+  it "opens nothing to try its options" do
+    expect(printed(<<~RUBY)).to eq "0\n"
+      GC.disable
+      descriptors = -> { Dir.children("/proc/self/fd").size }
+      before = descriptors.call
+      Heddle::Executor.new(backend: :poll)
+      p descriptors.call - before
+    RUBY
+  end
+
+  it "starts no queued task on a thread that is killed" do
+    expect(printed(<<~RUBY)).to eq "[1, true]\n"
+      begun = Queue.new
+      executor = Heddle::Executor.new(fibers: 1)
+      thread = Thread.new { Heddle.run { 3.times { executor.post { begun << 1; sleep } }; sleep } }
+      begun.pop
+      thread.kill.join
+      p [executor.completed_task_count, ended?(executor)]
+    RUBY
+  end
+
+  it "starts a new thread after its thread was killed" do
+    expect(printed(<<~RUBY)).to eq "[:again, true]\n"
+      executor = Heddle::Executor.new
+      thread = Concurrent::Promises.future_on(executor) { Thread.current }.value!
+      thread.kill.join
+      p [Concurrent::Promises.future_on(executor) { :again }.value!(5), ended?(executor)]
+    RUBY
+  end
+
+  it "works in a child that a task forks, and in its parent" do
+    expect(printed(<<~RUBY)).to eq "[:child, 1]\n[:parent, 1]\n"
+      $stdout.sync = true
+      executor = Heddle::Executor.new
+      task = lambda do |name|
+        p [name, Concurrent::Promises.future_on(executor) { executor.length - (name == :parent ? 1 : 0) }.value!(5)]
+      end
+      Concurrent::Promises.future_on(executor) do
+        Process.wait(fork { task.(:child) && exit!(0) })
+        task.(:parent)
+      end.value!
+    RUBY
+  end
+
+  it "loses no task of four threads, when tasks are preempted everywhere" do
+    expect(printed(<<~RUBY)).to eq "[true, 800, 800]\n"
+      executor = Heddle::Executor.new(fibers: 7, tick: 0.0001, quantum: 0.0001)
+      count = Concurrent::AtomicFixnum.new
+      threads = Array.new(4) { Thread.new { 200.times { executor.post { 300.times { }; sleep(0); count.increment } } } }
+      threads.each(&:join)
+      p [ended?(executor), count.value, executor.completed_task_count]
+    RUBY
+  end
+
+  wrong = {
+    "fibers: 0" => /fibers: must be an Integer of at least 1, not 0/,
+    "max_queue: nil" => /max_queue: must be an Integer of at least 0, not nil/,
+    "fallback_policy: :wait" => /fallback_policy must be one of :abort, :discard, :caller_runs, not :wait/,
+    "on: :main" => /on must be one of :caller, :thread, not :main/,
+    "quantum: -1" => /quantum/
+  }
+  wrong.each do |arguments, message|
+    it "refuses `#{arguments}`" do
+      expect(printed("refusal { Heddle::Executor.new(#{arguments}) }")).to match message
+    end
+  end
+end

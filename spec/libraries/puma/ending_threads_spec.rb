@@ -1,0 +1,147 @@
+# frozen_string_literal: true
+
+RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
+  include PumaServers
+
+  app = <<~'RUBY'
+    gates = Hash.new { |all, name| all[name] = Thread::Queue.new }
+    ends = {
+      "/kill" => -> { Thread.current.kill },
+      "/terminate" => -> { Thread.current.terminate },
+      "/instance-exit" => -> { Thread.current.exit },
+      "/exit" => -> { Thread.exit },
+      "/class-kill" => -> { Thread.kill(Thread.current) }
+    }
+    run(lambda do |env|
+      case env["PATH_INFO"]
+      when "/wait" then gates[env["QUERY_STRING"]].pop
+      when "/open" then gates[env["QUERY_STRING"]] << true
+      when "/within" then Enumerator.new { Thread.exit }.next
+      when "/raise" then Thread.current.raise(ArgumentError, "from the request")
+      when "/child" then Heddle.await(Heddle.spin { Thread.exit })
+      else
+        begin
+          ends.fetch(env["PATH_INFO"]).call
+        ensure
+          puts "ensure of #{env["PATH_INFO"]}"
+        end
+      end
+      [200, {}, ["survived"]]
+    end)
+  RUBY
+  share_server(app)
+
+  %w[/kill /terminate /instance-exit /exit /class-kill].each do |path|
+    it "gets no answer, and lets the other requests run (#{path})" do
+      bystander = Thread.new { server.get("/wait?#{path}") }
+      server.wait_for_stats("busy_threads" => 1)
+      answer = server.request("GET #{path} HTTP/1.0\r\n\r\n")
+      server.get("/open?#{path}")
+
+      expect([answer, bystander.value]).to eq ["", "survived"]
+    end
+
+    it "runs its ensure clauses, and is named in the log without its query (#{path})" do
+      server.get("#{path}?token=secret")
+      line = "! Heddle: GET #{path} has called Thread#kill, which ends its fiber without an answer"
+
+      expect { server.wait_for_log(/^#{line}$.*^ensure of #{path}$/m) }.not_to raise_error
+    end
+  end
+
+  it "fails alone if it raises in its own thread, and lets the other requests run" do
+    bystander = Thread.new { server.get("/wait?raise") }
+    server.wait_for_stats("busy_threads" => 1)
+    answer = server.request("GET /raise HTTP/1.0\r\n\r\n")
+    server.get("/open?raise")
+
+    expect([answer, bystander.value]).to match [/ 500 .*from the request.*ArgumentError/m, "survived"]
+  end
+
+  it "fails with an error if another of its fibers has resumed the one that ends the thread" do
+    expect(server.request("GET /within HTTP/1.0\r\n\r\n")).to match(/ 500 .*was resumed by another fiber.*ThreadError/m)
+  end
+
+  it "survives if a fiber that it has spun ends the thread" do
+    expect(server.get("/child")).to eq "survived"
+  end
+
+  it "does not let Heddle::Stop appear in the log" do
+    server.get("/exit")
+    server.wait_for_log(%r{GET /exit has called})
+
+    expect(server.log).not_to include "Heddle::Stop"
+  end
+
+  it "gets no answer with Puma's option fiber_per_request, either" do
+    with_server(app, "fiber_per_request true") do |server|
+      expect([server.request("GET /exit HTTP/1.0\r\n\r\n"), server.get("/open")]).to eq ["", "survived"]
+    end
+  end
+
+  describe "by an exception after the application has returned" do
+    late = <<~RUBY
+      gate = Thread::Queue.new
+      raises = { "/exit" => -> { exit }, "/abort" => -> { abort "late" }, "/interrupt" => -> { raise Interrupt },
+                 "/term" => -> { raise SignalException, "TERM" } }
+      body = Class.new do
+        define_method(:initialize) { |work| @work = work }
+        define_method(:each) do |&write|
+          write.call("begun")
+          @work.call
+        end
+      end
+      run(lambda do |env|
+        case env["PATH_INFO"]
+        when "/wait" then gate.pop
+        when "/open" then gate << true
+        when "/after-reply" then env["rack.after_reply"] << -> { exit }
+        else next [200, {}, body.new(raises.fetch(env["PATH_INFO"]))]
+        end
+        [200, {}, ["answered"]]
+      end)
+    RUBY
+    share_server(late)
+
+    %w[/exit /abort /interrupt /term /after-reply].each do |path|
+      it "ends its own connection, and is named in the log (#{path})" do
+        bystander = Thread.new { server.get("/wait") }
+        server.wait_for_stats("busy_threads" => 1)
+        server.get(path)
+        server.wait_for_log(/^! Heddle: GET #{path} has raised .* which ends its connection$/)
+        server.get("/open")
+
+        expect(bystander.value).to eq "answered"
+      end
+    end
+  end
+
+  describe "when another thread raises in the thread of all requests" do
+    raising = <<~RUBY
+      gate = Thread::Queue.new
+      run(lambda do |env|
+        if env["PATH_INFO"] == "/raise"
+          target = Thread.current
+          Thread.new { target.raise(ArgumentError, "from a thread") }
+        end
+        gate.pop if env["PATH_INFO"] == "/wait"
+        gate << true if env["PATH_INFO"] == "/raise"
+        [200, {}, ["answered"]]
+      end)
+    RUBY
+
+    it "ends the server when the requests under way are answered, and names the exception and the requests" do
+      with_server(raising, "activate_control_app 'tcp://127.0.0.1:0', no_token: true") do |server|
+        waiting = Thread.new { server.get("/wait") }
+        server.wait_for_stats("busy_threads" => 1)
+        raising = server.get("/raise")
+        status = server.wait
+
+        expect([raising, waiting.value, status.exitstatus, server.log]).to match [
+          "answered", "answered", 1,
+          %r{has raised #<ArgumentError: from a thread>.* stops the server. Requests under way: .*GET /wait}
+        ]
+      end
+    end
+  end
+end

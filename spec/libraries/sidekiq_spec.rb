@@ -1,0 +1,173 @@
+# frozen_string_literal: true
+
+RSpec.describe "A Sidekiq capsule with fibers" do
+  include Libraries
+
+  before(:context) { @server = DatabaseServer.redis }
+
+  before { skip_or_fail_without("redis-server") unless @server }
+
+  after(:context) { @server&.stop }
+
+  let(:library) { "sidekiq" }
+  let(:environment) { { "REDIS_URL" => "unix://#{File.join(@server.folder, "socket")}" } }
+  # `start` starts Sidekiq with a capsule of fibers, and returns it.
+  let(:preamble) { <<~RUBY }
+    require "concurrent"
+    require "sidekiq/api"
+    require "heddle/sidekiq"
+    Sidekiq.default_configuration.logger = Logger.new(nil)
+    Sidekiq.redis { |redis| redis.call("flushall") }
+    class Work
+      include Sidekiq::Job
+      def perform(*arguments) = $work.call(*arguments)
+    end
+    def start(fibers: 20, timeout: 10, **options)
+      instance = Sidekiq.configure_embed do |config|
+        config.concurrency = fibers
+        config[:timeout] = timeout
+        config.average_scheduled_poll_interval = 1
+        config.default_capsule.fibers!(**options)
+      end
+      instance.run
+      instance
+    end
+  RUBY
+
+  it "performs a hundred jobs at the same time on one thread" do
+    expect(printed(<<~RUBY)).to eq %(["sidekiq.default/fibers"]\n)
+      latch = Concurrent::CountDownLatch.new(100)
+      names = Queue.new
+      $work = -> { latch.count_down; latch.wait(10) && names << Thread.current.name }
+      100.times { Work.perform_async }
+      sidekiq = start(fibers: 100)
+      p Array.new(100) { names.pop }.uniq
+      sidekiq.stop
+    RUBY
+  end
+
+  it "names a job's fiber by the job's class and id while the job runs" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      names = Queue.new
+      $work = -> { names << Heddle.fibers.filter_map(&:name) }
+      id = Work.perform_async
+      sidekiq = start
+      p names.pop.include?("Work \#{id}")
+      sidekiq.stop
+    RUBY
+  end
+
+  it "counts each job that runs in the heartbeat" do
+    expect(printed(<<~RUBY)).to eq "[7, 7]\n"
+      begun, gate = Queue.new, Queue.new
+      $work = -> { begun << true; gate.pop }
+      7.times { Work.perform_async }
+      sidekiq = start
+      7.times { begun.pop }
+      sidekiq.instance_variable_get(:@launcher).heartbeat
+      p [Sidekiq::WorkSet.new.size, Sidekiq::ProcessSet.new.first["busy"]]
+      7.times { gate << true }
+      sidekiq.stop
+    RUBY
+  end
+
+  it "pushes jobs back that have not ended when Sidekiq stops, and runs their `ensure`" do
+    expect(printed(<<~RUBY)).to eq "[3, 3, true]\n"
+      begun, ended = Queue.new, Queue.new
+      $work = lambda do
+        begun << true
+        sleep
+      ensure
+        ended << true
+      end
+      3.times { Work.perform_async }
+      sidekiq = start(timeout: 3)
+      3.times { begun.pop }
+      fibers = Thread.list.find { |thread| thread.name&.end_with?("fibers") }
+      sidekiq.stop
+      p [Sidekiq::Queue.new.size, ended.size, fibers.join(10).equal?(fibers)]
+    RUBY
+  end
+
+  it "pushes a job back that computes, and lets others run meanwhile" do
+    expect(printed(<<~RUBY)).to eq "waited\n1\n"
+      done, computes = Queue.new, Queue.new
+      $work = ->(name) { name == "computes" ? (computes << true; loop { }) : sleep(0.01) && done << true }
+      Work.perform_async("computes")
+      sidekiq = start(timeout: 3)
+      computes.pop
+      Work.perform_async("waits")
+      done.pop && puts("waited")
+      sidekiq.stop
+      p Sidekiq::Queue.new.size
+    RUBY
+  end
+
+  it "finishes the jobs that run when Sidekiq stops, as far as its timeout allows" do
+    expect(printed(<<~RUBY)).to eq "[0, 2]\n"
+      begun, ended, stopping = Queue.new, Queue.new, Queue.new
+      $work = -> { begun << true; stopping.pop; ended << true }
+      2.times { Work.perform_async }
+      sidekiq = start
+      2.times { begun.pop }
+      sidekiq.quiet
+      2.times { stopping << true }
+      sidekiq.stop
+      p [Sidekiq::Queue.new.size, ended.size]
+    RUBY
+  end
+
+  it "continues after jobs that raise, and retries them" do
+    expect(printed(<<~RUBY)).to eq "[5, 5]\n"
+      done = Queue.new
+      $work = ->(fails) { fails ? raise("an error") : done << true }
+      5.times { Work.perform_async(true) }
+      5.times { Work.perform_async(false) }
+      sidekiq = start(fibers: 2)
+      5.times { done.pop }
+      Thread.pass until Sidekiq::RetrySet.new.size == 5
+      p [Sidekiq::RetrySet.new.size, Sidekiq::RetrySet.new.map { |job| job["error_message"] }.count("an error")]
+      sidekiq.stop
+    RUBY
+  end
+
+  it "starts its processors without the fiber storage of the program", :regression do
+    expect(printed(<<~RUBY)).to eq "nil\n"
+      Fiber[:request] = "of the program"
+      seen = Queue.new
+      $work = -> { seen << Fiber[:request] }
+      Work.perform_async
+      sidekiq = start
+      p seen.pop
+      sidekiq.stop
+    RUBY
+  end
+
+  it "lets jobs push jobs" do
+    expect(printed(<<~RUBY)).to eq "inner\n"
+      done = Queue.new
+      $work = ->(name) { name == "outer" ? Work.perform_async("inner") : done << name }
+      Work.perform_async("outer")
+      sidekiq = start(fibers: 2)
+      puts done.pop
+      sidekiq.stop
+    RUBY
+  end
+
+  it "leaves the processors of other capsules threads" do
+    expect(printed(<<~RUBY)).to eq %(["sidekiq.other/processor", "sidekiq.default/fibers"]\n)
+      names = Queue.new
+      $work = -> { names << Thread.current.name }
+      Sidekiq.default_configuration
+      sidekiq = Sidekiq.configure_embed do |config|
+        config.concurrency = 1
+        config.default_capsule.fibers!
+        config.capsule("other") { |capsule| capsule.concurrency = 1; capsule.queues = %w[other] }
+      end
+      sidekiq.run
+      seen = %w[other default].map { |queue| Work.set(queue: queue).perform_async && names.pop }
+      p seen
+      sidekiq.stop
+    RUBY
+  end
+end

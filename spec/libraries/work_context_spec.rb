@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require "json"
+
+# The table in docs/structured-concurrency.md, cell by cell. Rails' column is observed in a program of its own.
+RSpec.describe "What work takes along from the fiber that starts it" do
+  include Libraries
+
+  document = File.read(File.expand_path("../../docs/structured-concurrency.md", __dir__), encoding: Encoding::UTF_8)
+  rows = document[/^## What work takes along$.*?^## /m].scan(/^\| `?(.+?)`? \| (.+?) \| (.+?) \| (.+?) \|$/).drop(1)
+                                                       .to_h { |place, *cells| [place.delete("`"), cells] }
+  support = File.expand_path("../support/work_places.rb", __dir__)
+
+  before(:context) do
+    require "heddle/executor"
+    require "heddle/offload"
+    require "heddle/jobs/limited_queues"
+  rescue LoadError
+    skip_or_fail_without("concurrent-ruby")
+  end
+
+  it "is in the table for every place of this test" do
+    expect(rows.keys).to include(*WorkPlaces::PLACES.keys)
+  end
+
+  WorkPlaces::PLACES.each_key do |place|
+    it "is fiber storage as the table says: #{place}" do
+      expect(WorkPlaces.cell(place, WorkPlaces::STORAGE)).to eq rows.fetch(place)[0]
+    end
+
+    it "is Thread.current[] as the table says: #{place}" do
+      expect(WorkPlaces.cell(place, WorkPlaces::LOCALS)).to eq rows.fetch(place)[2]
+    end
+  end
+
+  describe "in Rails" do
+    before(:context) do
+      @observed = JSON.parse(printed(<<~RUBY, library: "rails"))
+        require "json"
+        require "action_controller/railtie"
+        require "tmpdir"
+        require "heddle/rails"
+        require "heddle/offload"
+        require "heddle/jobs/limited_queues"
+        require #{support.dump}
+
+        class Current < ActiveSupport::CurrentAttributes
+          attribute :user
+        end
+
+        class Application < Rails::Application
+          config.root = Dir.mktmpdir
+          config.eager_load = false
+          config.logger = Logger.new(nil)
+          config.secret_key_base = "x" * 40
+        end
+        Application.initialize!
+
+        # Each caller is a request.
+        module WorkPlaces
+          singleton_class.prepend(Module.new do
+            def from(place, &work) = super(place) { Application.executor.wrap(&work) }
+          end)
+        end
+        kind = WorkPlaces::Kind.new(read: -> { Current.user }, write: ->(value) { Current.user = value })
+        puts JSON.generate(WorkPlaces::PLACES.to_h { |place, _| [place, WorkPlaces.cell(place, kind)] })
+      RUBY
+    end
+
+    WorkPlaces::PLACES.each_key do |place|
+      it "is CurrentAttributes as the table says: #{place}" do
+        expect(@observed.fetch(place)).to eq rows.fetch(place)[1]
+      end
+    end
+  end
+end

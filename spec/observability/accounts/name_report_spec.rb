@@ -1,0 +1,186 @@
+# frozen_string_literal: true
+
+RSpec.describe "Heddle::NameReport" do
+  include CapturedStderr
+  include Computing
+  include Processes
+  include Swallowing
+
+  def report(**) = Heddle.const_get(:NameReport).take(**)
+
+  def row(name) = report[:names].find { |row| row[:name] == name }
+
+  it "has no names while nothing is counted" do
+    found = Heddle.run { Heddle.annotate("a") { report } }
+
+    expect(found).to include(names: [], history: [], late: [], seconds: 0.0)
+  end
+
+  it "adds up what all fibers of a name do" do
+    found = Heddle.run(stats: :detailed) do
+      3.times { |id| Heddle.spin(name: "GET /orders/#{id}") { compute_for(0.01) } }
+      running = Heddle.spin(name: "GET /orders/9") { sleep }
+      sleep 0.001
+      row("GET /orders/:id").tap { running.kill }
+    end
+
+    expect(found).to include(kind: :request, running: 1, finished: 3, ran: be >= 0.03)
+    expect(found[:max]).to be >= found[:p50]
+  end
+
+  it "has the age of a fiber that still runs" do
+    found = Heddle.run(stats: :detailed) { Heddle.annotate("Report") { compute_for(0.05).then { row("Report") } } }
+
+    expect(found).to include(kind: :job, running: 1, finished: 0, max: be >= 0.05, p99: be >= 0.04)
+  end
+
+  it "has what hurts most first, and the kinds of names" do
+    found = Heddle.run(stats: :detailed) do
+      Heddle.annotate("heddle: inner") { compute_for(0.01) }
+      Heddle.annotate("my part") { compute_for(0.05) }
+      report[:names]
+    end
+
+    times = found.map { |row| row[:ran] + row[:runnable] + row[:waited].sum(&:last) }
+    expect(times).to eq times.sort.reverse
+    expect(found.to_h { |row| row.values_at(:name, :kind) }).to include(
+      "heddle: inner" => :heddle, "my part" => :other, nil => :unnamed
+    )
+  end
+
+  it "tells at most 100 names apart" do
+    found = Heddle.run(stats: :detailed) do
+      300.times { |index| Heddle.annotate("name#{index}x") { nil } }
+      report[:names]
+    end
+
+    expect(found.size).to be <= 102
+    expect(found.find { |row| row[:name] == "other" }).to include(finished: 200)
+  end
+
+  it "takes names of any encoding, with invalid bytes, and of any length" do
+    names = ["\xff\x00".b, "ab".encode("UTF-16LE"), "a" * 100_000, "", "\e[1m"]
+    found = Heddle.run(stats: :detailed) do
+      names.each { |name| Heddle.annotate(name) { nil } }
+      report[:names].filter_map { |row| row[:name] }
+    end
+
+    expect(found.size).to eq names.size
+    expect(found).to all be_valid_encoding
+    expect(found.map(&:bytesize).max).to be <= 120
+  end
+
+  it "forgets the fibers of a scheduler that closes, but not what they did" do
+    scheduler = Heddle::Scheduler.new(stats: :detailed)
+    Thread.new do
+      Fiber.set_scheduler(scheduler)
+      Fiber.schedule { Heddle.annotate("done") { compute_for(0.01) } }
+    end.join
+
+    totals = Heddle.const_get(:Native).name_totals(scheduler).map { |total| total.first(3) }
+    expect(totals).to include(["done", 0, 1])
+  end
+
+  it "does not count a fiber that was abandoned as running" do
+    found = nil
+    report_of_it = captured_stderr do
+      Heddle.run(stats: :detailed, grace: 0.001) do
+        fiber = Heddle.spin(name: "stubborn") { swallow { sleep } }
+        sleep 0
+        Heddle.terminate(fiber)
+        sleep 0.001 until (found = row("stubborn"))[:running].zero?
+      end
+    end
+
+    expect(report_of_it).to include("stubborn")
+    expect(found).to include(running: 0)
+  end
+
+  it "tells which fiber was late, and which one ran meanwhile" do
+    found = Heddle.run(stats: :detailed) do
+      queue = Queue.new
+      clock = Heddle.spin(name: "clock") { queue.pop }
+      sleep 0
+      queue << :wake
+      Heddle.annotate("computing") { compute_for(0.05) }
+      Heddle.await(clock)
+      report[:late].find { |late| late[:name] == "clock" }
+    end
+
+    expect(found).to include(waited: be >= 0.05, ran_meanwhile: include(include(name: "computing")))
+  end
+
+  it "has the spans of the last minutes" do
+    found = Heddle.run(stats: :detailed) { Heddle.annotate("part") { compute_for(0.01).then { report[:history] } } }
+
+    expect(found.sum { |span| span[:names].fetch("part", { ran: 0 })[:ran] }).to be >= 0.01
+    expect(found.last[:at]).to be_within(600).of(Time.now.to_f)
+  end
+
+  it "refuses a window that is no number of seconds" do
+    expect { report(window: -1) }.to raise_error(ArgumentError, /must be finite and not negative, not -1/)
+    expect { report(window: "1") }.to raise_error(TypeError, /must be an Integer, a Float or a Rational, not "1"/)
+  end
+
+  describe "Heddle::Accounting.run_for" do
+    def run_for(seconds) = Heddle.const_get(:Accounting).run_for(seconds)
+
+    it "counts for a while, from any thread, with the names that the fibers have" do
+      found = Heddle.run do
+        Heddle.spin(name: "old") { sleep }.then do |fiber|
+          sleep 0
+          Thread.new { run_for(60) }.join
+          compute_for(0.01)
+          [row("old"), Heddle.fibers.find { |info| info.name == "old" }.times].tap { fiber.kill }
+        end
+      end
+
+      expect(found.first).to include(running: 1)
+      expect(found.last.waited).to include(sleep: be >= 0.01)
+    end
+
+    it "ends by itself" do
+      left = Heddle.run do
+        run_for(0)
+        sleep 0.001
+        Heddle.fibers.first.times
+      end
+
+      expect(left).to be_nil
+    end
+
+    it "ends with the scheduler, and leaves nothing behind" do
+      scheduler = Heddle::Scheduler.new
+      Thread.new do
+        Fiber.set_scheduler(scheduler)
+        Fiber.schedule { run_for(60) }
+      end.join
+
+      expect(Heddle.const_get(:Native).name_totals(scheduler)).to be_empty
+      expect(scheduler.stats[:run_queue][:slice_duration]).to be_nil
+    end
+
+    it "counts no longer than is needed for the scheduler that is detailed anyway" do
+      kept = Heddle.run(stats: :detailed) do
+        run_for(0)
+        sleep 0.001
+        Heddle.fibers.first.times
+      end
+
+      expect(kept).to be_a(Heddle::FiberTimes)
+    end
+  end
+
+  # Ruby behaves differently from the first Ractor until the process ends.
+  it "is not in the way of names in other Ractors" do
+    output = printed(<<~RUBY, preamble: "require \"heddle\"\n")
+      Warning[:experimental] = false
+      Heddle.run(stats: :detailed) do
+        ractor = Ractor.new { Heddle.annotate("elsewhere") { 1 } }
+        print Thread.new { ractor.respond_to?(:value) ? ractor.value : ractor.take }.value
+      end
+    RUBY
+
+    expect(output).to eq "1"
+  end
+end

@@ -1,0 +1,215 @@
+# frozen_string_literal: true
+
+RSpec.describe "Heddle.waiting_for" do
+  # Returns what `Heddle.fibers` tells about a fiber that waits in the block.
+  def info_of(**options, &block)
+    Heddle.run(**options) do
+      fiber = Fiber.schedule(&block)
+      Heddle.fibers.find { |info| info.fiber.equal?(fiber) }.tap { fiber.kill }
+    end
+  end
+
+  it "names the wait of the fiber" do
+    info = info_of { Heddle.waiting_for("a permit") { sleep } }
+
+    expect(info.waiting_for).to eq "a permit"
+  end
+
+  it "adds the details, which it asks for only when they are needed" do
+    asked = 0
+    info = info_of { Heddle.waiting_for("a permit", detail: -> { "#{asked += 1} of 1 in use" }) { sleep } }
+
+    expect(info.waiting_for).to eq "a permit (1 of 1 in use)"
+  end
+
+  it "leaves out details that cannot be had" do
+    raising = info_of { Heddle.waiting_for("a permit", detail: -> { raise "changing" }) { sleep } }
+    missing = info_of { Heddle.waiting_for("a permit", detail: -> {}) { sleep } }
+
+    expect([raising, missing].map(&:waiting_for)).to eq ["a permit", "a permit"]
+  end
+
+  it "still tells for which IO the fiber waits" do
+    reader, = IO.pipe
+    info = info_of { Heddle.waiting_for("the answer of the cache") { reader.wait_readable } }
+
+    expect(info.waiting_for).to match(/\Athe answer of the cache \(waiting to read #<IO:fd \d+>\)\z/)
+  end
+
+  it "holds for its block only, and restores what was said before" do
+    texts = Heddle.run do
+      fiber = Fiber.schedule do
+        Heddle.waiting_for("outer") do
+          Heddle.waiting_for("inner") { sleep }
+        rescue RuntimeError
+          sleep
+        end
+      rescue RuntimeError
+        sleep
+      end
+      waits = -> { Heddle.fibers.find { |info| info.fiber.equal?(fiber) }.waiting_for }
+      [waits.call, fiber.raise("out").then { waits.call }, fiber.raise("out").then { waits.call }].tap { fiber.kill }
+    end
+
+    expect(texts).to eq %w[inner outer sleep]
+  end
+
+  it "returns the block's value, also without a scheduler" do
+    expect(Heddle.waiting_for(:something) { 7 }).to eq 7
+  end
+
+  it "adds up the time that is waited" do
+    waited = Heddle.run(stats: :detailed) do
+      Heddle.waiting_for("a permit") { sleep 0.001 }
+      sleep 0.001
+      Heddle.waiting_for("a permit") { sleep 0.001 }
+      Heddle.fibers.find { |info| info.fiber.equal?(Fiber.current) }.times.waited
+    end
+
+    expect(waited.keys).to contain_exactly("a permit", :sleep)
+    expect(waited["a permit"]).to be_positive
+  end
+
+  it "counts waits for too many different things by their kind" do
+    waited = Heddle.run(stats: :detailed) do
+      40.times { |index| Heddle.waiting_for("thing#{index}x") { sleep 0.0001 } }
+      Heddle.fibers.find { |info| info.fiber.equal?(Fiber.current) }.times.waited
+    end
+
+    expect(waited.keys.grep(String).size).to eq 15
+    expect(waited).to include(:sleep)
+  end
+
+  it "refuses an empty text, a text that is none, details that cannot be called, and no block" do
+    expect { Heddle.waiting_for("") { nil } }.to raise_error(ArgumentError, /must say what the fiber waits for, not ""/)
+    expect { Heddle.waiting_for(nil) { nil } }.to raise_error(ArgumentError, /not nil/)
+    expect { Heddle.waiting_for("x", detail: 7) { nil } }.to raise_error(TypeError, /must have a method call.*not be 7/)
+    expect { Heddle.waiting_for("x") }.to raise_error(ArgumentError, "Heddle.waiting_for needs a block")
+  end
+
+  it "groups the fibers that wait for the same thing" do
+    groups = Heddle.run do
+      fibers = Array.new(3) { |id| Fiber.schedule { Heddle.waiting_for("a permit", detail: -> { id }) { sleep } } }
+      fibers << Fiber.schedule { sleep 1000 }
+      sections = Heddle.const_get(:Snapshots).take
+      description = Heddle.const_get(:WaitDescription).new(sections)
+      Heddle.const_get(:WaitGroups).of(sections.flat_map(&:fibers), description).tap { fibers.each(&:kill) }
+    end
+
+    expect(groups.first).to match(waiting_for: /\Aa permit \(\d\)\z/, count: 3, longest: Float)
+    expect(groups.sum { |group| group[:count] }).to be >= 4
+  end
+
+  describe "Heddle::FiberInfo#waiting_for" do
+    it "tells where the holder of a Mutex is" do
+      mutex = Mutex.new
+      texts = Heddle.run do
+        holder = Heddle.spin(name: "GET /x") { mutex.synchronize { sleep } }
+        sleep 0
+        waiting = Fiber.schedule { mutex.lock }
+        Heddle.fibers.find { |info| info.fiber.equal?(waiting) }.waiting_for.tap { [waiting, holder].each(&:kill) }
+      end
+
+      expect(texts).to match(%r{\AMutex held by fiber \d+ "GET /x" at #{Regexp.escape(__FILE__)}:\d+\z})
+    end
+
+    it "tells a Monitor from a Mutex, and its holder" do
+      monitor = Monitor.new
+      texts = Heddle.run do
+        holder = Heddle.spin(name: "GET /x") { monitor.synchronize { sleep } }
+        sleep 0
+        waiting = Fiber.schedule { monitor.enter }
+        Heddle.fibers.find { |info| info.fiber.equal?(waiting) }.waiting_for.tap { [waiting, holder].each(&:kill) }
+      end
+      # To Ruby 3.3 a Monitor is a Mutex.
+      lock = RUBY_VERSION < "3.4" ? "Mutex" : "Monitor"
+
+      expect(texts).to match(%r{\A#{lock} held by fiber \d+ "GET /x" at #{Regexp.escape(__FILE__)}:\d+\z})
+    end
+
+    it "tells that a worker thread does the work" do
+      info = info_of { Heddle.const_get(:BlockingWork).in_thread(-> { sleep }, 1) }
+
+      expect(info.waiting_for).to eq "a worker thread"
+    end
+
+    it "tells how full a SizedQueue is" do
+      queue = SizedQueue.new(2)
+      info = info_of { 3.times { queue << 1 } }
+
+      expect(info.waiting_for).to match(/\ASizedQueue#(<<|push) \(2 of 2\)\z/)
+    end
+
+    it "tells how many wait for a Queue if there are several" do
+      queue = Queue.new
+      texts = Heddle.run do
+        fibers = Array.new(2) { Fiber.schedule { queue.pop } }
+        Heddle.fibers.filter_map { |info| info.waiting_for if fibers.include?(info.fiber) }.tap { fibers.each(&:kill) }
+      end
+
+      expect(texts).to eq ["Queue#pop (2 wait)"] * 2
+    end
+  end
+
+  describe "a pool of connections" do
+    include Libraries
+
+    def told_by(program, library:, before: nil, text: /pool/i)
+      printed(<<~RUBY, library:)
+        #{before}
+        #{program}
+        Heddle.run do
+          holder = Heddle.spin(name: "GET /orders") { take.call { sleep } }
+          sleep 0.001 until holding.call
+          waiting = Array.new(2) { Heddle.spin { take.call { sleep } } }
+          told = -> { Heddle.fibers.filter_map { |info| info.waiting_for if waiting.include?(info.fiber) } }
+          sleep 0.001 until told.call.grep(#{text.inspect}).size == 2
+          puts told.call
+          [holder, *waiting].each(&:kill)
+        end
+      RUBY
+    end
+
+    let(:active_record) { <<~RUBY }
+      require "active_record"
+      ActiveSupport::IsolatedExecutionState.isolation_level = :fiber
+      ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:", pool: 1, checkout_timeout: 60)
+      pool = ActiveRecord::Base.connection_pool
+      take = ->(&block) { pool.with_connection(&block) }
+      holding = -> { pool.connections.any?(&:in_use?) }
+    RUBY
+    let(:connection_pool) { <<~RUBY }
+      pool = ConnectionPool.new(size: 1, timeout: 60) { Object.new }
+      take = ->(&block) { pool.with(&block) }
+      holding = -> { pool.available.zero? }
+    RUBY
+
+    it "of ActiveRecord tells how many are in use, and by which fibers" do
+      told = told_by(active_record, library: "sqlite3")
+
+      expect(told.lines.size).to eq 2
+      expect(told.lines).to all start_with("a connection of ActiveRecord's pool (1 of 1 in use, by GET /orders), ")
+    end
+
+    it "of the gem connection_pool tells how many are in use" do
+      told = told_by(connection_pool, library: "connection_pool")
+
+      expect(told.lines.size).to eq 2
+      expect(told.lines).to all match(/\Aa connection of a ConnectionPool \(1 of 1 in use\), .* s left$/)
+    end
+
+    it "of a version of ActiveRecord that was never tried is not told" do
+      untried = "require 'active_record'; def ActiveRecord.version = Gem::Version.new('99.0')"
+      told = told_by(active_record, library: "sqlite3", before: untried, text: /ConditionVariable/)
+
+      expect(told.lines).to all match(/\AConditionVariable#wait, .* s left$/)
+    end
+
+    it "of a version of the gem connection_pool that was never tried is not told" do
+      untried = "ConnectionPool.send(:remove_const, :VERSION) && ConnectionPool::VERSION = '99.0'"
+      told = told_by(connection_pool, library: "connection_pool", before: untried, text: /ConditionVariable/)
+
+      expect(told.lines).to all match(/\AConditionVariable#wait, .* s left$/)
+    end
+  end
+end

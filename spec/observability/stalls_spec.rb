@@ -1,0 +1,315 @@
+# frozen_string_literal: true
+
+# Each program runs in a Ruby of its own, as receivers stay for the life of the process.
+RSpec.describe "Heddle.on_stall" do
+  let(:preamble) { <<~RUBY }
+    require "heddle"
+    require #{Computing::PATH.dump}
+    include Computing
+    $stalls, $ended = Thread::Queue.new, Thread::Queue.new
+    # Computes until the stall has been reported. Its time slice ends each second: if the machine has kept the fiber from
+    # running before it called this method, the time slice has been reported for another place.
+    def compute_until_reported
+      while $stalls.empty?
+        finish = Clock.now + 1
+        Integer.sqrt(2) while $stalls.empty? && Clock.now < finish
+        sleep(0)
+      end
+    end
+    # On a busy machine other places may stall, too.
+    def receive
+      Heddle.on_stall do |stall|
+        (stall.ended? ? $ended : $stalls) << stall if stall.backtrace.join.include?("compute_until_reported")
+      end
+    end
+  RUBY
+
+  # Computes until Heddle has written a line of this program's stall.
+  until_a_line_is_written = <<~RUBY
+    written = Thread::Queue.new
+    log = Object.new
+    log.define_singleton_method(:write) do |line|
+      STDERR.write(line).tap { written << line if line.match?(/at -e:\\d+/) }
+    end
+    $stderr = log
+    Heddle.run(stall_after: 0.02) { Integer.sqrt(2) while written.empty? }
+  RUBY
+
+  # What the program writes to stdout and stderr.
+  def outcome(text)
+    output, errors, status = run_ruby(preamble + text)
+    expect(status).to be_success, errors
+    [output, errors]
+  end
+
+  it "receives a stall while the fiber computes, with its backtrace" do
+    expect(printed(<<~RUBY)).to match(/\A\[false, true, true\]\n.*compute_until_reported/)
+      receive
+      Heddle.run(stall_after: 0.02) do
+        compute_until_reported
+        stall = $stalls.pop
+        p [stall.ended?, stall.duration >= 0.02, stall.thread == Thread.main]
+        puts stall.backtrace.join(" ")
+      end
+    RUBY
+  end
+
+  it "receives the end of the stall, with its length and what was late" do
+    expect(printed(<<~RUBY)).to eq "[true, 2, true]\n"
+      receive
+      Heddle.run(stall_after: 0.02) do
+        sleep 0.001
+        2.times { Heddle.spin { nil } }
+        compute_until_reported
+        stall = $ended.pop
+        p [stall.duration >= $stalls.pop.duration, stall.late_fibers, stall.latest_by.between?(0.01, stall.duration)]
+      end
+    RUBY
+  end
+
+  it "counts fibers whose sleeps have been over as late" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      receive
+      Heddle.run(stall_after: 0.02) do
+        sleep 0.001
+        3.times { Fiber.schedule { sleep 0.001 } }
+        compute_for(0.01)
+        compute_until_reported
+        stall = $ended.pop until stall&.late_fibers == 3
+        p stall.latest_by.between?(0.001, stall.duration)
+      end
+    RUBY
+  end
+
+  it "tells the C method in which a thread waits without the GVL" do
+    expect(printed(<<~RUBY)).to match(/\A(File#)?flock called at -e:\d+\n\z/)
+      require "tempfile"
+      Heddle.on_stall { |stall| $stalls << stall.to_s[/\\S*flock called at .*?:\\d+/] if stall.to_s.include?("flock") }
+      Tempfile.create do |file|
+        file.flock(File::LOCK_EX)
+        unlocking = Thread.new { $stalls.pop.tap { file.flock(File::LOCK_UN) } }
+        other = File.open(file.path)
+        Heddle.run(stall_after: 0.02) { Fiber.new(blocking: true) { other.flock(File::LOCK_EX) }.resume }
+        puts unlocking.value
+      end
+    RUBY
+  end
+
+  it "is called for a fiber that keeps its thread in C code and with the GVL, afterwards" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      Heddle.on_stall { |stall| $stalls << stall }
+      Heddle.run(stall_after: 0.02) do
+        Integer.sqrt(10**200_000) until $stalls.size.positive?
+        p $stalls.pop.duration >= 0.02
+      end
+    RUBY
+  end
+
+  it "is not called for a computing fiber that is preempted when others are due" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      stalls = []
+      Heddle.on_stall { |stall| stalls << stall }
+      pauses = [0]
+      Heddle.run(stall_after: 0.05, preempt: :all) do
+        computing = Heddle.spin { compute_for(0.3) }
+        while computing.alive?
+          before = Clock.now
+          sleep(0)
+          pauses << (Clock.now - before)
+        end
+      end
+      # The machine may stop the thread: then no fiber runs.
+      p stalls.all? { |stall| stall.duration <= pauses.max }
+    RUBY
+  end
+
+  it "is not called while all fibers wait" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      stalls = []
+      Heddle.on_stall { |stall| stalls << stall }
+      busy = Heddle.run(stall_after: 0.05) { sleep(0.2) && Fiber.scheduler.stats[:busy_duration] }
+      # The machine may stop the thread, which counts as busy.
+      p stalls.all? { |stall| stall.duration <= busy }
+    RUBY
+  end
+
+  it "reports stalls at the same place seldom, and counts them" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      counts = []
+      elsewhere = false
+      Heddle.on_stall do |stall|
+        counts << stall.count if stall.backtrace.join.include?("compute_here")
+        elsewhere = true if stall.backtrace.join.include?("compute_elsewhere")
+      end
+      def compute_here(done) = (Integer.sqrt(2) while done.empty?)
+      def compute_elsewhere(done) = (Integer.sqrt(2) while done.empty?)
+      # Ends the time slice each second at least, as compute_until_reported does.
+      def stall_until(name)
+        loop do
+          done = Thread::Queue.new
+          Thread.new do
+            20.times { |times| sleep(0.05) && times.positive? && yield and break }
+            done << true
+          end
+          send(name, done)
+          break if sleep(0) && yield
+        end
+      end
+      Heddle.run(stall_after: 0.01) do
+        began = Clock.now
+        3.times { stall_until(:compute_here) { counts.any? } }
+        # It is reported after the others.
+        stall_until(:compute_elsewhere) { elsewhere }
+        # Ten seconds later the same place is reported again.
+        p counts == [1, 1] || Clock.now - began > 10
+      end
+    RUBY
+  end
+
+  it "may raise, which is reported, and other receivers are called" do
+    output, errors = outcome(<<~RUBY)
+      Heddle.on_stall { raise "broken" }
+      receive
+      Heddle.run(stall_after: 0.02) { compute_until_reported }
+      p $stalls.pop.class
+    RUBY
+
+    expect(output).to eq "Heddle::Stall\n"
+    expect(errors).to include "heddle: a receiver of Heddle.on_stall raised RuntimeError: broken\n"
+  end
+
+  it "may block, which keeps no fiber from running" do
+    expect(printed(<<~RUBY)).to eq "done\n"
+      begun = Thread::Queue.new
+      Heddle.on_stall { begun << true and sleep }
+      Heddle.run(stall_after: 0.02) do
+        Integer.sqrt(2) while begun.empty?
+        sleep 0.01
+        puts "done"
+      end
+    RUBY
+  end
+
+  it "is called for a stall at the end of the program" do
+    # On a busy machine the computation may be two stalls.
+    expect(printed(<<~RUBY)).to start_with "true\n"
+      receive
+      Heddle.on_stall { |stall| puts stall.ended? if stall.ended? && stall.backtrace.join.include?("compute_until") }
+      Heddle.run(stall_after: 0.02) { compute_until_reported }
+    RUBY
+  end
+
+  it "is called for a stall in which the scheduler is closed" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      receive
+      Heddle.run(stall_after: 0.02) do
+        Fiber.schedule do
+          compute_until_reported
+          Fiber.scheduler.close
+        end
+      end
+      p $stalls.pop.duration >= 0.02
+    RUBY
+  end
+
+  it "survives garbage collections at each allocation", timeout: 120 do
+    # Without RubyGems there is less to mark.
+    options = { env: { "RUBYOPT" => "--disable-gems" }, timeout: 100 }
+    expect(run_ruby(preamble + <<~RUBY, **options)).to match ["true\n", "", be_success]
+      receive
+      GC.stress = true
+      Heddle.run(stall_after: 0.02) { compute_until_reported }
+      GC.stress = false
+      p $stalls.pop.duration >= 0.02
+    RUBY
+  end
+
+  it "is replaced by a line on $stderr if there is no receiver" do
+    _, errors = outcome(until_a_line_is_written)
+
+    expect(errors).to match(/^heddle: #<Fiber:.*> has kept its thread for \d+\.\d+ s so far: .*at -e:\d+/)
+  end
+
+  it "publishes events for ActiveSupport after require \"heddle/stalls/notifications\"" do
+    outcome, _, status = run_ruby(preamble + <<~RUBY)
+      begin
+        require "active_support"
+      rescue LoadError
+        exit 2
+      end
+      require "heddle/stalls/notifications"
+      ActiveSupport::Notifications.subscribe("stall.heddle") { |name, *, payload| $stalls << [name, payload] }
+      Heddle.run(stall_after: 0.02) { compute_until_reported }
+      name, payload = $stalls.pop
+      p [name, payload.fetch(:duration) >= 0.02]
+    RUBY
+    skip "ActiveSupport is not installed" if status.exitstatus == 2
+
+    expect(outcome).to eq "[\"stall.heddle\", true]\n"
+  end
+
+  it "is called in a forked child, too" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      receive
+      Heddle.run(stall_after: 0.02) do
+        sleep 0.001
+        pid = fork do
+          Heddle.run(**(Fiber.scheduler ? {} : { stall_after: 0.02 })) do
+            sleep 0.001
+            compute_until_reported
+            p $stalls.pop.duration >= 0.02
+          end
+        end
+        Process.wait(pid)
+      end
+    RUBY
+  end
+
+  it "leaves no thread behind when the scheduler is closed" do
+    expect(printed(<<~RUBY)).to eq "[\"heddle stall watch\"]\n[]\n"
+      watching = -> { Thread.list.filter_map(&:name).grep(/stall/) }
+      Heddle.run(stall_after: 0.02) { sleep(0.001) && p(watching.call) }
+      Thread.pass until watching.call.empty?
+      p watching.call
+    RUBY
+  end
+
+  it "starts no thread without stall_after:" do
+    expect(printed(<<~RUBY)).to eq "1\n"
+      Heddle.run { sleep(0.001) && p(Thread.list.size) }
+    RUBY
+  end
+
+  it "needs a block" do
+    expect { Heddle.on_stall }.to raise_error(ArgumentError, /Heddle\.on_stall.*block/)
+  end
+
+  [0, 0.001, -1, 3601, Float::NAN, "1", :never].each do |stall_after|
+    it "refuses stall_after: #{stall_after.inspect}, and names the range" do
+      expect { Heddle::Scheduler.new(stall_after:) }
+        .to raise_error(ArgumentError, "stall_after: must be seconds from 0.01 to 3600, not #{stall_after.inspect}")
+    end
+  end
+
+  it "stops calling a receiver after its unsubscribe, and calls the others" do
+    expect(printed(<<~RUBY)).to eq "[true, 0, false]\n"
+      count = 0
+      subscription = Heddle.on_stall { count += 1 }
+      # Receivers are called in the order of their registration.
+      receive
+      subscribed = subscription.subscribed?
+      subscription.unsubscribe
+      Heddle.run(stall_after: 0.02) { compute_until_reported }
+      p [subscribed, count, subscription.subscribed?]
+    RUBY
+  end
+
+  it "is replaced by a line on $stderr again after the unsubscribe of the last receiver" do
+    output, errors = outcome(<<~RUBY)
+      2.times.map { Heddle.on_stall { puts "received" } }.each(&:unsubscribe)
+      #{until_a_line_is_written}
+    RUBY
+
+    expect([output, errors]).to match(["", /^heddle: #<Fiber:.*> has kept its thread/])
+  end
+end

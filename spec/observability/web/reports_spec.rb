@@ -1,0 +1,111 @@
+# frozen_string_literal: true
+
+require "heddle/web"
+
+RSpec.describe Heddle::Web do
+  include WebRequests
+
+  it "reports the process and each scheduler, with its thread, its backend and its numbers" do
+    run_with_web do
+      expect(web("/stats.json").data).to include(pid: Process.pid, ruby: RUBY_VERSION, heddle: Heddle::VERSION)
+      expect(own_scheduler("/stats.json")).to include(
+        thread: Thread.current.inspect, backend: Fiber.scheduler.backend.to_s,
+        stats: include(fibers: include(running: 1), busy_duration: Float, elapsed: Float)
+      )
+    end
+  end
+
+  it "reports schedulers of other threads, from a thread without one" do
+    ready = Thread::Queue.new
+    done = Thread::Queue.new
+    thread = Thread.new do
+      Thread.current.name = "the other one"
+      Heddle.run { Heddle.annotate("far away") { (ready << true) && done.pop } }
+    end
+    ready.pop
+    schedulers = web("/stats.json").data[:schedulers]
+    fibers = web("/fibers.json?q=far+away").data[:schedulers].flat_map { |each| each[:fibers] }
+
+    expect(schedulers).to include(include(thread: "the other one", lag: nil))
+    expect(fibers).to include(include(name: "far away", match: true))
+  ensure
+    done << true
+    thread.join
+  end
+
+  it "leaves out schedulers that have ended" do
+    id = Heddle.run { Fiber.scheduler.object_id }
+
+    ["/stats.json", "/fibers.json"].each do |path|
+      expect(web(path).data[:schedulers].map { |each| each[:id] }).not_to include(id)
+    end
+  end
+
+  it "measures the lag while it is asked, and adds one fiber for that" do
+    run_with_web do
+      3.times { expect(own_scheduler("/stats.json")[:lag]).to be >= 0 }
+
+      expect(Heddle.fibers.count { |fiber| fiber.name == "heddle: lag" }).to eq 1
+    end
+  end
+
+  it "reports how late fibers are beside a fiber that keeps the thread" do
+    run_with_web do
+      web("/stats.json")
+      finish = Clock.now + 0.35
+      Integer.sqrt(2) until Clock.now > finish
+
+      expect(own_scheduler("/stats.json")[:lag]).to be >= 0.099
+    end
+  end
+
+  it "measures no lag before it is asked" do
+    run_with_web do
+      web("/fibers.json")
+
+      expect(Heddle.fibers.filter_map(&:name)).to be_empty
+    end
+  end
+
+  it "reports the histograms of stats: :detailed" do
+    run_with_web(stats: :detailed) do
+      sleep(0)
+
+      expect(own_scheduler("/stats.json").dig(:stats, :run_queue, :scheduled_duration))
+        .to include(:count, :max, :p99, :buckets)
+    end
+  end
+
+  it "makes JSON of names and places in any encoding" do
+    run_with_web do
+      names = ["\xFF\xFE", "caf\u00E9".encode("UTF-16LE"), "\xE9".b, "+AGE-".dup.force_encoding("UTF-7")]
+      names.each { |name| Heddle.spin(name:) { sleep } }
+      Heddle.snooze
+
+      expect(own_scheduler("/fibers.json")[:fibers].filter_map { |fiber| fiber[:name] })
+        .to contain_exactly("\uFFFD\uFFFD", "caf\u00E9", "\uFFFD", String)
+    end
+  end
+
+  describe "the measurement of the lag that a request starts" do
+    let(:probe) { Heddle.const_get(:LagProbe) }
+
+    # The measurement lasts for ever.
+    before { allow(probe).to receive(:run_for) { probe.new.start } }
+
+    it "does not keep a scheduler from ending", :regression do
+      expect(Heddle.run { web("/stats.json").status }).to eq 200
+    end
+
+    it "lasts while another fiber waits" do
+      running = Heddle.run do
+        web("/stats.json")
+        # Longer than the time between two measurements.
+        sleep 0.6
+        probe.of(Fiber.scheduler)&.running?
+      end
+
+      expect(running).to be true
+    end
+  end
+end

@@ -1,0 +1,165 @@
+# frozen_string_literal: true
+
+require "timeout"
+
+# Thread.handle_interrupt in fibers that may be preempted: each has masks of its own.
+RSpec.describe "A fiber that masks exceptions" do
+  # Computes for ever with a time limit, and returns the outcome.
+  def limited(error = Timeout::Error)
+    Timeout.timeout(0.01, error) { loop { Integer.sqrt(2) } }
+  rescue error
+    :interrupted
+  end
+
+  Selection.tickers.each do |ticker|
+    it "doesn't mask the time limits of other fibers while it waits, with the ticker #{ticker}" do
+      outcome = Heddle.run(preempt: :all, ticker:) do
+        queue = Queue.new
+        Heddle.spin { Thread.handle_interrupt(Exception => :never) { queue.pop } }
+        Heddle.await(Heddle.spin { limited }).tap { queue.push(true) }
+      end
+      expect(outcome).to eq :interrupted
+    end
+  end
+
+  it "doesn't mask the time limits of other fibers while it is preempted" do
+    outcome = Heddle.run(preempt: :all, quantum: 0.002) do
+      over = false
+      Heddle.spin { Thread.handle_interrupt(Exception => :never) { Integer.sqrt(2) until over } }
+      Heddle.await(Heddle.spin { limited }).tap { over = true }
+    end
+    expect(outcome).to eq :interrupted
+  end
+
+  it "is interrupted when the masking block ends" do
+    log = []
+    Heddle.run(preempt: :all) do
+      Heddle.cancel_after(60, IndexError) do |deadline|
+        Thread.handle_interrupt(Exception => :never) do
+          deadline.reset(0.001)
+          compute_for(0.02)
+          log << :through
+        end
+        loop { Integer.sqrt(2) }
+      end
+    rescue IndexError
+      log << :interrupted
+    end
+    expect(log).to eq %i[through interrupted]
+  end
+
+  it "is interrupted at once where it masks another class" do
+    log = []
+    Heddle.run(preempt: :all) do
+      Thread.handle_interrupt(KeyError => :never) { log << limited(IOError) }
+    end
+    expect(log).to eq [:interrupted]
+  end
+
+  it "is interrupted at once where an inner block unmasks the exception" do
+    log = []
+    Heddle.run(preempt: :all) do
+      Thread.handle_interrupt(Exception => :never) do
+        Thread.handle_interrupt(Exception => :immediate) { log << limited }
+      end
+    end
+    expect(log).to eq [:interrupted]
+  end
+
+  it "keeps its mask when another fiber's block ends first" do
+    log = []
+    Heddle.run do
+      mine = Queue.new
+      other = Queue.new
+      YieldingFiber.schedule do
+        Thread.handle_interrupt(KeyError => :never) { other.pop }
+        log << :other_ended
+        mine.push(true)
+      end
+      YieldingFiber.schedule do
+        Thread.handle_interrupt(IOError => :never) do
+          mine.pop
+          Timeout.timeout(0.005, IOError) do
+            compute_for(0.02)
+            log << :through
+          end
+        end
+      rescue IOError
+        log << :interrupted
+      end
+      other.push(true)
+    end
+    expect(log.first(2)).to eq %i[other_ended through]
+  end
+
+  it "has no mask after the block has ended" do
+    outcome = Heddle.run(preempt: :all) do
+      Heddle.await_all(*Array.new(3) { Heddle.spin { Thread.handle_interrupt(Exception => :never) { sleep(0.001) } } })
+      limited
+    end
+    expect(outcome).to eq :interrupted
+  end
+
+  it "is preempted while an exception waits that the whole thread masks" do
+    steps = Queue.new
+    raised = Queue.new
+    thread = Thread.new do
+      Thread.handle_interrupt(IndexError => :never) do
+        Heddle.run(preempt: :all) do
+          over = false
+          cpu_bound = Heddle.spin { Integer.sqrt(2) until over }
+          steps.push(true)
+          raised.pop
+          compute_for(0.001) until steps.num_waiting.positive?
+          3.times { sleep(0.001) }
+          steps.push(Thread.pending_interrupt?)
+          over = true
+          Heddle.await(cpu_bound)
+        end
+      end
+    rescue IndexError
+      :interrupted_in_the_end
+    end
+    steps.pop
+    thread.raise(IndexError)
+    raised.push(true)
+    expect([steps.pop, thread.value]).to eq [true, :interrupted_in_the_end]
+  end
+
+  it "keeps nested masks while it is preempted again and again" do
+    sums = Heddle.run(preempt: :all, quantum: 0.0005, tick: 0.0002) do
+      tasks = Array.new(4) do
+        Heddle.spin do
+          30.times.count do
+            Thread.handle_interrupt(IndexError => :never) do
+              Timeout.timeout(0.0002, IndexError) { compute_for(0.001) || true }
+            end
+          rescue IndexError
+            false
+          end
+        end
+      end
+      Heddle.await_all(*tasks)
+    end
+    expect(sums).to eq [30] * 4
+  end
+
+  it "is terminated with its siblings when one of them fails" do
+    run = lambda do
+      Heddle.run(preempt: :all, quantum: 0.001, tick: 0.0002) do
+        masking = Array.new(20) do |number|
+          mask = number.even? ? { Exception => :never } : { IndexError => :never }
+          Heddle.spin do
+            loop { Thread.handle_interrupt(mask) { Thread.handle_interrupt(Exception => :immediate) { rand } } }
+          end
+        end
+        failing = Heddle.spin do
+          compute_for(0.03)
+          raise KeyError, "failed"
+        end
+        Heddle.await_all(*masking, failing)
+      end
+    end
+    expect(&run).to raise_error(KeyError, "failed")
+  end
+end

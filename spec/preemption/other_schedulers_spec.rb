@@ -1,0 +1,172 @@
+# frozen_string_literal: true
+
+RSpec.describe "YieldingFiber" do
+  places = { "on the main thread" => ->(block) { block.call }, "on another thread" => lambda { |block|
+    Thread.new do
+      Thread.current.report_on_exception = false
+      block.call
+    end.value
+  } }
+
+  places.each do |place, run|
+    describe "without a scheduler #{place}" do
+      define_method(:run) { |&block| run.call(block) }
+
+      it "yields when its time slice is over" do
+        rounds = run do
+          done = false
+          fiber = YieldingFiber.new { nil until done }
+          rounds = 0
+          while fiber.alive?
+            fiber.resume
+            done = (rounds += 1) == 3
+          end
+          rounds
+        end
+        expect(rounds).to be >= 3
+      end
+
+      it "alternates with other fibers" do
+        events = run do
+          events = []
+          fibers = Array.new(3) do |number|
+            YieldingFiber.new do
+              events << number
+              nil until events.uniq.size == 3
+            end
+          end
+          fibers.each { |fiber| fiber.resume if fiber.alive? } while fibers.any?(&:alive?)
+          events
+        end
+        expect(events).to contain_exactly(0, 1, 2)
+      end
+
+      it "yields while an exception for its thread is masked, which is raised when the mask ends" do
+        rounds = 0
+        masked = proc do
+          Thread.new(Thread.current) { |thread| thread.raise(KeyError, "masked") }.join
+          done = false
+          fiber = YieldingFiber.new { nil until done }
+          while fiber.alive?
+            fiber.resume
+            done = (rounds += 1) == 3
+          end
+        end
+        expect { run { Thread.handle_interrupt(KeyError => :never, &masked) } }.to raise_error(KeyError, "masked")
+        expect(rounds).to be >= 3
+      end
+
+      it "passes the arguments of its first resume to its block, and returns its value at its end" do
+        value = run { YieldingFiber.new { |first, second, *rest| [first, second, rest] }.resume(1, 2, 3, 4) }
+        expect(value).to eq [1, 2, [3, 4]]
+      end
+
+      it "passes on the arguments of Fiber.yield and resume" do
+        values = run do
+          fiber = YieldingFiber.new { |first| [first, Fiber.yield(:yielded), Fiber.yield(:again)] }
+          [fiber.resume(1), fiber.resume(2), fiber.resume(3)]
+        end
+        expect(values).to eq [:yielded, :again, [1, 2, 3]]
+      end
+
+      it "propagates its error" do
+        expect { run { YieldingFiber.new { raise KeyError, "mine" }.resume } }.to raise_error(KeyError, "mine")
+      end
+
+      it "is interrupted by Fiber#raise at the line where it computes" do
+        raised = run do
+          fiber = YieldingFiber.new do
+            loop { Integer.sqrt(2) }
+          rescue KeyError => e
+            e.message
+          end
+          fiber.resume
+          fiber.raise(KeyError, "from outside")
+        end
+        expect(raised).to eq "from outside"
+      end
+
+      it "is ended by Fiber#kill, and its ensure is run" do
+        events = run do
+          events = []
+          fiber = YieldingFiber.new do
+            loop { Integer.sqrt(2) }
+          ensure
+            events << :ensured
+          end
+          fiber.resume
+          fiber.kill
+          events << fiber.alive?
+        end
+        expect(events).to eq [:ensured, false]
+      end
+
+      it "may be abandoned before its end" do
+        expect(run do
+          10.times { YieldingFiber.new { loop { Integer.sqrt(2) } }.resume }
+          GC.start
+          :given_up
+        end).to eq :given_up
+      end
+
+      it "may have a subclass with another initialize, as in the article" do
+        subclass = Class.new(YieldingFiber) do
+          attr_reader :name
+
+          def initialize(name, &)
+            @name = name
+            super(&)
+          end
+        end
+        found = run do
+          done = false
+          fiber = subclass.new(:named) { done ? :ended : (nil until done) || :ended }
+          fiber.resume
+          done = true
+          value = fiber.resume while fiber.alive?
+          [fiber.name, value]
+        end
+        expect(found).to eq %i[named ended]
+      end
+
+      it "accepts the options of Fiber.new" do
+        found = run do
+          YieldingFiber.new(storage: { key: :stored }, blocking: true) do
+            [Fiber[:key], Fiber.current.blocking?]
+          end.resume
+        end
+        expect(found).to eq [:stored, true]
+      end
+
+      it "raises ArgumentError without a block" do
+        expect { run { YieldingFiber.new } }.to raise_error(ArgumentError, /block/)
+      end
+    end
+  end
+
+  it "is a subclass of Fiber" do
+    expect(YieldingFiber.superclass).to be Fiber
+  end
+
+  it "is Heddle::YieldingFiber" do
+    expect(YieldingFiber).to be Heddle::YieldingFiber
+  end
+
+  it "doesn't replace a constant YieldingFiber of the program" do
+    output, = run_ruby('YieldingFiber = :mine; require "heddle"; p YieldingFiber, Heddle::YieldingFiber.superclass')
+    expect(output).to eq ":mine\nFiber\n"
+  end
+
+  it "cannot be scheduled without a scheduler" do
+    expect { YieldingFiber.schedule { nil } }.to raise_error(RuntimeError, /scheduler/)
+  end
+
+  it "cannot be scheduled without a block" do
+    expect { Heddle.run { YieldingFiber.schedule } }.to raise_error(ArgumentError, /block/)
+  end
+
+  it "returns from schedule a fiber of the class it was called on" do
+    subclass = Class.new(YieldingFiber)
+    expect(Heddle.run { subclass.schedule { nil } }).to be_a(subclass)
+  end
+end

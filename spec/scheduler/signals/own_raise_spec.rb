@@ -1,0 +1,59 @@
+# frozen_string_literal: true
+
+# Ruby says of it: 'To perform Thread.current.raise as Kernel.raise' (thread.c).
+RSpec.describe "Thread.current.raise" do
+  def raised
+    yield
+  rescue Exception => e # rubocop:disable Lint/RescueException -- it is what is compared
+    [e.class, e.message]
+  end
+
+  {
+    "no arguments" => [],
+    "a message" => ["message"],
+    "a class" => [ArgumentError],
+    "a class and a message" => [ArgumentError, "message"],
+    "an exception" => [ArgumentError.new("message")],
+    "no StandardError" => [SignalException, "TERM"],
+    "what is no exception" => [3]
+  }.each do |description, arguments|
+    it "raises in the fiber that calls it, as in a thread: #{description}", :regression do
+      in_thread = Thread.new { raised { Thread.current.raise(*arguments) } }.value
+      in_fiber = nil
+      Heddle.run { Fiber.schedule { in_fiber = raised { Thread.current.raise(*arguments) } } }
+      expect(in_fiber).to eq in_thread
+    end
+  end
+
+  # What a masked raise does, where the block runs.
+  def masked
+    log = []
+    raised do
+      Thread.handle_interrupt(ArgumentError => :never) do
+        Thread.current.raise(ArgumentError, "masked")
+        log << :after
+        yield
+        log << :end
+      end
+    end => [error, message]
+    [log, error, message]
+  end
+
+  { "that doesn't wait" => -> {}, "that waits" => -> { sleep(0.001) } }.each do |description, work|
+    it "raises at the end of a mask #{description}, in the fiber that called it", :regression do
+      in_thread = Thread.new { masked(&work) }.value
+      in_fiber = nil
+      Heddle.run { Fiber.schedule { in_fiber = masked(&work) } }
+      expect(in_fiber).to eq in_thread
+    end
+  end
+
+  it "lets other fibers run on", :regression do
+    ended = []
+    Heddle.run do
+      Fiber.schedule { sleep(0.001) && (ended << :other) }
+      Fiber.schedule { raised { Thread.current.raise("error") } && (ended << :raised) }
+    end
+    expect(ended).to eq %i[raised other]
+  end
+end

@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+# Each program in examples/slow has a fault, and the page tells which. PICTURES, a folder, keeps screenshots.
+RSpec.describe "The page of Heddle::Web" do
+  include ExamplePrograms
+  include Libraries
+
+  before(:context) do
+    @browser = Browser.new(width: 1100, height: 700)
+  rescue Browser::Missing
+    @browser = nil
+  end
+
+  after(:context) { @browser&.stop }
+
+  before { skip_or_fail_without("chromium") unless browser }
+
+  attr_reader :browser
+
+  # Opens the page of the program with the fault, while the block runs.
+  def with_fault(name)
+    run_example("slow/#{name}", "0") do |_, output, process|
+      address = output.gets.to_s[%r{http://\S+/heddle}] || skip_or_fail_without("puma")
+      reader = Thread.new { output.read }
+      browser.visit(address)
+      yield
+      picture(name)
+    ensure
+      Process.kill(:INT, process.pid)
+      process.join
+      reader&.join
+    end
+  end
+
+  # Waits until the page gives this answer to one of its questions.
+  def expect_answer(question, *texts)
+    shown = "document.querySelector('##{question}').innerText"
+    texts.each { |text| browser.wait_until("#{shown}.match(new RegExp(#{text.to_json}))") }
+    expect(browser.text("##{question}")).to match(Regexp.new(texts.first))
+  end
+
+  def picture(name)
+    folder = ENV.fetch("PICTURES", nil) || return
+    # So that the table is about more than the start.
+    browser.wait_until("parseInt(document.querySelector('#names-count').innerText.replace(/\\D+/, '')) >= 15")
+    browser.screenshot(File.join(folder, "slow-#{name.tr("_", "-")}.png"))
+  end
+
+  it "tells that a pool has no free connection, and who waits for one" do
+    with_fault("pool_exhausted") { expect_answer("waiting", "\\d+ fibers: a connection of ActiveRecord's pool") }
+  end
+
+  it "tells which path computes, and that others run late because of it" do
+    with_fault("one_path_computes") do
+      expect_answer("computing", "GET /statistics: \\d+")
+      expect_answer("lates", "GET /statistics ran")
+    end
+  end
+
+  it "tells which path waits for a slow service, and for which" do
+    with_fault("slow_upstream") do
+      expect_answer("slowest", "GET /prices/:id", "waited for I/O")
+      expect_answer("waiting", "fibers: (reading|waiting to read) .*TCPSocket 127\\.0\\.0\\.1:\\d+")
+    end
+  end
+
+  it "tells that requests follow each other through a lock" do
+    with_fault("lock_convoy") do
+      expect_answer("slowest", "GET /carts/:id", "waited for locks and queues")
+      expect_answer("waiting", "\\d+ fibers: Mutex")
+    end
+  end
+
+  it "tells which fibers become more and more" do
+    with_fault("fiber_leak") do
+      expect_answer("waiting", "\\d{2,}\\+? fibers: Queue#pop")
+      row = "[...document.querySelectorAll('#names tr')].find((row) => row.innerText.includes('mail about a parcel'))"
+      browser.wait_until("parseInt(#{row}.cells[1].innerText) > 10")
+
+      expect(browser.evaluate("#{row}.cells[2].innerText")).to eq "0"
+    end
+  end
+
+  it "tells which call keeps the thread, and who runs late because of it" do
+    with_fault("blocked_thread") do
+      expect_answer("lates", "GET /pictures/:id ran")
+      browser.wait_until("document.querySelector('#stalls').innerText.includes('blocked_thread.rb')")
+
+      expect(browser.text("#stalls")).to match(/Fiddle::Function#call called at .*blocked_thread\.rb:\d+/)
+    end
+  end
+end

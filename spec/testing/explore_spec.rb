@@ -1,0 +1,187 @@
+# frozen_string_literal: true
+
+require "heddle/testing"
+
+RSpec.describe "Heddle::Testing.explore" do
+  include ExploredBank
+
+  # The numbers of two fibers that pass five lines each, in the order in which they do.
+  def order(**options)
+    passed = []
+    program = lambda do
+      passed.clear
+      fibers = [1, 2].map do |number|
+        Heddle.spin do
+          passed << number
+          passed << number
+          passed << number
+          passed << number
+        end
+      end
+      Heddle.await_all(*fibers)
+    end
+    Heddle::Testing.explore(**options, &program)
+    passed.join
+  end
+
+  def pass_four(passed, number)
+    passed << number
+    passed << number
+    passed << number
+    passed << number
+  end
+
+  it "raises the failure of a schedule that loses an update, with the error as its cause" do
+    expect(failure.cause).to have_attributes(class: RuntimeError, message: "expected 80, got 90")
+  end
+
+  it "does not fail where the program is right under every schedule" do
+    program = lambda do
+      account = ExploredBank::Account.new(100)
+      lock = Mutex.new
+      Heddle.await_all(*Array.new(2) { Heddle.spin { lock.synchronize { account.withdraw(10) } } })
+      raise "expected 80, got #{account.balance}" unless account.balance == 80
+    end
+
+    expect(Heddle::Testing.explore(runs: 100, &program).runs).to eq(100)
+  end
+
+  it "runs the program once with seed 0, without a preemption" do
+    expect(order(seed: 0)).to eq("11112222")
+  end
+
+  it "gives the same schedule for the same seed" do
+    expect(order(seed: 7)).to eq(order(seed: 7))
+  end
+
+  it "gives many schedules for many seeds" do
+    expect((0...40).map { |seed| order(seed:) }.uniq.size).to be > 10
+  end
+
+  it "replays the failing run by its seed" do
+    expect(failure(seed: failure.seed)).to be_a(Heddle::Testing::Failure)
+  end
+
+  it "replays the shortened run by its schedule" do
+    found = failure
+
+    expect(failure(schedule: found.schedule)).to have_attributes(schedule: found.schedule)
+  end
+
+  it "takes the seed from HEDDLE_SEED" do
+    replayed = in_child do
+      ENV["HEDDLE_SEED"] = failure.seed.to_s
+      Heddle::Testing.explore(&ExploredBank::WITHDRAWALS)
+    rescue Heddle::Testing::Failure => e
+      e.message[/seed \d+, run \d+/]
+    end
+
+    expect(replayed).to eq("seed #{failure.seed}, run 1")
+  end
+
+  it "takes the schedule from HEDDLE_SCHEDULE" do
+    replayed = in_child do
+      ENV["HEDDLE_SCHEDULE"] = failure.schedule
+      Heddle::Testing.explore(&ExploredBank::WITHDRAWALS)
+    rescue Heddle::Testing::Failure => e
+      e.schedule
+    end
+
+    expect(replayed).to eq(failure.schedule)
+  end
+
+  it "takes the number of runs from HEDDLE_EXPLORE" do
+    runs = in_child do
+      ENV["HEDDLE_EXPLORE"] = "3"
+      Heddle::Testing.explore { nil }.runs
+    end
+
+    expect(runs).to eq(3)
+  end
+
+  it "says that a run diverges from its schedule, and where" do
+    program = -> { Heddle::Testing.explore(schedule: "0.7>3") { nil } }
+
+    expect(&program).to raise_error(Heddle::Testing::Diverged, /where fiber 0 makes its decision 7, fiber 3 is not/)
+  end
+
+  it "fails for an error of a fiber that nothing awaits" do
+    expect(failure(-> { Fiber.schedule { raise "in a fiber" } }).cause.message).to eq("in a fiber")
+  end
+
+  it "does not report the error of such a fiber on standard error" do
+    expect { failure(-> { Fiber.schedule { raise "in a fiber" } }) }.not_to output.to_stderr
+  end
+
+  it "begins each run with the same random numbers" do
+    numbers = []
+    Heddle::Testing.explore(runs: 3) { numbers << rand }
+
+    expect(numbers.uniq.size).to eq(1)
+  end
+
+  it "does not repeat random numbers afterwards" do
+    numbers = Array.new(2) do
+      Heddle::Testing.explore(runs: 1) { nil }
+      rand
+    end
+
+    expect(numbers.uniq.size).to eq(2)
+  end
+
+  it "finds the lost update by priorities" do
+    expect(failure(strategy: :pct)).to be_a(Heddle::Testing::Failure)
+  end
+
+  it "finds the lost update by taking all schedules with one preemption" do
+    expect(failure(strategy: :exhaustive, preemptions: 1)).to be_a(Heddle::Testing::Failure)
+  end
+
+  it "says that it has taken all schedules with at most so many preemptions" do
+    program = -> { Heddle.await_all(*Array.new(2) { Heddle.spin { nil } }) }
+
+    expect(Heddle::Testing.explore(strategy: :exhaustive, preemptions: 1, &program).complete).to be(true)
+  end
+
+  # One fiber after the other, or one fiber between two lines of the other: 2 + 2 * 3.
+  { 0 => 2, 1 => 8 }.each do |preemptions, expected|
+    it "takes the #{expected} orders of two fibers with four lines that need at most #{preemptions} preemptions" do
+      orders = []
+      Heddle::Testing.explore(strategy: :exhaustive, preemptions:, runs: 100_000, backend: :poll) do
+        orders << (passed = [])
+        Heddle.await_all(*[1, 2].map { |number| Heddle.spin { pass_four(passed, number) } })
+      end
+
+      expect(orders.uniq.size).to eq(expected)
+    end
+  end
+
+  it "does not lose an update without a preemption" do
+    expect(failure(strategy: :exhaustive, preemptions: 0)).to be_nil
+  end
+
+  it "lets an exit of the program leave the exploration" do
+    expect { Heddle::Testing.explore { exit } }.to raise_error(SystemExit)
+  end
+
+  it "explores a program whose Enumerator ends" do
+    outcomes = []
+    Heddle::Testing.explore(runs: 5) do
+      Heddle.await(Heddle.spin { [].each.next })
+    rescue StopIteration => e
+      outcomes << e.class
+    end
+
+    expect(outcomes).to eq([StopIteration] * 5)
+  end
+
+  it "is not loaded by require \"heddle\", nor by a run" do
+    loaded = printed(<<~RUBY)
+      require "heddle"
+      Heddle.run(preempt: :all) { Heddle.spin { sleep(0) } }
+      print [$LOADED_FEATURES.grep(%r{heddle/(testing|rspec|minitest)}), defined?(Heddle::Testing)]
+    RUBY
+
+    expect(loaded).to eq("[[], nil]")
+  end
+end

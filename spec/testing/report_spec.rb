@@ -1,0 +1,134 @@
+# frozen_string_literal: true
+
+require "heddle/testing"
+require "json"
+require "stringio"
+require "tmpdir"
+
+RSpec.describe "The report of Heddle::Testing" do
+  include ExploredBank
+
+  # Runs a program in a process of its own, since an RSpec that is under way has threads and files of its own.
+  def report(program)
+    printed(<<~RUBY)
+      require "heddle/testing"
+      begin
+        Heddle::Testing.explore(steps: 2_000) do
+          #{program}
+        end
+      rescue Heddle::Testing::Failure => e
+        print e.message
+      end
+    RUBY
+  end
+
+  it "tells the lost update line by line" do
+    expect(failure.message.gsub(%r{spec/support/|spec/testing/}, "").gsub(/ +/, " ")).to include(<<~TEXT)
+      explored_bank.rb:12 balance = @balance
+       -- preempted before line 13
+    TEXT
+  end
+
+  it "names the fibers" do
+    expect(failure.message).to match(/^  A  .*^  B  .*^  A  /m)
+  end
+
+  it "says which line ran while a fiber was preempted" do
+    expect(failure.message).to match(/^  B .*@balance = balance - amount.*^  A .*@balance = balance - amount/m)
+  end
+
+  it "has at most ten lines of schedule for the bank" do
+    expect(failure.message.lines.grep(/explored_bank\.rb|preempted/).size).to be <= 10
+  end
+
+  it "has the command that replays the run" do
+    expect(failure.message).to match(/^Replay: HEDDLE_SEED=#{failure.seed} ruby /)
+  end
+
+  it "has a command with the schedule where there is no seed" do
+    expect(failure(strategy: :exhaustive).message).to match(/^Replay: HEDDLE_SCHEDULE='[\d.>,]+' ruby /)
+  end
+
+  it "has the fewest switches that still fail" do
+    expect((1..4).map { |seed| failure(seed: seed * 7)&.switches }.compact.uniq).to eq([1])
+  end
+
+  it "says that the usual schedule fails" do
+    expect(report("raise 'always'")).to include("always (RuntimeError)\nseed 0, run 1; the usual schedule fails")
+  end
+
+  it "names the fibers of a deadlock, and what they wait for" do
+    text = report(<<~RUBY)
+      one, two = Mutex.new, Mutex.new
+      first = Heddle.spin(name: "first") do
+        one.synchronize do
+          two.synchronize { nil }
+        end
+      end
+      second = Heddle.spin(name: "second") do
+        two.synchronize do
+          one.synchronize { nil }
+        end
+      end
+      Heddle.await_all(first, second)
+    RUBY
+
+    expect(text).to match(/^Deadlock: all fibers wait.*^  first waits for Mutex.* at -e:\d+\n  second waits for Mutex/m)
+  end
+
+  it "ends a run that waits for an empty Queue" do
+    expect(report("Queue.new.pop")).to match(/the program waits for Queue#pop at -e:4/)
+  end
+
+  it "names the fiber and the line of a program that never ends" do
+    text = report(<<~RUBY)
+      fiber = Heddle.spin(name: "endless") do
+        loop do
+          nil
+        end
+      end
+      Heddle.await(fiber)
+    RUBY
+
+    expect(text).to match(/has passed 2000 points without an end, at last in endless at -e:\d: raise steps:/)
+  end
+
+  it "says where a program starts a thread" do
+    expect(report("Thread.new { nil }.join")).to match(/the program starts a thread at -e:4\. What threads do/)
+  end
+
+  it "says where two runs of one schedule differ" do
+    text = report(<<~RUBY)
+      ($runs ||= []) << 1
+      if $runs.size.odd?
+        raise "odd" if $runs.size > 2
+      end
+    RUBY
+
+    expect(text).to match(/The same schedule does not give the same run again: the program at -e:\d in one run/)
+  end
+
+  it "is written as a trace with a track for each fiber" do
+    trace = StringIO.new
+    failure.write_trace(trace)
+    events = JSON.parse(trace.string).fetch("traceEvents")
+
+    expect(events.select { |event| event["name"] == "thread_name" }.map { |event| event.dig("args", "name") })
+      .to contain_exactly("the program", "A", "B")
+  end
+
+  it "shows preemptions in the trace" do
+    trace = StringIO.new
+    failure.write_trace(trace)
+
+    expect(JSON.parse(trace.string).fetch("traceEvents").count { |event| event["name"] == "preempted" }).to eq(1)
+  end
+
+  it "is written to the file of trace:" do
+    Dir.mktmpdir do |folder|
+      failure(trace: File.join(folder, "trace.json"))
+
+      expect(JSON.parse(File.read(File.join(folder, "trace.json")))).to include("traceEvents")
+    end
+  end
+end

@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+# Numbers of sockets whose reads were closed by other tasks serve new connections
+
+tallies = Array.new(6) do |number|
+  task do
+    Array.new(10) do |round|
+      one, other = UNIXSocket.pair
+      reader = task { error_of { other.read(100) } }
+      one.write("p" * 50)
+      settle
+      other.close
+      one.close
+      message = bytes(200, (number * 1000) + round)
+      left, right = UNIXSocket.pair
+      left.write(message)
+      fine = right.read(200) == message
+      [left, right].each(&:close)
+      [fine, reader.value]
+    end
+  end
+end
+say tallies.flat_map(&:value).tally
