@@ -20,6 +20,17 @@ module Build
 
   # rb-sys-dock names the platform here, in a container that has its compilers and Rubies.
   CROSS = ENV.key?("RUBY_TARGET")
+
+  module_function
+
+  # Two builds beside each other would take the staged library from each other: the second waits for the first.
+  def lock
+    FileUtils.mkdir_p(File.dirname(STAGED))
+    FileUtils.touch("#{STAGED}.lock")
+    @lock ||= File.new("#{STAGED}.lock").tap { |file| file.flock(File::LOCK_EX) }
+  end
+
+  def unlock = @lock.close
 end
 
 if Build::CROSS
@@ -37,13 +48,17 @@ else
     # Renamed into place: overwriting a library that another process has loaded would crash that process.
     mkdir_p Build::INSTALLED
     mv "#{Build::STAGED}/#{Build::LIBRARY}", "#{Build::INSTALLED}/#{Build::LIBRARY}"
+    Build.unlock
   end
 
   RbSys::ExtensionTask.new("heddle") { |extension| extension.lib_dir = Build::STAGED }
 
   # ExtensionTask runs this task before every build. It also makes the Makefile out of date each time, so that Cargo,
   # which alone knows what changed in the workspace, is always asked.
-  task("rb_sys:env:default") { ENV.update(Build::CARGO_ENV.merge("RB_SYS_CARGO_TARGET_DIR" => Build::CARGO_TARGET)) }
+  task("rb_sys:env:default") do
+    Build.lock
+    ENV.update(Build::CARGO_ENV.merge("RB_SYS_CARGO_TARGET_DIR" => Build::CARGO_TARGET))
+  end
 end
 
 # `rake clean` keeps Cargo's builds.

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-conformance = "spec/conformance/ruby_test_fiber"
+conformance = "verification/conformance"
 
-desc "Run Ruby's own test/fiber with Heddle as its scheduler (RUBY_SRC=a Ruby source tree, TESTS=part of a name,…)"
+desc "Run Ruby's own test/fiber with Heddle as its scheduler (RUBY_SRC=a Ruby source tree TESTS=part,… INTERFACE=4|5)"
 task :conformance do
   # REFERENCE=1 runs the suite with its own scheduler, to distinguish Heddle's failures from those of the machine.
   Rake::Task["compile"].invoke unless ENV["REFERENCE"]

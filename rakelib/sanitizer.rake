@@ -9,7 +9,7 @@ class AddressSanitizer
   BACKENDS = %w[io_uring poll].freeze
   # A copy of the project, so that the sanitized extension does not replace the normal one.
   COPY = File.join(Build::ROOT, "tmp/asan")
-  COPIED = %w[lib spec stress examples .rspec].freeze
+  COPIED = %w[lib spec verification/stress examples .rspec].freeze
   REPORTS = File.join(COPY, "report")
   RUNTIME = File.join(COPY, "runtime.so")
   # An object that can be linked into an executable only.
@@ -26,9 +26,11 @@ class AddressSanitizer
   FAULT = /ERROR: AddressSanitizer/
 
   SPECS = %w[
-    closing fiber_raise file fork gc interrupted_transfer io_buffer io_select net_http nonblock pipe preemption process
-    queue regressions tcp timeout tls udp unix_socket wake_from_threads
-  ].map { |name| Dir["spec/integration/#{name}{_spec.rb,}"].first }.freeze
+    spec/io/closing spec/io/buffer_spec.rb spec/io/file_spec.rb spec/io/interrupted_transfer_spec.rb
+    spec/io/net_http_spec.rb spec/io/nonblock_spec.rb spec/io/pipe_spec.rb spec/io/select_spec.rb spec/io/tcp_spec.rb
+    spec/io/tls_spec.rb spec/io/udp_spec.rb spec/io/unix_socket_spec.rb spec/hooks spec/preemption
+    spec/scheduler/fork spec/scheduler/memory spec/slow/compaction_spec.rb
+  ].freeze
 
   def run
     build
@@ -50,7 +52,7 @@ class AddressSanitizer
   def make_copy
     rm_rf COPY
     mkdir_p COPY
-    cp_r COPIED, COPY
+    COPIED.each { |path| cp_r path, "#{COPY}/#{path}" if mkdir_p(File.dirname("#{COPY}/#{path}")) }
     mkdir_p "#{COPY}/lib/heddle/#{Build::ABI}"
     cp "target/asan/#{TARGET}/debug/libheddle.so", "#{COPY}/lib/heddle/#{Build::ABI}/#{Build::LIBRARY}"
     make_runtime
@@ -73,7 +75,7 @@ class AddressSanitizer
   end
 
   def stress_passes?(backend)
-    watched(backend, "stress/preemption.rb", "SECONDS" => ENV.fetch("SECONDS", "20"))
+    watched(backend, "verification/stress/preemption.rb", "SECONDS" => ENV.fetch("SECONDS", "20"))
   end
 
   def watched(backend, *arguments, **choice)

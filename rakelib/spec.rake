@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require_relative "../bin/support/checks/system_calls"
 
 # Runs RSpec once per backend, concurrently: on two CPUs that takes little more than half of the time.
 #
 # RSpec::Core::RakeTask can't do this. It waits for RSpec without a limit, and gives no process to send a signal to.
 module Specs
-  # RSpec's output, kept if the run fails: bin/test repeats it at its end.
+  # RSpec's output with all backends but the first.
   LOGS = "tmp/specs"
 
   BACKENDS = %w[io_uring poll].freeze
@@ -17,34 +18,11 @@ module Specs
   # Seconds from the signal to the kill.
   GRACE = 10
 
-  IO_URING_SETUP = 425
-  NO_PARAMETERS = 0
-
   module_function
-
-  # Asks the kernel instead of Heddle, so that a bug in Heddle does not look like a kernel without io_uring. A kernel
-  # with io_uring fails with EFAULT, as the parameters are missing.
-  def io_uring_refusal
-    return "#{RUBY_PLATFORM} has no io_uring" unless RUBY_PLATFORM.include?("linux")
-
-    without_warnings { syscall(IO_URING_SETUP, 1, NO_PARAMETERS) }
-  rescue Errno::EFAULT
-    nil
-  rescue SystemCallError => e
-    e.message
-  end
-
-  def without_warnings
-    verbose = $VERBOSE
-    $VERBOSE = nil
-    yield
-  ensure
-    $VERBOSE = verbose
-  end
 
   def backends
     return [ENV["HEDDLE_BACKEND"]] if ENV["HEDDLE_BACKEND"]
-    return BACKENDS unless (refusal = io_uring_refusal)
+    return BACKENDS unless (refusal = SystemCalls.io_uring_refusal)
 
     rule = "!" * 80
     puts rule, "The kernel refuses io_uring (#{refusal}): the specs do NOT run with this backend.", rule
@@ -56,12 +34,11 @@ module Specs
     FileUtils.mkdir_p(LOGS)
     first, *others = backends
     runs = others.to_h { |backend| [backend, Thread.new { logging(backend) { |log| passes?(backend, log) } }] }
-    passed = { first => teeing(log(first)) { |output| passes?(first, output) } }
+    passed = { first => passes?(first, $stdout) }
     runs.each do |backend, run|
       passed[backend] = run.value
       puts File.read(log(backend))
     end
-    passed.each { |backend, success| FileUtils.rm(log(backend)) if success }
     backends.reject { |backend| passed[backend] }
   end
 
@@ -82,18 +59,6 @@ module Specs
     # RSpec itself says nothing if a signal has killed it.
     output.puts "RSpec has not ended by itself: #{status}" if status.signaled?
     status.success?
-  end
-
-  # A process writes the log, so that it also has what a crashing Ruby prints.
-  def teeing(log)
-    output, input = IO.pipe
-    tee = Process.detach(spawn("tee", log, in: output))
-    output.close
-    yield input
-  ensure
-    input.close
-    # With a limit, because a process that an example left behind keeps the pipe open.
-    tee.join(GRACE)
   end
 
   # On SIGQUIT the specs report where each thread and fiber is, and exit. If Ruby can't handle the signal, reports its

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Runs the programs in stress/. Their headers explain what they do, and further choices by environment variables.
+# Runs the programs in verification/stress/. Their headers explain what they do, and further choices by environment
+# variables.
 module StressRuns
   extend Rake::DSL
 
@@ -11,7 +12,13 @@ module StressRuns
   # The program runs every backend itself, unless HEDDLE_BACKEND names one.
   def run_faults
     Rake::Task["compile"].invoke unless ENV["STRESS_COMPILE"] == "no"
-    sh RbConfig.ruby, "-Ilib", "stress/faults.rb"
+    sh RbConfig.ruby, "-Ilib", "verification/stress/faults.rb"
+  end
+
+  # The differential programs, which are deterministic. The stress programs use threads, which no schedule orders.
+  def explore
+    Rake::Task["compile"].invoke unless ENV["STRESS_COMPILE"] == "no"
+    sh RbConfig.ruby, "-Ilib", "verification/differential/explored.rb"
   end
 
   # HEDDLE_BACKEND restricts the run to one backend. STRESS_COMPILE=no uses the existing build.
@@ -20,13 +27,16 @@ module StressRuns
     backends = ENV["HEDDLE_BACKEND"] ? [ENV["HEDDLE_BACKEND"]] : BACKENDS
     backends.each do |backend|
       puts "backend: #{backend}"
-      sh({ "HEDDLE_BACKEND" => backend }, RbConfig.ruby, "-Ilib", "stress/preemption.rb")
+      sh({ "HEDDLE_BACKEND" => backend }, RbConfig.ruby, "-Ilib", "verification/stress/preemption.rb")
     end
   end
 end
 
 desc "Preempt fibers at random places for a minute per backend (SEED=7 SECONDS=60 HEDDLE_BACKEND=poll)"
 task(:stress) { StressRuns.run }
+
+desc "Run the differential programs under explored schedules (SEEDS=200 SEED=1 SECONDS=100 HEDDLE_BACKEND=poll)"
+task(:explored) { StressRuns.explore }
 
 namespace :stress do
   desc "Let each system call of Heddle fail, by strace (CALLS=io_uring_enter,mmap HEDDLE_BACKEND=poll)"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Runs Ruby's own tests inside fibers; see torture/README.md.
+# Runs Ruby's own tests inside fibers; see verification/torture/README.md.
 module TortureRuns
   MODES = %w[waiting preempted].freeze
 
@@ -8,7 +8,7 @@ module TortureRuns
 
   # @return [Boolean] whether all results are those of plain Ruby
   def same_as_plain?
-    require_relative "../torture/runner"
+    require_relative "../verification/torture/runner"
 
     tree = ENV.fetch("RUBY_SRC") { abort "RUBY_SRC must name a Ruby source tree: rake torture RUBY_SRC=/path/to/ruby" }
     modes.map { |mode| Torture::Runner.new(tree, mode:, backends:, **choice).run }.all?

@@ -17,16 +17,21 @@ forky_packages=(ruby3.3 ruby3.3-dev ruby-rspec rake rake-compiler ruby-rb-sys ru
   ruby-async ruby-io-event yard libclang-dev make)
 experimental_packages=(ruby3.4 ruby3.4-dev)
 
-# Libraries and servers that some specs use Heddle with. The database server comes from the machine's own release.
-forky_test_packages=(ruby-activerecord ruby-sqlite3 ruby-pg ruby-redis ruby-stackprof redis-server puma ruby-rack
-  ruby-rackup ruby-concurrent ruby-actioncable ruby-activejob ruby-railties ruby-sidekiq ruby-grpc ruby-mysql2
-  ruby-typhoeus)
+# Libraries that some specs use Heddle with, and need no server.
+forky_quick_packages=(ruby-activerecord ruby-sqlite3 ruby-stackprof puma ruby-rack ruby-rackup ruby-concurrent
+  ruby-actioncable ruby-activejob ruby-railties ruby-sidekiq
+  ruby-kramdown ruby-kramdown-parser-gfm ruby-rouge)
+# Servers and their libraries. The database server comes from the machine's own release.
+forky_test_packages=("${forky_quick_packages[@]}" ruby-pg ruby-redis redis-server ruby-grpc ruby-mysql2 ruby-typhoeus)
 own_test_packages=(postgresql chromium-headless-shell)
 # What `rake ecosystem` runs besides. The servers come from the machine's own release, whose systemd cannot read the
 # lists of users that forky's bring along.
 forky_ecosystem_packages=(ruby-bunny ruby-byebug ruby-connection-pool ruby-dalli ruby-excon ruby-faraday
   ruby-http ruby-httpx ruby-net-http-persistent ruby-sequel ruby-websocket-driver)
 own_ecosystem_packages=(memcached mariadb-server rabbitmq-server)
+# What the servers need in the version of the libraries (libc6, libtinfo6) that Ruby's packages have upgraded. Where
+# they are installed, they have been upgraded along.
+forky_server_packages=(libncurses6 locales)
 
 # --force-overwrite: a file moved between Debian's OpenSSL packages.
 apt_options=(-y -qq --no-install-recommends -o Dpkg::Options::=--force-overwrite -o Dpkg::Use-Pty=0
@@ -124,22 +129,37 @@ set_up_debian() {
   apt_get_quietly install -t experimental "${experimental_packages[@]}"
 }
 
-# For bin/test only: bin/demo needs no database server.
-set_up_debian_for_tests() {
+# announce_test_packages PACKAGES...: prints those that are missing, and how to remove them; fails if none is.
+announce_test_packages() {
   local missing
-  mapfile -t missing < <(missing_packages "${forky_test_packages[@]}" "${own_test_packages[@]}")
-  [[ ${#missing[@]} -gt 0 ]] || return 0
-  echo "Installing libraries and servers for some specs, as root: ${missing[*]}"
+  mapfile -t missing < <(missing_packages "$@")
+  [[ ${#missing[@]} -gt 0 ]] || return 1
+  echo "Installing for some specs, as root: ${missing[*]}"
   echo "To remove them later: apt-get remove ${missing[*]}"
-  without_starting_services apt_get_quietly install -t forky "${forky_test_packages[@]}" &&
-    without_starting_services apt_get_quietly install "${own_test_packages[@]}"
 }
 
-# The same for `rake ecosystem`.
-set_up_debian_for_ecosystem() {
-  set_up_debian_for_tests &&
-    without_starting_services apt_get_quietly install -t forky "${forky_ecosystem_packages[@]}" &&
-    without_starting_services apt_get_quietly install "${own_ecosystem_packages[@]}"
+# For bin/test: no server, no browser.
+set_up_debian_for_quick_tests() {
+  announce_test_packages "${forky_quick_packages[@]}" || return 0
+  without_starting_services apt_get_quietly install -t forky "${forky_quick_packages[@]}"
+}
+
+# For bin/test --all: also what `rake ecosystem` runs.
+set_up_debian_for_all_tests() {
+  announce_test_packages "${forky_test_packages[@]}" "${forky_ecosystem_packages[@]}" "${own_test_packages[@]}" \
+    "${own_ecosystem_packages[@]}" "${forky_server_packages[@]}" || return 0
+  local upgraded
+  mapfile -t upgraded < <(missing_packages "${forky_server_packages[@]}")
+  without_starting_services apt_get_quietly install -t forky "${forky_test_packages[@]}" \
+    "${forky_ecosystem_packages[@]}" && install_servers "${upgraded[@]/%//forky}"
+}
+
+# From forky only where the machine's own cannot be installed: other packages may have upgraded what they depend on,
+# such as Perl, to forky's version.
+install_servers() {
+  local servers=("${own_test_packages[@]}" "${own_ecosystem_packages[@]}")
+  without_starting_services apt_get_quietly install "${servers[@]}" "$@" ||
+    without_starting_services apt_get_quietly install -t forky "${servers[@]}"
 }
 
 # Debian's packages start their services, unless this policy forbids it. The specs start servers of their own.
