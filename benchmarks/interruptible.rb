@@ -7,7 +7,7 @@
 # Each call gets enough input to take 0.3 s or more. It then runs in a YieldingFiber, while another fiber sleeps one
 # millisecond repeatedly. The longest gap between two wake-ups of the sleeper shows how long the call kept the CPU. A
 # call that can't be preempted is also tried in a thread, which helps if the call releases the GVL. The figures of
-# docs/preemption.md are from here.
+# docs/internals/interruptible.md are from here.
 
 require "csv"
 require "digest"

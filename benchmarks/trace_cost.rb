@@ -67,14 +67,12 @@ class TracedHttp < Http
     sleep INTERVAL
     while Clock.now < ends
       interval(false)
-      Heddle.start_trace(Nowhere.new)
-      interval(true)
-      stop
+      traced_interval
     end
   end
 
-  def stop
-    Heddle.stop_trace
+  def traced_interval
+    Heddle.trace(Nowhere.new) { interval(true) }
   rescue IOError
     nil
   end

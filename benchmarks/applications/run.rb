@@ -6,7 +6,7 @@ require_relative "picture"
 require_relative "../report/format"
 require_relative "../report/statistics"
 require_relative "../run/machine"
-require_relative "../../ecosystem/harness/servers"
+require_relative "../../verification/ecosystem/harness/servers"
 
 # Measures Puma with its threads and with `plugin :heddle` in alternation, by `wrk`. See the README beside this folder.
 class ApplicationBenchmark

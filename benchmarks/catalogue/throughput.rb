@@ -9,6 +9,8 @@ require_relative "mark"
 module ThroughputCatalogue
   ALL = Contestants::THROUGHPUT
   NO_BARE = ALL - ["bare"]
+  # The cases whose operations fit into UringMachine's default ring.
+  WITH_SMALL_RING = [*NO_BARE, "uringmachine-default"].freeze
   LESS = { more_is_better: false }.freeze
 
   module_function
@@ -49,10 +51,13 @@ module ThroughputCatalogue
     bench("queue_pingpong", "Queue, ping-pong", contestants: ALL, marks: at_least(6.5, 5.9)),
     bench("pipe", "pipe, 50 × 1 KiB", contestants: ALL, marks: at_least(1.8, 1.45)),
     bench("socketpair", "socketpair, 50 × 1 KiB", contestants: ALL, marks: at_least(1.6, 1.25)),
-    bench("tcp_echo", "TCP echo, 50 connections", extras: %i[p50_ms p99_ms],
+    bench("tcp_echo", "TCP echo, 50 connections", contestants: WITH_SMALL_RING, extras: %i[p50_ms p99_ms],
                                                   marks: marks([Mark.at_least(1.7), Mark.at_most(1, :p99_ms)],
                                                                [Mark.at_least(1.17), Mark.at_most(1.25, :p99_ms)])),
-    bench("http", "HTTP, 64 connections", extras: %i[p50_ms p99_ms], marks: at_least(1.7, 1.2)),
+    bench("http", "HTTP, 64 connections", contestants: WITH_SMALL_RING, extras: %i[p50_ms p99_ms],
+                                          marks: at_least(1.7, 1.2)),
+    bench("lines", "HTTP by lines, 64 connections", workload: "http_lines", contestants: WITH_SMALL_RING,
+                                                    extras: %i[p50_ms p99_ms], marks: at_least(1.2)),
     bench("http_calls", "HTTP, system calls", workload: "http", figure: :calls, unit: "calls per request", **LESS,
                                               traced: true,
                                               marks: marks(Mark.at_most(0.03, :calls), Mark.at_most(2.05, :calls))),

@@ -7,6 +7,12 @@ class UringMachineContestant < Contestant
   # 10,000 fibers that begin to wait at once do not fit into the default of 4,096.
   SUBMISSION_ENTRIES = 16_384
 
+  # @param ring [Hash] the options of the ring; empty for UringMachine's own
+  def initialize(name, title, **ring)
+    super(name, title)
+    @ring = ring
+  end
+
   def prepare
     require "uringmachine"
     require "uringmachine/fiber_scheduler"
@@ -14,5 +20,5 @@ class UringMachineContestant < Contestant
 
   def version = "UringMachine #{UringMachine::VERSION}"
 
-  def scheduler = UringMachine::FiberScheduler.new(UringMachine.new(size: SUBMISSION_ENTRIES))
+  def scheduler = UringMachine::FiberScheduler.new(UringMachine.new(**@ring))
 end

@@ -10,7 +10,7 @@ require_relative "charts/svg"
 #
 # Further arguments are the length of the part and its beginning, in milliseconds. By default it begins shortly before
 # the first preemption in the second half of the trace.
-class TracePicture # rubocop:disable Metrics/ClassLength -- one drawing
+class TracePicture
   WIDTH = 760
   LABEL = 108
   PLOT = WIDTH - LABEL - 20
