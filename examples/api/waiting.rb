@@ -17,7 +17,7 @@ def fail_together
   waiting = Heddle.spin do
     sleep
   ensure
-    puts "the other one is told to end"
+    puts "the other one is stopped"
   end
   Heddle.await_all(waiting, failing)
 rescue ArgumentError => e
