@@ -34,7 +34,7 @@ module Heddle
   def self.run(**options, &block)
     ArgumentChecks.block(block, "Heddle.run")
     case (current = Fiber.scheduler)
-    when nil then run_with(Scheduler.new(**options), block) { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+    when nil then Root.run(Scheduler.new(**options), block) { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
     when Scheduler
       expect_no_options(options)
       run_within(current) { yield } # rubocop:disable Style/ExplicitBlockArgument -- the same
@@ -45,8 +45,28 @@ module Heddle
   class << self
     private
 
-    # The outermost call.
-    def run_with(scheduler, block)
+    def run_within(scheduler)
+      return Scope.new(scheduler, Task.current(scheduler)).run { yield } if Context.own_task?(scheduler) # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+
+      Context.in_child { Scope.new(scheduler, Task.current(scheduler)).run { yield } } # rubocop:disable Style/ExplicitBlockArgument -- the same
+    end
+
+    def expect_no_options(options)
+      return if options.values.none?
+
+      raise ArgumentError, "Heddle.run: a scheduler runs on this thread already, and keeps its options, so " \
+                           "#{options.compact.keys.map { |key| "#{key}:" }.join(", ")} cannot be set: leave " \
+                           "the options out, or call Heddle.run in another thread"
+    end
+  end
+
+  # The outermost call of {Heddle.run} on a thread.
+  module Root
+    # @param scheduler [Scheduler] a new one, which is closed at the end
+    # @param block [Proc] what the caller was given, for reports
+    # @yield the program
+    # @return [Object] the block's value
+    def self.run(scheduler, block)
       Fiber.set_scheduler(scheduler)
       value = error = nil
       work = WorkContext.carry(-> { yield }) # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
@@ -69,19 +89,6 @@ module Heddle
 
       value
     end
-
-    def run_within(scheduler)
-      return Scope.new(scheduler, Task.current(scheduler)).run { yield } if Context.own_task?(scheduler) # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
-
-      Context.in_child { Scope.new(scheduler, Task.current(scheduler)).run { yield } } # rubocop:disable Style/ExplicitBlockArgument -- the same
-    end
-
-    def expect_no_options(options)
-      return if options.values.none?
-
-      raise ArgumentError, "Heddle.run: a scheduler runs on this thread already, and keeps its options, so " \
-                           "#{options.compact.keys.map { |key| "#{key}:" }.join(", ")} cannot be set: leave " \
-                           "the options out, or call Heddle.run in another thread"
-    end
   end
+  private_constant :Root
 end

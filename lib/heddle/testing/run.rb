@@ -55,19 +55,16 @@ module Heddle
       # @param schedule [#begin] see {Schedule}
       # @return [Outcome]
       def call(schedule)
-        begun = false
+        # Before its first fiber runs, as ticks would decide which fibers wait until then.
+        scheduler = Scheduler.new(**@options).tap { |new| schedule.begin(new) }
         error = failure do
-          Heddle.run(**@options) do
-            scheduler = Fiber.scheduler
-            schedule.begin(scheduler)
-            @scheduler = begun = scheduler
+          Root.run(scheduler, @program) do
+            @scheduler = scheduler
             @idle ? VirtualClock.use(scheduler, @idle, &@program) : @program.call
           end
         end
         @scheduler = nil
-        raise error unless begun
-
-        steps, deviations, decisions = Native.explored(begun)
+        steps, deviations, decisions = Native.explored(scheduler)
         Outcome.new(error: @errors.first || error, steps:, deviations:, decisions:, story: @story)
       end
 

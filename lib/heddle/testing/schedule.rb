@@ -6,7 +6,7 @@ module Heddle
     module Schedule
       # By seed, at random.
       Random = Data.define(:seed) do
-        # Begins to choose the schedule of a scheduler that has just begun.
+        # Begins to choose the schedule of a scheduler that has not begun.
         def begin(scheduler) = Native.explore_random(scheduler, seed)
       end
 

@@ -41,11 +41,6 @@ impl<T> Due<T> {
         self.is_running = popped.is_some();
         popped
     }
-
-    /// Removes the first entry, without claiming it.
-    pub fn take(&mut self) -> Option<T> {
-        self.entries.pop_front().map(|(entry, _)| entry)
-    }
 }
 
 impl<T> RunQueue<T> {

@@ -27,17 +27,11 @@ impl<T> Explored<T> {
 impl<T> RunQueue<T> {
     /// From now on `exploration` chooses which fiber is next, and where fibers are preempted. `number` returns the
     /// number of the fiber that an entry names. There is one class of fibers then, and no quantum.
+    ///
+    /// The queue is empty: if fibers had run before, ticks had decided which of them wait and which are runnable.
     pub fn explore(&mut self, exploration: Exploration, number: fn(&T) -> u64) {
+        debug_assert!(self.is_empty(), "no fiber has run");
         self.explored = Some(Box::new(Explored { exploration, number, starts: 0 }));
-        // Fibers that had become due, had started others, or were preempted, before the test began to choose.
-        while let Some(due) = self.due.take() {
-            self.push_woken(due);
-        }
-        let starters: Vec<T> = self.starters.drain().collect();
-        starters.into_iter().rev().for_each(|starter| self.push_next(starter));
-        while let Some(preempted) = self.fresh.pop_front().or_else(|| self.spent.pop_front()) {
-            self.push_woken(preempted.entry);
-        }
         self.note_kinds();
     }
 

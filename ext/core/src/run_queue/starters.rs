@@ -107,12 +107,6 @@ impl<T> Starters<T> {
         self.ahead = None;
         std::iter::from_fn(|| self.late.pop_front()).find_map(continue_by(claim, None))
     }
-
-    /// Removes all entries, in the order in which they would be dequeued.
-    pub fn drain(&mut self) -> impl Iterator<Item = T> {
-        let round = std::mem::take(&mut self.round).into_iter().rev();
-        round.chain(std::mem::take(&mut self.late)).map(|starter| starter.entry)
-    }
 }
 
 fn continue_by<T, R>(

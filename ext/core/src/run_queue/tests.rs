@@ -268,10 +268,10 @@ fn an_exploration_lets_a_starter_continue_but_not_for_ever() {
 #[test]
 fn an_exploration_takes_starters_in_their_order() {
     let (mut queue, now) = (queue(), Instant::now());
+    queue.explore(recorded(&[]), number);
     queue.push_woken("third");
     queue.push_starter("second", || now);
     queue.push_starter("first", || now);
-    queue.explore(recorded(&[]), number);
     assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [Some("first"), Some("second"), Some("third")]);
 }
 
@@ -314,8 +314,8 @@ fn an_exploration_drops_void_entries() {
 #[test]
 fn an_exploration_takes_a_preempted_fiber_like_one_that_was_woken() {
     let mut queue = queue();
-    queue.push_preempted("first", Instant::now());
     queue.explore(recorded(&[]), number);
+    queue.push_preempted("first", Instant::now());
     queue.push_preempted("second", Instant::now());
     queue.push_woken("third");
     assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [Some("first"), Some("second"), Some("third")]);

@@ -84,9 +84,9 @@ fn a_timed_queue_counts_the_wait_of_a_due_fiber() {
 #[test]
 fn an_exploration_takes_a_due_fiber_like_one_that_was_woken() {
     let mut queue = queue();
-    queue.push_woken("sleeper");
-    tick(&mut queue);
     queue.explore(recorded(&[]), number);
     queue.push_woken("first");
-    assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("sleeper"), Some("first")));
+    queue.push_woken("sleeper");
+    tick(&mut queue);
+    assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("first"), Some("sleeper")));
 }
