@@ -64,6 +64,21 @@ RSpec.describe "bin/test" do
     expect { Process.kill(0, left) }.to raise_error(Errno::ESRCH)
   end
 
+  it "does not take the end of a part's orphan, whose number a later part may get, for that part's end" do
+    output, = Dir.mktmpdir do |folder|
+      run_ruby(<<~RUBY, env: { "HEDDLE_TEST_PART" => nil })
+        Dir.chdir(#{folder.inspect})
+        require #{"#{root}/bin/support/checks/children".inspect}
+        children = Checks::Children.new
+        part = children.start(["sh", "-c", "sh -c 'echo $$ >orphan; exit 1' &"], {}, "one", "log")
+        left = children.left_behind
+        p left, children.status(part)&.success?, children.status(Integer(File.read("orphan")))
+      RUBY
+    end
+
+    expect(output).to eq "[]\ntrue\nnil\n"
+  end
+
   it "ends the processes of its parts after Ctrl-C" do
     pids = nil
     output, _, status = run_parts('part("one", "echo $$ >pid; setsid sleep 1000")') do |pid, _|

@@ -12,20 +12,25 @@ module Checks
     STEP = 0.05
 
     def initialize
-      @ended = {}
+      # By process id: how the process has ended, or nil. Only those that {start} has started: the kernel gives the
+      # number of an orphan that has ended to a later process.
+      @statuses = {}
       # So that a process whose parent has ended is still found among the descendants of this one.
       SystemCalls.adopts_orphans?
     end
 
     # @return [Integer] the process id
     def start(command, environment, name, log)
-      spawn({ **environment, MARK => name }, *command, in: File::NULL, %i[out err] => [log, "w"], pgroup: true)
+      pid = spawn({ **environment, MARK => name }, *command, in: File::NULL, %i[out err] => [log, "w"], pgroup: true)
+      @statuses[pid] = nil
+      pid
     end
 
+    # @param pid [Integer] what {start} has returned
     # @return [Process::Status, nil] how the process has ended, if it has
     def status(pid)
       reap
-      @ended[pid]
+      @statuses[pid]
     end
 
     # Ends a part that takes too long.
@@ -61,7 +66,8 @@ module Checks
     # Orphans, too: they are this process's children.
     def reap
       while (ended = Process.wait2(-1, Process::WNOHANG))
-        @ended[ended.first] = ended.last
+        pid, status = ended
+        @statuses[pid] = status if @statuses.key?(pid)
       end
     rescue Errno::ECHILD
       # None is left.
