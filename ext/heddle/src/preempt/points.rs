@@ -25,23 +25,39 @@ pub fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("virtual_time", function!(virtual_time, 1))
 }
 
-fn explore(scheduler: &Scheduler, strategy: Strategy, keeps_decisions: bool) {
+fn explore(ruby: &Ruby, scheduler: &Scheduler, strategy: Strategy, keeps_decisions: bool) -> Result<(), Error> {
+    if scheduler.state.borrow().fibers.iter().next().is_some() {
+        let message = "the scheduler has fibers already: a schedule is explored from the first one on";
+        return Err(error::of(ruby.exception_runtime_error(), message));
+    }
     let exploration = Exploration::new(strategy, keeps_decisions);
     scheduler.state.borrow_mut().queue.explore(exploration, |(key, _)| key.number());
+    Ok(())
 }
 
 /// Takes deviations as Arrays of three numbers, and whether all decisions are to be kept.
-fn explore_recorded(_: &Ruby, scheduler: Receiver<Scheduler>, deviations: Vec<(u32, u32, u32)>, keeps_decisions: bool) {
+fn explore_recorded(
+    ruby: &Ruby,
+    scheduler: Receiver<Scheduler>,
+    deviations: Vec<(u32, u32, u32)>,
+    keeps_decisions: bool,
+) -> Result<(), Error> {
     let deviations = deviations.into_iter().map(|(from, point, to)| Deviation { from, point, to });
-    explore(&scheduler, Strategy::recorded(deviations), keeps_decisions);
+    explore(ruby, &scheduler, Strategy::recorded(deviations), keeps_decisions)
 }
 
-fn explore_random(_: &Ruby, scheduler: Receiver<Scheduler>, seed: u64) {
-    explore(&scheduler, Strategy::random(seed), false);
+fn explore_random(ruby: &Ruby, scheduler: Receiver<Scheduler>, seed: u64) -> Result<(), Error> {
+    explore(ruby, &scheduler, Strategy::random(seed), false)
 }
 
-fn explore_priorities(_: &Ruby, scheduler: Receiver<Scheduler>, seed: u64, depth: u32, steps: u64) {
-    explore(&scheduler, Strategy::priorities(seed, depth, steps), false);
+fn explore_priorities(
+    ruby: &Ruby,
+    scheduler: Receiver<Scheduler>,
+    seed: u64,
+    depth: u32,
+    steps: u64,
+) -> Result<(), Error> {
+    explore(ruby, &scheduler, Strategy::priorities(seed, depth, steps), false)
 }
 
 /// The timers' clock stands still from now on while a fiber can run. It jumps to the next timer when no fiber can, and
