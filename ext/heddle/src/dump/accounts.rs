@@ -7,19 +7,24 @@ use heddle_core::accounting::{Report, Row, Statement, Subject, Title, subjects};
 use magnus::typed_data::Obj;
 use magnus::{Error, IntoValue, Object, RArray, RHash, RModule, RString, Ruby, Value, function};
 
+use crate::ruby::outcome::Ignore;
 use crate::ruby::value::same;
-use crate::ruby::{fiber, ractor, thread, time};
+use crate::ruby::{fiber, ractor, thread};
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::state::State;
 use crate::scheduler::state::accounts::KINDS;
 use crate::scheduler::{Scheduler, registry};
 
-/// Eleven days, which is more than any caller needs, and which can be added to a time of any clock.
-const LONGEST: Duration = Duration::from_secs(1_000_000);
+/// A window of so many seconds, up to eleven days, which can be added to a time of any clock. A negative number and NaN
+/// mean zero.
+fn window_of(seconds: f64) -> Duration {
+    let positive = if seconds > 0.0 { seconds.min(1e6) } else { 0.0 };
+    Duration::try_from_secs_f64(positive).ignored("never: within the limits").unwrap_or_default()
+}
 
 /// Counts in all schedulers of the process that are open, for so many seconds from now on at least.
 fn count_times(ruby: &Ruby, seconds: f64) -> Result<(), Error> {
-    let until = Instant::now() + time::at_most(LONGEST, seconds);
+    let until = Instant::now() + window_of(seconds);
     registry::each(ruby, |scheduler| {
         let here = scheduler.is_owned_by(thread::current(ruby));
         if scheduler.is_inherited() || !scheduler.state.borrow_mut().count_times(Some(until), here) {
@@ -94,7 +99,7 @@ pub fn statement(ruby: &Ruby, statement: &Statement, labels: &[Rc<str>]) -> Resu
 /// The last `window` seconds of all schedulers by name: for how many seconds it was counted; an Array for each name; for
 /// each span of time; and for each fiber that was late.
 fn name_report(ruby: &Ruby, window: f64) -> Result<RArray, Error> {
-    let mut report = Report::new(time::at_most(LONGEST, window));
+    let mut report = Report::new(window_of(window));
     registry::any(ruby, |scheduler| {
         if !scheduler.is_inherited() {
             scheduler.state.borrow_mut().add_to(&mut report);

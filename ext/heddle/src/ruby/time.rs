@@ -28,14 +28,6 @@ pub fn interval(seconds: Value) -> Result<Duration, Error> {
     Ok(if interval.is_zero() && is_number { some_time(f64::try_convert(seconds)?, interval) } else { interval })
 }
 
-/// `seconds`, but no more than `most`. A negative number and NaN mean zero.
-pub fn at_most(most: Duration, seconds: f64) -> Duration {
-    let positive = (seconds > 0.0).then_some(seconds);
-    positive.map_or(Duration::ZERO, |seconds| {
-        Duration::try_from_secs_f64(seconds).ignored("beyond the limit").map_or(most, |interval| interval.min(most))
-    })
-}
-
 /// Less than a nanosecond counts as one. A program that sleeps until a time, by
 /// `sleep(left) while (left = due - now) > 0`, would otherwise loop for ever on a virtual clock, which does not move
 /// while the program computes.
