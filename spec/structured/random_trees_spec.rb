@@ -9,7 +9,8 @@ RSpec.describe "Random trees of fibers that spin, await, cancel, terminate, rais
   # Runs a tree to its end, checks that its scheduler has nothing left, and returns the tree.
   def run_tree(random, **)
     tree = RandomTree.new(random)
-    Heddle.run(**) do
+    # Long, since no fiber may be abandoned.
+    Heddle.run(grace: 60, **) do
       before = state_counts
       begin
         Heddle.await(tree.grow)

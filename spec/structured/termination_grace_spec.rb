@@ -233,16 +233,17 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
       queue = Queue.new
       mutex = Mutex.new
       reader, writer = IO.pipe
+      begun = []
       Heddle.run(grace: 0.05, preempt: :all) do
         waits = [-> { sleep }, -> { queue.pop }, -> { reader.read(1) }, -> { loop { Integer.sqrt(2) } },
                  -> { begin; sleep; ensure; mutex.lock; end }]
         waits.each do |wait|
           Heddle.spin do
-            loop { begin; wait.call; rescue Exception; end }
+            loop { begin; begun << wait; wait.call; rescue Exception; end }
           end
         end
         mutex.lock
-        sleep 0.01
+        sleep 0.001 until begun.uniq.size == waits.size
       end
       10.times { GC.start }
       GC.compact if GC.respond_to?(:compact)
