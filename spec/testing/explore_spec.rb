@@ -164,6 +164,35 @@ RSpec.describe "Heddle::Testing.explore" do
     expect { Heddle::Testing.explore { exit } }.to raise_error(SystemExit)
   end
 
+  it "lets an exception that another thread raises in this one leave the exploration" do
+    begun = Queue.new
+    reader, writer = IO.pipe
+    target = Thread.current
+    raiser = Thread.new do
+      begun.pop
+      target.raise(IOError, "from outside")
+      # A second run would end.
+      begun.pop && writer.close
+    end
+
+    program = -> { Heddle::Testing.explore(runs: 1) { (begun << true) && reader.read } }
+
+    expect(&program).to raise_error(IOError, "from outside")
+  ensure
+    raiser.kill.join
+    [reader, writer].each(&:close)
+  end
+
+  it "fails for the error of a fiber that ends after the block" do
+    program = lambda do
+      lock = Queue.new
+      Heddle.spin { lock.pop || raise("after the block") }
+      lock.close
+    end
+
+    expect(failure(program).cause.message).to eq("after the block")
+  end
+
   it "explores a program whose Enumerator ends" do
     outcomes = []
     Heddle::Testing.explore(runs: 5) do

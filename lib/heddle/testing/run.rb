@@ -60,6 +60,7 @@ module Heddle
         error = failure do
           Root.run(scheduler, @program) do
             @scheduler = scheduler
+            @task = Task.current(scheduler)
             @idle ? VirtualClock.use(scheduler, @idle, &@program) : @program.call
           end
         end
@@ -90,6 +91,9 @@ module Heddle
       rescue SignalException, SystemExit, NoMemoryError
         raise
       rescue Exception => e # rubocop:disable Lint/RescueException -- whatever the program raises, a deadlock too
+        # Another thread has raised any other exception in this thread, as Timeout does.
+        raise unless e.is_a?(Deadlock) || e.equal?(@task&.error)
+
         e
       ensure
         Thread.current.thread_variable_set(VARIABLE, nil)
