@@ -2,6 +2,7 @@
 
 require "heddle"
 require_relative "testing/errors"
+require_relative "testing/text"
 require_relative "testing/surroundings"
 require_relative "testing/schedule"
 require_relative "testing/program_files"
@@ -117,7 +118,8 @@ module Heddle
       # @option options [Symbol] :backend see {Scheduler#initialize}
       # @option options [:real, :virtual] :clock (:real) see {run}
       # @option options [Float, Integer, Rational] :idle (0.05) see {run}
-      # @option options [String] :trace a file: a failing schedule is written to it as a trace for Perfetto
+      # @option options [String, #to_path] :trace a file: a failing schedule is written to it as a trace for Perfetto.
+      #   If it cannot be written, the message of the {Failure} says so
       # @yield the program. It must begin anew each time: what it changes outside of itself, the next run finds.
       # @return [Summary]
       # @raise [Failure] if a run has failed; its cause is the error

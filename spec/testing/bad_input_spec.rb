@@ -19,6 +19,7 @@ RSpec.describe "Heddle::Testing.explore" do
     { schedule: "1>2" } => [ArgumentError, "schedule: \"1>2\" is no schedule: a report prints it, as in 0.7>2,2.3>0"],
     { schedule: 7 } => [TypeError, "schedule must be a String, as a report prints it, not 7"],
     { paths: "lib" } => [TypeError, "paths: must be an Array of Strings, not \"lib\""],
+    { trace: 5 } => [TypeError, "trace: must be a path, as a String or a Pathname, not 5"],
     { times: 3 } => [ArgumentError, "there is no option times:, but runs:, strategy:"],
     { backend: :fast } => [ArgumentError, "backend"]
   }.each do |options, (error, message)|

@@ -57,6 +57,26 @@ RSpec.describe "The report of Heddle::Testing" do
     expect(report("raise 'always'")).to include("always (RuntimeError)\nseed 0, run 1; the usual schedule fails")
   end
 
+  it "replaces the invalid bytes of messages and of names" do
+    program = lambda do
+      Heddle.await(Heddle.spin(name: "caf\xE9".b) { raise "no such key: th\xE9" })
+    end
+
+    expect(failure(program).message).to match(/\Ano such key: th\uFFFD \(RuntimeError\).*^  caf\uFFFD .*^Replay: /m)
+  end
+
+  it "replaces the invalid bytes of what a deadlocked fiber waits for" do
+    program = -> { Heddle.waiting_for("caf\xE9".b) { Queue.new.pop } }
+
+    expect(failure(program).message).to include("the program waits for caf\uFFFD at ")
+  end
+
+  it "tells an error whose message is nil" do
+    error = Class.new(StandardError) { define_method(:message) { nil } }
+
+    expect(failure(-> { raise error }).message).to match(/the usual schedule fails.*^Replay: /m)
+  end
+
   it "names the fibers of a deadlock, and what they wait for" do
     text = report(<<~RUBY)
       one, two = Mutex.new, Mutex.new
@@ -122,6 +142,14 @@ RSpec.describe "The report of Heddle::Testing" do
     failure.write_trace(trace)
 
     expect(JSON.parse(trace.string).fetch("traceEvents").count { |event| event["name"] == "preempted" }).to eq(1)
+  end
+
+  it "says that the file of trace: cannot be written" do
+    Dir.mktmpdir do |folder|
+      message = failure(trace: File.join(folder, "missing", "trace.json")).message
+
+      expect(message).to match(/^Replay: .*^trace: the trace is not written: No such file or directory.*ENOENT/m)
+    end
   end
 
   it "is written to the file of trace:" do

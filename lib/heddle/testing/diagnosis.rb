@@ -79,11 +79,19 @@ module Heddle
 
       def raise_failure(outcome, seed, head)
         schedule = Schedule.text(outcome.deviations)
-        text = Report.new(outcome.story, @settings.files).text(outcome.error, head, command(seed, schedule))
+        report = Report.new(outcome.story, @settings.files)
+        text = report.text(outcome.error, head, command(seed, schedule), write_trace(outcome.story))
         failure = Failure.new(text, seed:, schedule:, switches: outcome.deviations.size, story: outcome.story)
         failure.set_backtrace(outcome.error.backtrace || caller)
-        failure.write_trace(@settings.trace) if @settings.trace
         raise failure, cause: outcome.error
+      end
+
+      # @return [String, nil] why the trace is not written, which must not hide the failure
+      def write_trace(story)
+        StoryTrace.new(story).write(@settings.trace) if @settings.trace
+        nil
+      rescue StandardError => e
+        "trace: the trace is not written: #{Text.clean(e.message)} (#{e.class})"
       end
 
       def command(seed, schedule)

@@ -20,13 +20,15 @@ module Heddle
       # @param error [Exception]
       # @param head [String] which run has failed
       # @param replay [String] a command
+      # @param note [String, nil] what could not be done
       # @return [String]
-      def text(error, head, replay)
-        message = error.message.split.join(" ")
+      def text(error, head, replay, note = nil)
+        whole = Text.clean(error.message)
+        message = whole.split.join(" ")
         brief = message.length <= BRIEF
-        first = brief ? message : error.message.strip.lines.first.chomp
-        ["#{first} (#{error.class})\n#{head}\n\n#{schedule}", "Replay: #{replay}",
-         *(error.message unless brief)].join("\n\n")
+        first = brief ? message : whole.strip.lines.first.to_s.chomp
+        ["#{first} (#{Text.clean(error.class)})\n#{head}\n\n#{schedule}", "Replay: #{Text.clean(replay)}", *note,
+         *(whole unless brief)].join("\n\n")
       end
 
       private
@@ -89,7 +91,7 @@ module Heddle
         place.event == :line ? "-- preempted before line #{place.line}" : "-- preempted in line #{place.line}"
       end
 
-      def short(place) = "#{@files.short(place.path)}:#{place.line}"
+      def short(place) = "#{Text.clean(@files.short(place.path))}:#{place.line}"
 
       # Calls and returns are points, but say no more than the lines before them.
       def lines(places) = places.select { |place| place.event == :line }

@@ -126,7 +126,7 @@ module Heddle
         raise error
       end
 
-      def at(point) = "#{@files.short(point.path)}:#{point.lineno}"
+      def at(point) = "#{Text.clean(@files.short(point.path))}:#{point.lineno}"
     end
     private_constant :Run
 

@@ -39,7 +39,8 @@ module Heddle
         @steps = count(options, :steps)
         @files = ProgramFiles.new(caller_path, paths_of(options[:paths]))
         @idle = options[:idle] if Settings.virtual?(options[:clock], options[:idle], METHOD)
-        @backend, @trace = options.values_at(:backend, :trace)
+        @backend = options[:backend]
+        @trace = trace_of(options[:trace])
       end
 
       private
@@ -102,6 +103,12 @@ module Heddle
         return paths if paths.is_a?(Array) && !paths.empty? && paths.all?(String)
 
         raise TypeError, "#{METHOD}: paths: must be an Array of Strings, not #{paths.inspect}"
+      end
+
+      def trace_of(trace)
+        return trace if trace.nil? || trace.is_a?(String) || trace.respond_to?(:to_path)
+
+        raise TypeError, "#{METHOD}: trace: must be a path, as a String or a Pathname, not #{trace.inspect}"
       end
 
       def check_seedless

@@ -7,7 +7,7 @@ module Heddle
       # A place in the program. At a `:line` the line has not run yet.
       Place = Data.define(:path, :line, :event) do
         # @return [String] `bank.rb:7`
-        def to_s = "#{path}:#{line}"
+        def to_s = "#{Text.clean(path)}:#{line}"
       end
 
       # The places that a fiber passes until another fiber runs.
@@ -24,7 +24,7 @@ module Heddle
       # @return [String] a fiber's name in reports
       def self.label(fiber)
         name = Names.of(fiber) || fiber.instance_variable_get(VARIABLE)
-        name ? Names.shortened(name) : "fiber #{fiber.object_id}"
+        name ? Names.shortened(Text.clean(name)) : "fiber #{fiber.object_id}"
       end
 
       # The fiber is called so in reports, if it has no name.
@@ -79,7 +79,7 @@ module Heddle
       private
 
       def label(fiber)
-        @labels[fiber] ||= Names.of(fiber) || begin
+        @labels[fiber] ||= Names.of(fiber)&.then { |name| Text.clean(name) } || begin
           text = @labels.empty? ? PROGRAM : "fiber #{@labels.size + 1}"
           Story.call_fiber(fiber, text)
         end

@@ -47,7 +47,8 @@ module Heddle
         def message(fibers, sections)
           descriptions = WaitDescription.new(sections)
           lines = fibers.reject { |entry| entry.kind == :close }.map do |entry|
-            "  #{Story.label(entry.fiber)} waits for #{descriptions.of(entry) || "nothing"}#{place(entry.fiber)}"
+            wait = Text.clean(descriptions.of(entry) || "nothing")
+            "  #{Story.label(entry.fiber)} waits for #{wait}#{place(entry.fiber)}"
           end
           "Deadlock: all fibers wait, and nothing can wake one.\n#{lines.join("\n")}"
         end
@@ -55,7 +56,7 @@ module Heddle
         def place(fiber)
           files = Run.of_thread&.files or return
           found = fiber.backtrace_locations&.find { |location| files.include?(location.path) }
-          " at #{files.short(found.path)}:#{found.lineno}" if found
+          " at #{Text.clean(files.short(found.path))}:#{found.lineno}" if found
         end
       end
     end
