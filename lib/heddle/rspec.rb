@@ -60,13 +60,7 @@ module Heddle
       end
 
       def explore(procsy, explore)
-        example = procsy.example
-        command = -> { "rspec #{example.location_rerun_argument}" }
-        path = example.metadata[:absolute_file_path]
-        Testing.explore_test(path, command, options(explore, example)) { run_anew(procsy, example) }
-      rescue Testing::Failure
-        forget(example)
-        raise
+        ExploredExample.new(procsy).call(options(explore, procsy.example))
       end
 
       def options(explore, example)
@@ -77,18 +71,59 @@ module Heddle
         else given.merge(runs: explore)
         end
       end
+    end
 
-      def run_anew(procsy, example)
-        forget(example)
-        example.example_group_instance.__send__(:__init_memoized)
-        aggregated(example) { procsy.run }
-        raise example.exception if example.exception
+    # An example that runs under many schedules. A pending example is expected to fail under one of them.
+    class ExploredExample
+      # What `pending` and `skip` set.
+      MARKS = %i[pending skip].freeze
+      private_constant :MARKS
+
+      # @param procsy [RSpec::Core::Example::Procsy]
+      def initialize(procsy)
+        @procsy = procsy
+        @example = procsy.example
+        @result = @example.execution_result
+        @marks = MARKS.to_h { |mark| [mark, @example.metadata[mark]] }
+        @message = @result.pending_message
+      end
+
+      # @param options [Hash] see {Testing.explore}
+      # @raise [Testing::Failure] if a run has failed; RSpec takes it for the expected failure of a pending example
+      # @raise [RSpec::Core::Pending::PendingExampleFixedError] if the example is pending, and no run has failed
+      def call(options)
+        explore(options)
+        return unless @fixed
+
+        ::RSpec::Core::Pending.mark_fixed!(@example)
+        raise @fixed
+      end
+
+      private
+
+      def explore(options)
+        command = -> { "rspec #{@example.location_rerun_argument}" }
+        path = @example.metadata[:absolute_file_path]
+        Testing.explore_test(path, command, options) { run_anew }
+      ensure
+        forget_errors
+      end
+
+      def run_anew
+        forget_errors
+        forget_marks
+        @example.example_group_instance.__send__(:__init_memoized)
+        aggregated { @procsy.run }
+        error = @example.exception || @result.pending_exception or return
+        raise error unless error.is_a?(::RSpec::Core::Pending::PendingExampleFixedError)
+
+        @fixed = error
       end
 
       # With `:aggregate_failures` the failures belong to their run: RSpec would collect those of all runs, of which
       # none would be the first to fail.
-      def aggregated(example, &)
-        return yield unless example.metadata[:aggregate_failures]
+      def aggregated(&)
+        return yield unless @example.metadata[:aggregate_failures]
 
         ::RSpec::Support.with_failure_notifier(::RSpec::Support::DEFAULT_FAILURE_NOTIFIER) do
           ::RSpec::Expectations::FailureAggregator.new(nil, {}).aggregate(&)
@@ -96,10 +131,19 @@ module Heddle
       end
 
       # RSpec would report the error of each run.
-      def forget(example)
-        example.instance_variable_set(:@exception, nil)
+      def forget_errors
+        @example.instance_variable_set(:@exception, nil)
+        @result.pending_exception = nil
+        @result.pending_fixed = false
+      end
+
+      # The example may call `pending` or `skip` again.
+      def forget_marks
+        @example.metadata.merge!(@marks)
+        @result.pending_message = @message
       end
     end
+    private_constant :ExploredExample
   end
 end
 

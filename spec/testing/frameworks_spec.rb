@@ -88,6 +88,22 @@ RSpec.describe "heddle/rspec and heddle/minitest" do
       expect(example(", :aggregate_failures, explore: 5", text)).to match(/Got 2 failures .*seed 0, run 1;/m)
     end
 
+    it "leaves a pending example pending that fails under some schedule" do
+      text = "pending('later'); withdraw_twice(account); expect(account.balance).to eq(80)"
+
+      expect(example(", explore: 200", text)).to match(/one switch is enough:.*1 example, 0 failures, 1 pending/m)
+    end
+
+    it "fails for a pending example that passes under every schedule" do
+      text = "pending('later'); expect(account.withdraw(10)).to eq(90)"
+
+      expect(example(", explore: 5", text)).to match(/Expected pending 'later' to fail.*1 example, 1 failure/m)
+    end
+
+    it "leaves an example pending that skips itself" do
+      expect(example(", explore: 5", "skip('later'); raise")).to include("1 example, 0 failures, 1 pending")
+    end
+
     it "explores an example with :fibers if HEDDLE_EXPLORE is set" do
       text = "withdraw_twice(account); expect(account.balance).to eq(80)"
 
