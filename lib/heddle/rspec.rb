@@ -16,8 +16,8 @@ module Heddle
   # | `explore: { strategy: :pct, depth: 2 }` | passes these arguments to {Testing.explore} |
   #
   # With `HEDDLE_EXPLORE=20` in the environment, examples with `:fibers` are explored, too. Each run of an explored
-  # example has `before` and `after` hooks of its own, and values of `let` of its own. So it has `around` hooks, unless
-  # they were configured before `require "heddle/rspec"`: those run once, around all runs.
+  # example has `before` and `after` hooks, values of `let` and instance variables of its own. So it has `around` hooks,
+  # unless they were configured before `require "heddle/rspec"`: those run once, around all runs.
   #
   # @example
   #   require "heddle/rspec"
@@ -86,6 +86,8 @@ module Heddle
         @result = @example.execution_result
         @marks = MARKS.to_h { |mark| [mark, @example.metadata[mark]] }
         @message = @result.pending_message
+        @group = @example.example_group_instance
+        @variables = @group.instance_variables.to_h { |name| [name, @group.instance_variable_get(name)] }
       end
 
       # @param options [Hash] see {Testing.explore}
@@ -112,7 +114,7 @@ module Heddle
       def run_anew
         forget_errors
         forget_marks
-        @example.example_group_instance.__send__(:__init_memoized)
+        restore_variables
         aggregated { @procsy.run }
         error = @example.exception || @result.pending_exception or return
         raise error unless error.is_a?(::RSpec::Core::Pending::PendingExampleFixedError)
@@ -135,6 +137,13 @@ module Heddle
         @example.instance_variable_set(:@exception, nil)
         @result.pending_exception = nil
         @result.pending_fixed = false
+      end
+
+      # Each run begins with the instance variables that the exploration began with, and without values of `let`.
+      def restore_variables
+        (@group.instance_variables - @variables.keys).each { |name| @group.remove_instance_variable(name) }
+        @variables.each { |name, value| @group.instance_variable_set(name, value) }
+        @group.__send__(:__init_memoized)
       end
 
       # The example may call `pending` or `skip` again.

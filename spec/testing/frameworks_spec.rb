@@ -73,6 +73,18 @@ RSpec.describe "heddle/rspec and heddle/minitest" do
         .to match(/expected: 80 got: 90 .*one switch is enough:.*Replay: HEDDLE_SEED=\d+ rspec .*1 example, 1 failure/m)
     end
 
+    it "explores an example with instance variables of its own for each run" do
+      expect(outcome(<<~RUBY)).to include("1 example, 0 failures")
+        require "heddle/rspec"
+        require "rspec/autorun"
+        RSpec.describe Account do
+          before(:context) { @shared = 1 }
+          before { @shared += 1 }
+          it("is an example", explore: 3) { expect([@shared, (@runs ||= []) << 1]).to eq([2, [1]]) }
+        end
+      RUBY
+    end
+
     it "passes an explored example that is right under every schedule" do
       expect(example(", explore: 20", "expect(account.withdraw(10)).to eq(90)")).to include("1 example, 0 failures")
     end
