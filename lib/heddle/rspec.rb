@@ -9,7 +9,7 @@ module Heddle
   # | metadata | the example |
   # |---|---|
   # | `:fibers` | runs within {Heddle.run} |
-  # | `fibers: 5` | also has a time limit of 5 seconds |
+  # | `fibers: 5` | also has a time limit of 5 seconds, which holds for each explored run by itself |
   # | `clock: :virtual` | runs within {Heddle.run}, with a virtual clock: see {Testing.run} |
   # | `explore: 200` | runs under at most 200 schedules; see {Testing.explore} |
   # | `:explore` | runs under as many as {Testing.explore} takes by default |
@@ -40,23 +40,27 @@ module Heddle
         if (wanted = wanted(metadata))
           explore(procsy, wanted)
         elsif metadata.values_at(:fibers, :clock).any?
-          run_in_fibers(procsy, metadata[:fibers] || true)
+          Testing.run(clock: metadata.fetch(:clock, :real)) { limited(procsy) }
         else
           procsy.run
         end
+      end
+
+      # Runs an example within the time limit of its metadata.
+      #
+      # @api private
+      # @param procsy [RSpec::Core::Example::Procsy]
+      def limited(procsy)
+        limit = procsy.metadata[:fibers]
+        return procsy.run if [nil, false, true].include?(limit)
+
+        Heddle.cancel_after(limit) { procsy.run }
       end
 
       private
 
       def wanted(metadata)
         metadata.fetch(:explore) { metadata[:fibers] && ENV.fetch("HEDDLE_EXPLORE", nil) && true }
-      end
-
-      def run_in_fibers(procsy, limit)
-        clock = procsy.metadata.fetch(:clock, :real)
-        return Testing.run(clock:) { procsy.run } if limit == true
-
-        Testing.run(clock:) { Heddle.cancel_after(limit) { procsy.run } }
       end
 
       def explore(procsy, explore)
@@ -115,7 +119,7 @@ module Heddle
         forget_errors
         forget_marks
         restore_variables
-        aggregated { @procsy.run }
+        aggregated { RSpecExamples.limited(@procsy) }
         error = @example.exception || @result.pending_exception or return
         raise error unless error.is_a?(::RSpec::Core::Pending::PendingExampleFixedError)
 

@@ -100,6 +100,11 @@ RSpec.describe "heddle/rspec and heddle/minitest" do
       expect(example(", :aggregate_failures, explore: 5", text)).to match(/Got 2 failures .*seed 0, run 1;/m)
     end
 
+    it "keeps the time limit of an example with :fibers if HEDDLE_EXPLORE is set" do
+      expect(example(", fibers: 0.01", "sleep", { "HEDDLE_EXPLORE" => "2" }))
+        .to match(/cancel_after: 0\.01 s elapsed .*seed 0, run 1;.*1 example, 1 failure/m)
+    end
+
     it "leaves a pending example pending that fails under some schedule" do
       text = "pending('later'); withdraw_twice(account); expect(account.balance).to eq(80)"
 
