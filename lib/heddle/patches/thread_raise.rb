@@ -4,13 +4,19 @@ module Heddle # :nodoc:
   # `Thread.current.raise` means `Kernel#raise`, as Ruby's thread.c says: it belongs to the fiber that calls it. What
   # other threads raise belongs to the thread's root fiber; see scheduler/root_interrupts.rs.
   module ThreadRaise
+    # The keywords that are Ruby's. All others are an argument of the exception's class.
+    KEYWORDS = RUBY_VERSION >= "4.0" ? %i[cause].freeze : [].freeze
+    private_constant :KEYWORDS
+
     # Raises in the thread; see Ruby's documentation.
-    def raise(*arguments, **)
+    def raise(*arguments, **keywords)
       return super unless equal?(Thread.current) && Fiber.scheduler.is_a?(Scheduler)
 
+      options = keywords.except(*KEYWORDS)
+      arguments << options unless options.empty?
       # What Ruby makes of no arguments, unlike Kernel#raise.
       arguments = [RuntimeError, ""] if arguments.empty?
-      super(Native.raise_here(arguments), **)
+      super(Native.raise_here(arguments), **keywords.slice(*KEYWORDS))
     end
   end
   private_constant :ThreadRaise

@@ -25,6 +25,20 @@ RSpec.describe "Thread.current.raise" do
     end
   end
 
+  # Their class takes keywords, as an error with a code may.
+  coded = Class.new(StandardError) { def initialize(options = {}) = super("code #{options[:code]}") }
+  {
+    "keywords" => [coded, { code: 5 }],
+    "keywords that its class does not take" => [IOError, "message", { code: 5 }]
+  }.each do |description, (*arguments, keywords)|
+    it "raises in the fiber that calls it, as in a thread: #{description}" do
+      in_thread = Thread.new { raised { Thread.current.raise(*arguments, **keywords) } }.value
+      in_fiber = nil
+      Heddle.run { Fiber.schedule { in_fiber = raised { Thread.current.raise(*arguments, **keywords) } } }
+      expect(in_fiber).to eq in_thread
+    end
+  end
+
   # What a masked raise does, where the block runs.
   def masked
     log = []
