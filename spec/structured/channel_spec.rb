@@ -157,6 +157,23 @@ RSpec.describe Heddle::Channel do
       expect(found).to eq([:value, nil])
     end
 
+    [nil, false].each do |item|
+      it "takes #{item.inspect}, as any other item" do
+        channel = described_class.new(1).push(item)
+
+        expect(described_class.select(channel, described_class.new)).to eq([channel, item])
+      end
+    end
+
+    it "raises a StopIteration of a child, which a loop around it would rescue" do
+      expect do
+        Heddle.run do
+          Heddle.spin { [].each.next }
+          described_class.select(described_class.new)
+        end
+      end.to raise_error(StopIteration)
+    end
+
     it "returns nil when the time limit expires, and takes nothing later" do
       found = Heddle.run do
         channel = described_class.new
@@ -188,6 +205,12 @@ RSpec.describe Heddle::Channel do
     it "refuses an object that is no channel, and an empty list" do
       expect { described_class.select(Queue.new) }.to raise_error(TypeError, /is not a Heddle::Channel/)
       expect { described_class.select }.to raise_error(ArgumentError, /at least/)
+    end
+
+    it "takes a channel of the class from a subclass" do
+      channel = described_class.new(1).push(:item)
+
+      expect(Class.new(described_class).select(channel)).to eq([channel, :item])
     end
   end
 

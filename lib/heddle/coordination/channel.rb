@@ -35,7 +35,7 @@ module Heddle
       raise ArgumentError, "Heddle::Channel.select needs at least one channel" if channels.empty?
 
       channels.each do |channel|
-        unless channel.is_a?(self)
+        unless channel.is_a?(Channel)
           raise TypeError,
                 "Heddle::Channel.select: #{channel.inspect} is not a Heddle::Channel"
         end

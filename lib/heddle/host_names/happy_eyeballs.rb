@@ -35,7 +35,7 @@ module Heddle
     # @raise what `TCPSocket.new` raises
     def connect
       start_lookups
-      loop do
+      while true # rubocop:disable Style/InfiniteLoop -- `loop` would rescue a StopIteration that is raised in this fiber
         socket = start_attempt || wait
         return socket if socket
 

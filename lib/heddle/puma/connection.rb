@@ -28,7 +28,7 @@ module Heddle
       # @param pool [FiberPool]
       def serve(pool)
         @fiber = Fiber.current
-        loop do
+        while true # rubocop:disable Style/InfiniteLoop -- `loop` would rescue a StopIteration that is raised in this fiber
           @next = nil
           pool.handle(self, @client)
           # Puma's methods, which `handle` and `@on_data` call, have asked for the next state.

@@ -14,13 +14,15 @@ module Heddle
 
       # @return [Array(Channel, Object), nil] see {Channel.select}
       def call
-        loop do
-          waiter = Waiter.new
-          found = try(waiter)
-          return found unless found == :nothing_yet
-          return unless waiter.wait_until(@due)
-        ensure
-          @asked.each { |channel| channel.leave(waiter) }
+        while true # rubocop:disable Style/InfiniteLoop -- `loop` would rescue a StopIteration that is raised in this fiber
+          begin
+            waiter = Waiter.new
+            found = try(waiter)
+            return found unless found == :nothing_yet
+            return unless waiter.wait_until(@due)
+          ensure
+            @asked.each { |channel| channel.leave(waiter) }
+          end
         end
       end
 
@@ -34,7 +36,8 @@ module Heddle
         open = @channels.reject do |channel|
           @asked << channel
           taken = channel.take_or_wait(waiter)
-          return [channel, taken.first] if taken&.any?
+          # Empty, if the channel is closed and has no item. The item may be nil or false.
+          return [channel, taken.first] if taken && !taken.empty?
 
           taken
         end
