@@ -226,6 +226,28 @@ RSpec.describe Heddle::Pool do
     end
   end
 
+  it "stays closed in a forked child" do
+    pool = described_class.new(threads: 1).tap(&:close)
+    answer = in_child do
+      pool.go { :child }
+    rescue ClosedQueueError => e
+      [pool.closed?, e.message]
+    end
+
+    expect(answer).to eq([true, "Heddle::Pool#go: the pool is closed"])
+  end
+
+  it "is closed by a forked child for that child" do
+    with_pool(1) do |pool|
+      closed = in_child { pool.close.closed? }
+      expect([closed, pool.closed?]).to eq([true, false])
+    end
+  end
+
+  it "passes keywords to the block" do
+    with_pool(1) { |pool| expect(pool.go(1, b: 2) { |a, b: 0| a + b }.await).to eq(3) }
+  end
+
   it "keeps no job that has ended, awaited or not" do
     kept = with_pool(1) do |pool|
       work = lambda do

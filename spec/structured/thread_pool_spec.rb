@@ -82,7 +82,23 @@ RSpec.describe Heddle::ThreadPool do
     pool.close
 
     expect(job.await).to eq(:done)
-    expect { pool.go { :late } }.to raise_error(ClosedQueueError)
+    expect { pool.go { :late } }.to raise_error(ClosedQueueError, "Heddle::ThreadPool#go: the pool is closed")
+  end
+
+  it "cannot be closed by its own job, and stays open then" do
+    expect { pool.process { pool.close } }.to raise_error(ThreadError, /Heddle::ThreadPool#close: a job can't wait/)
+    expect(pool.process { :open }).to eq(:open)
+  end
+
+  it "stays closed in a forked child" do
+    pool.close
+    error = in_child do
+      pool.go { :child }
+    rescue ClosedQueueError => e
+      e.message
+    end
+
+    expect(error).to eq("Heddle::ThreadPool#go: the pool is closed")
   end
 
   it "works in a forked child, with threads of its own" do
@@ -102,6 +118,10 @@ RSpec.describe Heddle::ThreadPool do
 
   it "passes arguments to the block" do
     expect(pool.go(1, 2) { |a, b| a + b }.await).to eq(3)
+  end
+
+  it "passes keywords to the block" do
+    expect(pool.go(1, b: 2) { |a, b: 0| a + b }.await).to eq(3)
   end
 
   it "refuses a number of threads that is no keyword" do

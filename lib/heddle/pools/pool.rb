@@ -29,6 +29,10 @@ module Heddle
   #   pool.wait
   #   pool.close
   class Pool
+    # While a forked child makes new threads for a pool.
+    RESETTING = Guard.new
+    private_constant :RESETTING
+
     # @param threads [Integer] the number of threads; the default is the number of processors
     # @param options [Hash] for each thread's scheduler; see {Scheduler#initialize}
     # @raise [ArgumentError] if the number is less than one, or for an invalid option
@@ -51,7 +55,7 @@ module Heddle
 
     # Starts a job: a fiber on one of the threads. The caller continues.
     #
-    # @param arguments [Array] passed to the block
+    # @param arguments [Array] passed to the block, keywords as well
     # @yield [*arguments] the work
     # @return [Job]
     # @raise [ArgumentError] without a block
@@ -59,9 +63,9 @@ module Heddle
     # @example
     #   job = pool.go { fetch(url) }
     #   job.await # => the page
-    def go(*arguments, &block)
+    ruby2_keywords def go(*arguments, &block)
       ArgumentChecks.block(block, "Heddle::Pool#go")
-      reset if forked?
+      reset_after_fork
       parent = Job.current(self)
       raise ClosedQueueError, "Heddle::Pool#go: the pool is closed" if closed? && !parent
 
@@ -116,7 +120,7 @@ module Heddle
     # @raise (see wait)
     # @raise [FiberError] in a job of this pool
     def close
-      return self if forked?
+      reset_after_fork
       raise FiberError, "Heddle::Pool#close: a job can't wait for the end of its own pool" if Job.current(self)
 
       @backlog.close
@@ -155,21 +159,22 @@ module Heddle
 
     private
 
-    # Called again in a forked child, because threads do not survive a fork.
-    def reset
-      @generation = Native.generation
-      @guard = Guard.new
-      @backlog = Backlog.new(@guard)
-      @roots = {}
-      @failed = nil
-      backlog = @backlog
-      @workers = Workers.new(@guard, "Heddle::Pool") { Heddle.run(**@options) { start_jobs(backlog) } }
-      @guard.synchronize { @size.times { @workers.start } }
+    # In a forked child there are new threads, because threads do not survive a fork.
+    def reset_after_fork
+      return if @generation == Native.generation
+
+      RESETTING.synchronize { reset(closed: closed?) unless @generation == Native.generation }
     end
 
-    # Whether this process is a child, and the threads are its parent's.
-    def forked?
-      @generation != Native.generation
+    def reset(closed: false)
+      @guard = Guard.new
+      @backlog = backlog = Backlog.new(@guard)
+      @roots = {}
+      @failed = nil
+      @workers = Workers.new(@guard, "Heddle::Pool") { Heddle.run(**@options) { start_jobs(backlog) } }
+      closed ? @backlog.close : @guard.synchronize { @size.times { @workers.start } }
+      # Last: until then, the child's other threads wait in reset_after_fork.
+      @generation = Native.generation
     end
 
     def siblings(parent)

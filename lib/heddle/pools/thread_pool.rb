@@ -19,6 +19,9 @@ module Heddle
   class ThreadPool
     # The number of threads unless the program says otherwise.
     DEFAULT_SIZE = 4
+    # While the shared pool is made, and while a forked child makes new threads for a pool.
+    MAKING = Guard.new
+    private_constant :MAKING
 
     # Runs the block in a pool that the whole process shares.
     #
@@ -28,7 +31,7 @@ module Heddle
     # @example
     #   rows = Heddle::ThreadPool.process { database.query("select 1") }
     def self.process(&)
-      (@shared ||= new).process(&)
+      (@shared || MAKING.synchronize { @shared ||= new }).process(&)
     end
 
     # @param threads [Integer] the highest number of threads; they are started as they are needed
@@ -71,7 +74,7 @@ module Heddle
     #
     # The pool does not keep a job that has ended. The error of a job that is not awaited is lost with it.
     #
-    # @param arguments [Array] passed to the block
+    # @param arguments [Array] passed to the block, keywords as well
     # @yield [*arguments] the work
     # @return [Job] {Job#await} waits for it
     # @raise [ArgumentError] without a block
@@ -79,7 +82,7 @@ module Heddle
     # @example
     #   job = pool.go { report }
     #   job.await
-    def go(*arguments, &block)
+    ruby2_keywords def go(*arguments, &block)
       ArgumentChecks.block(block, "Heddle::ThreadPool#go")
       start(WorkContext.capture, arguments, block)
     end
@@ -90,9 +93,11 @@ module Heddle
     # @param context [WorkContext]
     # @return [Job]
     def start(context, arguments, block)
-      reset if forked?
+      reset_after_fork
       Job.new(self, context, arguments, block).tap do |job|
         @guard.synchronize do
+          raise ClosedQueueError, "Heddle::ThreadPool#go: the pool is closed" if @jobs.closed?
+
           @jobs.push(job)
           @workers.start if @workers.size < @size && @jobs.size > @jobs.num_waiting
         end
@@ -102,9 +107,13 @@ module Heddle
     # Refuses further jobs, and waits until all jobs have ended.
     #
     # @return [self]
+    # @raise [ThreadError] in a job of this pool
     def close
+      reset_after_fork
+      raise ThreadError, "Heddle::ThreadPool#close: a job can't wait for the end of its own pool" if current?
+
       @jobs.close
-      @workers.join unless forked?
+      @workers.join
       self
     end
 
@@ -121,18 +130,20 @@ module Heddle
 
     private
 
-    # Called again in a forked child, because threads do not survive a fork.
-    def reset
-      @generation = Native.generation
-      @guard = Guard.new
-      @jobs = Thread::Queue.new
-      jobs = @jobs
-      @workers = Workers.new(@guard, "Heddle::ThreadPool") { run_jobs(jobs) }
+    # In a forked child there are new threads, because threads do not survive a fork.
+    def reset_after_fork
+      return if @generation == Native.generation
+
+      MAKING.synchronize { reset(closed: @jobs.closed?) unless @generation == Native.generation }
     end
 
-    # Whether this process is a child, and the threads are its parent's.
-    def forked?
-      @generation != Native.generation
+    def reset(closed: false)
+      @guard = Guard.new
+      @jobs = jobs = Thread::Queue.new
+      @jobs.close if closed
+      @workers = Workers.new(@guard, "Heddle::ThreadPool") { run_jobs(jobs) }
+      # Last: until then, the child's other threads wait in reset_after_fork.
+      @generation = Native.generation
     end
 
     def run_jobs(jobs)
