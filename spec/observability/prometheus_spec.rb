@@ -85,6 +85,26 @@ RSpec.describe "heddle/metrics/prometheus" do
     RUBY
   end
 
+  it "refuses a label that the metrics by name have" do
+    expect(printed(<<~RUBY)).to end_with "the label name is Heddle's own: give yours another name\n"
+      begin
+        register(Heddle::Scheduler.new, labels: { name: "jobs" })
+      rescue ArgumentError => e
+        puts e.message
+      end
+    RUBY
+  end
+
+  it "refuses labels that are no Hash" do
+    expect(printed(<<~RUBY)).to end_with "labels: must be a Hash, not nil\n"
+      begin
+        register(Heddle::Scheduler.new, labels: nil)
+      rescue TypeError => e
+        puts e.message
+      end
+    RUBY
+  end
+
   it "refuses what is no scheduler" do
     expect(printed(<<~RUBY)).to eq "wrong argument type NilClass (expected Heddle::Scheduler)\n"
       begin

@@ -19,7 +19,8 @@ module Heddle
     module Prometheus
       # The bounds of the buckets: from 1 µs to 17 s, each twice the one before.
       BOUNDS = (10..34).map { |exponent| (1 << exponent) / 1e9 }.freeze
-      private_constant :BOUNDS
+      OWN_LABELS = %i[name kind].freeze
+      private_constant :BOUNDS, :OWN_LABELS
 
       # Registers a scheduler. Its numbers are read when Prometheus asks for them.
       #
@@ -28,14 +29,15 @@ module Heddle
       # @param labels [Hash{Symbol => String}] labels for all of its metrics: several schedulers in one registry need
       #   different ones
       # @return [Subscription] its `unsubscribe` removes the scheduler's numbers. The metrics stay in the registry.
-      # @raise [TypeError] if it is no {Scheduler}
-      # @raise [ArgumentError] if a scheduler with these labels is registered
+      # @raise [TypeError] if it is no {Scheduler}, or the labels are no Hash
+      # @raise [ArgumentError] if a scheduler with these labels is registered, or a label is Heddle's own: name, kind
       # @raise [::Prometheus::Client::Registry::AlreadyRegisteredError] if other code has registered such a name
       # @example In config/puma.rb, for the scheduler of each worker
       #   plugin :heddle
       #   before_thread_start { Heddle::Metrics::Prometheus.register(Fiber.scheduler) }
       def self.register(scheduler, registry: ::Prometheus::Client.registry, labels: {})
         source = Source.new(scheduler)
+        check(labels)
         added = []
         all.each do |own|
           sampled = registry.get(own.name)
@@ -50,6 +52,19 @@ module Heddle
         raise
       end
 
+      # The labels of the metrics by name would replace them.
+      def self.check(labels)
+        unless labels.is_a?(Hash)
+          raise TypeError, "Heddle::Metrics::Prometheus.register: labels: must be a Hash, not #{labels.inspect}"
+        end
+
+        own = labels.keys.map(&:to_sym) & OWN_LABELS
+        return if own.empty?
+
+        raise ArgumentError, "Heddle::Metrics::Prometheus.register: the label #{own.first} is Heddle's own: give " \
+                             "yours another name"
+      end
+
       def self.all
         CATALOGUE.map { |metric| Sampled.new(metric, name_of(metric)) } + BY_NAME.map(&:dup)
       end
@@ -60,7 +75,7 @@ module Heddle
         name = "#{name}_seconds" if metric.seconds? || metric.path == %i[elapsed]
         (metric.kind == :counter ? "#{name}_total" : name).to_sym
       end
-      private_class_method :all, :name_of
+      private_class_method :check, :all, :name_of
 
       # What a registry holds: it has the methods of a `Prometheus::Client::Metric` that the formats call.
       #

@@ -8,7 +8,9 @@ module Heddle
     class Source
       # Seconds for which numbers serve: long enough for one round of questions.
       AGE = 0.05
-      private_constant :AGE
+      # The numbers that were read last.
+      Kept = Data.define(:read_at, :pid, :stats)
+      private_constant :AGE, :Kept
 
       # @raise [TypeError] if it is no {Scheduler}
       def initialize(scheduler)
@@ -17,24 +19,24 @@ module Heddle
         end
 
         @scheduler = scheduler
-        @read_at = nil
+        @kept = nil
       end
 
       # From now on there are no numbers, and the scheduler can be collected.
       def detach
-        @scheduler = @stats = @read_at = nil
+        @scheduler = @kept = nil
       end
 
       # @return [Hash, nil] see {Scheduler#stats}; nil after {#detach}
       def stats
         return unless (scheduler = @scheduler)
 
+        # Read and written once: several threads may ask at a time.
+        kept = @kept
         now = Context.now
-        return @stats if @read_at && now - @read_at < AGE && @pid == Process.pid
+        return kept.stats if kept && now - kept.read_at < AGE && kept.pid == Process.pid
 
-        @read_at = now
-        @pid = Process.pid
-        @stats = scheduler.stats
+        scheduler.stats.tap { |stats| @kept = Kept.new(now, Process.pid, stats) }
       end
 
       # @return [Array<NameTotals::Total>] what was counted by name; empty after {#detach}
