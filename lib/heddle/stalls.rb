@@ -81,6 +81,7 @@ module Heddle # :nodoc:
   #   Heddle.on_stall { |stall| Rails.logger.warn(stall.to_s) }
   def self.on_stall(&receiver)
     ArgumentChecks.block(receiver, "Heddle.on_stall")
-    Stalls.add(receiver)
+    # Its own object: a Proc may be registered twice.
+    Stalls.add(receiver.dup)
   end
 end

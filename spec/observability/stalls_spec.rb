@@ -224,6 +224,39 @@ RSpec.describe "Heddle.on_stall" do
     RUBY
   end
 
+  it "calls a receiver that was registered twice, until the second unsubscribe" do
+    expect(printed(<<~RUBY)).to eq "[false, true, true]\n"
+      called = Queue.new
+      receiver = -> (stall) { called << stall }
+      first, second = Array.new(2) { Heddle.on_stall(&receiver) }
+      receive
+      first.unsubscribe
+      Heddle.run(stall_after: 0.02) { compute_until_reported }
+      p [first.subscribed?, second.subscribed?, called.size.positive?]
+    RUBY
+  end
+
+  it "does not pass the parent's reports to a receiver in a forked child" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      begun, gate, parent = Queue.new, Queue.new, Process.pid
+      received = Queue.new
+      Heddle.on_stall do |stall|
+        begun << stall
+        gate.pop if Process.pid == parent
+        received << stall
+      end
+      # The receiver keeps the report of the stall. That of its end waits.
+      Heddle.run(stall_after: 0.02) { nil while begun.empty? }
+      child = fork do
+        def compute_in_child(received) = (nil while received.empty?)
+        Heddle.run(stall_after: 0.02) { compute_in_child(received) }
+        p received.pop.backtrace.join.include?("compute_in_child")
+      end
+      Process.wait(child)
+      gate.close
+    RUBY
+  end
+
   it "is replaced by a line on $stderr if there is no receiver" do
     _, errors = outcome(until_a_line_is_written)
 

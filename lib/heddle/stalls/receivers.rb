@@ -19,6 +19,7 @@ module Heddle
         @recorders = []
         @mutex = Mutex.new
         @reports = Thread::Queue.new
+        @pid = Process.pid
       end
 
       # @param receiver [#call]
@@ -37,8 +38,8 @@ module Heddle
       # @param stall [Stall]
       def report(stall)
         @mutex.synchronize do
+          forget_parent unless @pid == Process.pid
           @reports.push(-> { deliver(stall) }) if @reports.size < LIMIT
-          # In a forked child the parent's thread is not alive.
           @thread = WorkContext.thread("heddle stalls") { run } unless @thread&.alive?
         end
       end
@@ -52,6 +53,12 @@ module Heddle
       end
 
       private
+
+      # In a forked child the thread is not alive, and what it had to report is the parent's.
+      def forget_parent
+        @pid = Process.pid
+        @reports.clear
+      end
 
       def run
         while (report = @reports.pop(timeout: IDLE_TIME) || @mutex.synchronize { finish_or_pop })
