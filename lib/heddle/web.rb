@@ -75,7 +75,8 @@ module Heddle
 
       private
 
-      def app = @app || new(Access.new)
+      # Kept, as an application keeps answers for a while.
+      def app = @app ||= new(Access.new)
     end
 
     # @api private
@@ -125,14 +126,16 @@ module Heddle
 
     def report(type, env)
       mount = env["SCRIPT_NAME"].to_s
-      report = type.new(URI.decode_www_form(env["QUERY_STRING"].to_s).to_h, mount)
+      begin
+        report = type.new(URI.decode_www_form(env["QUERY_STRING"].to_s).to_h, mount)
+      rescue ArgumentError => e
+        return Answers.text(400, e.message)
+      end
       return Answers.json(JSON.generate(report.to_h)) unless report.key
 
       # The scheduler of the server's thread comes first in a report.
       key = [type, mount, Fiber.scheduler.object_id, *report.key]
       Answers.json(@kept.fetch(key) { JSON.generate(report.to_h) })
-    rescue ArgumentError => e
-      Answers.text(400, e.message)
     end
   end
 end

@@ -5,9 +5,11 @@ module Heddle
   class WaitDescription
     # The number of fibers that one description names.
     FIBERS = 3
+    # The number of characters that it shows of what a fiber says.
+    SHOWN = 500
     CLASS = Kernel.instance_method(:class)
     THREAD_PREFIX = "Thread::"
-    private_constant :FIBERS, :CLASS, :THREAD_PREFIX
+    private_constant :FIBERS, :SHOWN, :CLASS, :THREAD_PREFIX
 
     class << self
       # @param events [Integer] as `IO::READABLE`
@@ -70,7 +72,8 @@ module Heddle
     def said(entry)
       return unless entry.state == :waiting && (said = WaitNames.of(entry.fiber)) && entry.current?
 
-      IO_KINDS.include?(entry.kind) ? "#{said} (#{text(entry)})" : said.to_s
+      said = Names.line(said.to_s, SHOWN)
+      IO_KINDS.include?(entry.kind) ? "#{said} (#{text(entry)})" : said
     end
 
     def text(entry)

@@ -10,7 +10,7 @@ module Heddle # :nodoc:
       def to_s
         details = detail&.call
         details ? "#{what} (#{details})" : what
-      rescue StandardError
+      rescue StandardError, ScriptError, SystemStackError
         # The details are the library's, which may be in the middle of a change.
         what
       end

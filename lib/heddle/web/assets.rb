@@ -36,7 +36,8 @@ module Heddle
       def read(path, mount)
         name, type = FILES.fetch(path)
         content = File.read(File.join(FOLDER, name), encoding: Encoding::UTF_8)
-        content = content.gsub(MOUNT, CGI.escapeHTML(Text.clean(mount))) if name == "index.html"
+        # By a block: a text to replace by may name what was found.
+        content = content.gsub(MOUNT) { CGI.escapeHTML(Text.clean(mount)) } if name == "index.html"
         [content, type]
       end
     end

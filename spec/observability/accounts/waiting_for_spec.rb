@@ -24,9 +24,19 @@ RSpec.describe "Heddle.waiting_for" do
 
   it "leaves out details that cannot be had" do
     raising = info_of { Heddle.waiting_for("a permit", detail: -> { raise "changing" }) { sleep } }
+    unfinished = info_of { Heddle.waiting_for("a permit", detail: -> { raise NotImplementedError }) { sleep } }
     missing = info_of { Heddle.waiting_for("a permit", detail: -> {}) { sleep } }
 
-    expect([raising, missing].map(&:waiting_for)).to eq ["a permit", "a permit"]
+    expect([raising, unfinished, missing].map(&:waiting_for)).to eq ["a permit"] * 3
+  end
+
+  { "invalid bytes" => ["caf\xE9", "caf\uFFFD"], "another encoding" => ["café".encode(Encoding::UTF_16LE), "café"],
+    "an encoding that Ruby cannot convert" => ["caf".dup.force_encoding(Encoding::UTF_7), "caf"],
+    "control characters" => ["a\n\e[1m", "a\\n\\e[1m"],
+    "a long text" => ["x" * 1_000, "#{"x" * 500}…"] }.each do |kind, (said, shown)|
+    it "is valid UTF-8 on one line, and not too long: #{kind}" do
+      expect(info_of { Heddle.waiting_for(said) { sleep } }.waiting_for).to eq shown
+    end
   end
 
   it "still tells for which IO the fiber waits" do

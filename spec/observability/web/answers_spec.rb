@@ -56,6 +56,10 @@ RSpec.describe Heddle::Web do
     expect(web("/", "SCRIPT_NAME" => "").body).to include(' src="/page.js"')
   end
 
+  it "takes the mount point as it is, also where a pattern's replacement would mean something else" do
+    expect(web("/", "SCRIPT_NAME" => "/a\\0b").body).to include(' src="/a\0b/page.js"')
+  end
+
   it "escapes the mount point" do
     expect(web("/", "SCRIPT_NAME" => %(/"><script>)).body).to include(' src="/&quot;&gt;&lt;script&gt;/page.js"')
   end

@@ -34,6 +34,14 @@ RSpec.describe Heddle::Web do
     expect(snapshots).to have_received(:take).once
   end
 
+  it "keeps it also where no rule for access is set" do
+    allow(snapshots).to receive(:take).and_call_original
+    stub_const("ENV", ENV.to_h.merge("RACK_ENV" => "test"))
+    Heddle.run { 10.times { web("/fibers.json", app: described_class) } }
+
+    expect(snapshots).to have_received(:take).once
+  end
+
   it "makes a report once if further requests come meanwhile" do
     gate = Thread::Queue.new
     allow(snapshots).to receive(:take).and_wrap_original do |original|
