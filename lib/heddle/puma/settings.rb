@@ -39,9 +39,10 @@ module Heddle
         end
 
         @slow = slow && ArgumentChecks.seconds(slow, "heddle slow")
-        # Otherwise the log could not tell where the time went.
-        scheduler_options = { stats: :detailed, **scheduler_options } if slow
-        @scheduler_options = { preempt: :all, **scheduler_options }.freeze
+        @given = scheduler_options.freeze
+        # Without detailed counts the log could not tell where the time went.
+        defaults = slow ? { preempt: :all, stats: :detailed } : { preempt: :all }
+        @scheduler_options = { **defaults, **@given }.freeze
         # An invalid option fails here, rather than in each worker.
         make_scheduler.close
         refuse_signal_of_puma
@@ -50,7 +51,7 @@ module Heddle
 
       # @return [Settings] with other values for some options
       def with(**changes)
-        Settings.new(fibers:, slow:, **@scheduler_options, **changes)
+        Settings.new(fibers:, slow:, **@given, **changes)
       end
 
       # @return [Scheduler]
