@@ -13,6 +13,7 @@ RSpec.describe "The options of Puma's plugin :heddle" do
       when "/count"
         now += 1
         most = [most, now].max
+        puts "#{now} at a time"
         # All fibers are in use, so no request can tell the application to continue.
         sleep 0.001 until File.exist?("continue")
         now -= 1
@@ -32,6 +33,7 @@ RSpec.describe "The options of Puma's plugin :heddle" do
   it "limit how many requests are handled at a time" do
     with_server(app, "heddle fibers: 2\nactivate_control_app 'tcp://127.0.0.1:0', no_token: true") do |server|
       clients = Array.new(6) { Thread.new { server.get("/count") } }
+      server.wait_for_log(/2 at a time/)
       server.wait_for_stats("pool_capacity" => 0)
       FileUtils.touch(File.join(server.folder, "continue"))
       clients.each(&:join)

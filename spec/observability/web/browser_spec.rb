@@ -256,6 +256,8 @@ RSpec.describe "The page of Heddle::Web in a browser" do
       wait_for_row("GET /wait/all")
       browser.click("#all")
       wait_for_row("heddle: lag")
+      # Another answer than that with the rows.
+      browser.wait_until("document.querySelector('#names').innerText.includes('without a name')")
 
       expect(browser.text("#names")).to include("fibers without a name")
     end
@@ -392,6 +394,7 @@ RSpec.describe "The page of Heddle::Web in a browser" do
 
   def expect_two_hundred
     browser.wait_until("document.querySelectorAll('#fibers tr').length >= 200")
+    browser.wait_until("document.querySelector('#waits').innerText !== ''")
     shown = rows.size
     more = browser.text("#rest")
     picture("many")
