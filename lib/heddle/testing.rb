@@ -45,7 +45,7 @@ module Heddle
       # or a thread runs that the block has started, the clock jumps only after `idle` seconds without an event.
       #
       # @param clock [:real, :virtual]
-      # @param idle [Float, Integer, Rational] seconds of real time
+      # @param idle [Float, Integer, Rational] seconds of real time, at most 86,400
       # @param options [Hash] see {Scheduler#initialize}
       # @yield the program
       # @return [Object] the block's value
@@ -109,12 +109,12 @@ module Heddle
       #   many `preemptions`, those with few first.
       # @option options [Integer] :seed runs only the schedule with this seed, from 0 to 2**64 - 1
       # @option options [String] :schedule runs only this schedule, as a {Failure#schedule} has named it
-      # @option options [Integer] :depth (3) for `:pct`: how many ordered steps the defect needs
+      # @option options [Integer] :depth (3) for `:pct`: how many ordered steps the defect needs, at most 1,000
       # @option options [Integer] :preemptions (2) for `:exhaustive`: the bound
       # @option options [Integer] :steps (100_000) how many points a run may pass; a run that passes more fails
-      # @option options [Array<String>] :paths the files and folders whose lines are points. The default is the project
-      #   of the calling file: the nearest folder above it with a Gemfile, a gemspec, a Rakefile or a `.git`, without
-      #   the gems in it.
+      # @option options [Array<String>] :paths the files and folders whose lines are points, which must exist. The
+      #   default is the project of the calling file: the nearest folder above it with a Gemfile, a gemspec, a Rakefile
+      #   or a `.git`, without the gems in it.
       # @option options [Symbol] :backend see {Scheduler#initialize}
       # @option options [:real, :virtual] :clock (:real) see {run}
       # @option options [Float, Integer, Rational] :idle (0.05) see {run}

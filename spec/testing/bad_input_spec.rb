@@ -20,6 +20,11 @@ RSpec.describe "Heddle::Testing.explore" do
     { schedule: 7 } => [TypeError, "schedule must be a String, as a report prints it, not 7"],
     { paths: "lib" } => [TypeError, "paths: must be an Array of Strings, not \"lib\""],
     { trace: 5 } => [TypeError, "trace: must be a path, as a String or a Pathname, not 5"],
+    { depth: 1_001 } => [ArgumentError, "depth: must be an Integer from 1 to 1000, not 1001"],
+    { depth: 2**32 } => [ArgumentError, "depth: must be an Integer from 1 to 1000, not 4294967296"],
+    { idle: 10**30 } => [ArgumentError, "idle: must be seconds from 0 to 86400, not 1000000000000000000000000000000"],
+    { paths: ["lib", "/missing"] } => [ArgumentError, "paths: there is no file or folder \"/missing\": give those"],
+    { seed: 5, schedule: "none" } => [ArgumentError, "seed: 5 and schedule: \"none\" name a schedule each: give one"],
     { times: 3 } => [ArgumentError, "there is no option times:, but runs:, strategy:"],
     { backend: :fast } => [ArgumentError, "backend"]
   }.each do |options, (error, message)|
@@ -44,14 +49,25 @@ RSpec.describe "Heddle::Testing.explore" do
     expect(&program).to raise_error(Heddle::Testing::Failure, /this thread has a scheduler already/)
   end
 
-  it "raises ArgumentError for a HEDDLE_SEED that is no number" do
-    message = in_child do
-      ENV["HEDDLE_SEED"] = "first"
-      Heddle::Testing.explore { nil }
-    rescue ArgumentError => e
-      e.message
-    end
+  {
+    "HEDDLE_SEED" => ["first", 'HEDDLE_SEED must be an Integer from 0 to 18446744073709551615, not "first"'],
+    "HEDDLE_SCHEDULE" => ["\xFF", 'HEDDLE_SCHEDULE: "\xFF" is no schedule: a report prints it'],
+    "HEDDLE_EXPLORE" => ["\xFF", 'HEDDLE_EXPLORE must be an Integer of at least 1, not "\xFF"']
+  }.each do |variable, (value, expected)|
+    it "raises ArgumentError for a #{variable} that is #{value.dump}" do
+      message = in_child do
+        ENV[variable] = value
+        Heddle::Testing.explore { nil }
+      rescue ArgumentError => e
+        e.message
+      end
 
-    expect(message).to start_with("Heddle::Testing.explore: HEDDLE_SEED must be an Integer")
+      expect(message).to start_with("Heddle::Testing.explore: #{expected}")
+    end
+  end
+
+  it "raises ArgumentError for a virtual clock with an idle: of more than a day" do
+    expect { Heddle::Testing.run(idle: 1e12) { nil } }
+      .to raise_error(ArgumentError, /Testing\.run: idle: must be seconds from 0 to 86400, not 1000000000000\.0/)
   end
 end

@@ -109,7 +109,7 @@ RSpec.describe "An explored fiber" do
       raise "preempted" unless [[1, 1, 2, 2], [2, 2, 1, 1]].include?(passed)
     end
 
-    expect(Heddle::Testing.explore(runs: 50, paths: ["#{__dir__}/none"], &program).runs).to eq(50)
+    expect(Heddle::Testing.explore(runs: 50, paths: ["#{__dir__}/../support"], &program).runs).to eq(50)
   end
 
   # A switch within the list of waiters crashed Ruby: so in a process of its own.

@@ -43,7 +43,7 @@ module Heddle
       def self.parse(text, name)
         return [] if text == NONE
 
-        unless text.match?(WHOLE)
+        unless text.b.match?(WHOLE)
           raise ArgumentError, "#{name}: #{text.inspect} is no schedule: a report prints it, as in 0.7>2,2.3>0"
         end
 

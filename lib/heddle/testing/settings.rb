@@ -10,7 +10,11 @@ module Heddle
                    paths: nil, backend: nil, trace: nil, clock: :real, idle: 0.05 }.freeze
       RUNS = 1_000
       HIGHEST_SEED = (2**64) - 1
-      private_constant :METHOD, :STRATEGIES, :DEFAULTS, :RUNS, :HIGHEST_SEED
+      # The highest value of `depth:`. A schedule keeps so many places.
+      MOST_DEPTH = 1_000
+      # The highest value of `idle:`: a day, as for `grace:` of a scheduler.
+      LONGEST_IDLE = 86_400
+      private_constant :METHOD, :STRATEGIES, :DEFAULTS, :RUNS, :HIGHEST_SEED, :MOST_DEPTH, :LONGEST_IDLE
 
       attr_reader :runs, :strategy, :seed, :schedule, :depth, :preemptions, :steps, :files, :backend, :trace
       # @return [Numeric, nil] for a virtual clock: see {Testing.run}
@@ -23,7 +27,10 @@ module Heddle
           raise ArgumentError, "#{method}: clock: must be :real or :virtual, not #{clock.inspect}"
         end
 
-        ArgumentChecks.seconds(idle, "#{method}: idle")
+        if ArgumentChecks.seconds(idle, "#{method}: idle") > LONGEST_IDLE
+          raise ArgumentError, "#{method}: idle: must be seconds from 0 to #{LONGEST_IDLE}, not #{idle.inspect}"
+        end
+
         clock == :virtual
       end
 
@@ -34,7 +41,7 @@ module Heddle
         @strategy = one_of(options[:strategy])
         set_replay(*options.values_at(:seed, :schedule))
         @runs = options[:runs] ? count(options, :runs) : environment_runs
-        @depth = count(options, :depth)
+        @depth = depth_of(options)
         @preemptions = count(options, :preemptions, least: 0)
         @steps = count(options, :steps)
         @files = ProgramFiles.new(caller_path, paths_of(options[:paths]))
@@ -54,7 +61,7 @@ module Heddle
       end
 
       def set_replay(seed, schedule)
-        check_seedless if seed
+        check_seed_alone(seed, schedule) if seed
         @seed = seed_of(seed, "seed")
         @schedule = schedule_of(schedule, "schedule")
         return if @seed || @schedule
@@ -74,10 +81,17 @@ module Heddle
         ArgumentChecks.count(options[name], "#{METHOD}: #{name}", least:)
       end
 
+      def depth_of(options)
+        depth = count(options, :depth)
+        return depth if depth <= MOST_DEPTH
+
+        raise ArgumentError, "#{METHOD}: depth: must be an Integer from 1 to #{MOST_DEPTH}, not #{depth}"
+      end
+
       def seed_of(value, name)
         return if value.nil?
 
-        seed = value.is_a?(String) ? Integer(value, 10, exception: false) : value
+        seed = value.is_a?(String) ? Integer(value.b, 10, exception: false) : value
         return seed if seed.is_a?(Integer) && seed.between?(0, HIGHEST_SEED)
 
         error = seed.nil? || seed.is_a?(Integer) ? ArgumentError : TypeError
@@ -93,16 +107,21 @@ module Heddle
 
       def environment_runs
         text = ENV.fetch("HEDDLE_EXPLORE", nil) or return RUNS
-        return Integer(text, 10) if text.match?(/\A[1-9]\d*\z/)
+        return Integer(text, 10) if text.b.match?(/\A[1-9]\d*\z/)
 
         raise ArgumentError, "#{METHOD}: HEDDLE_EXPLORE must be an Integer of at least 1, not #{text.inspect}"
       end
 
       def paths_of(paths)
         return if paths.nil?
-        return paths if paths.is_a?(Array) && !paths.empty? && paths.all?(String)
+        unless paths.is_a?(Array) && !paths.empty? && paths.all?(String)
+          raise TypeError, "#{METHOD}: paths: must be an Array of Strings, not #{paths.inspect}"
+        end
 
-        raise TypeError, "#{METHOD}: paths: must be an Array of Strings, not #{paths.inspect}"
+        missing = paths.find { |path| !File.exist?(path) } or return paths
+
+        raise ArgumentError, "#{METHOD}: paths: there is no file or folder #{File.expand_path(missing).inspect}: " \
+                             "give those whose lines are points"
       end
 
       def trace_of(trace)
@@ -111,7 +130,11 @@ module Heddle
         raise TypeError, "#{METHOD}: trace: must be a path, as a String or a Pathname, not #{trace.inspect}"
       end
 
-      def check_seedless
+      def check_seed_alone(seed, schedule)
+        if schedule
+          raise ArgumentError, "#{METHOD}: seed: #{seed.inspect} and schedule: #{schedule.inspect} name a schedule " \
+                               "each: give one of them"
+        end
         return unless @strategy == :exhaustive
 
         raise ArgumentError, "#{METHOD}: strategy: :exhaustive has no seeds: replay a schedule by schedule:, which " \
