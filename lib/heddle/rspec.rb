@@ -108,7 +108,7 @@ module Heddle
       private
 
       def explore(options)
-        command = -> { "rspec #{@example.location_rerun_argument}" }
+        command = -> { ["rspec", @example.location_rerun_argument] }
         path = @example.metadata[:absolute_file_path]
         Testing.explore_test(path, command, options) { run_anew }
       ensure

@@ -134,7 +134,7 @@ module Heddle
       #   end
       def explore(**options, &block)
         ArgumentChecks.block(block, "Heddle::Testing.explore")
-        command = -> { "ruby #{[$PROGRAM_NAME, *ARGV].join(" ")}" }
+        command = -> { ["ruby", $PROGRAM_NAME, *ARGV] }
         explore_test(block.source_location&.first, command, options, &block)
       end
 
@@ -142,7 +142,7 @@ module Heddle
       #
       # @api private
       # @param path [String, nil] the file of the test
-      # @param command [Proc] returns the command that runs the test
+      # @param command [Proc] returns the words of the command that runs the test
       # @param options [Hash] see {explore}
       def explore_test(path, command, options, &program)
         Explorer.new(program, Settings.new(path, options), command).call

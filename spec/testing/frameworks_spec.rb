@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "shellwords"
 require "tmpdir"
 
 RSpec.describe "heddle/rspec and heddle/minitest" do
@@ -150,6 +151,21 @@ RSpec.describe "heddle/rspec and heddle/minitest" do
     it "explores a test, with a setup of its own for each run" do
       expect(test("explore runs: 200", "withdraw_twice(@account) && assert_equal(80, @account.balance)"))
         .to match(/Expected: 80 Actual: 90 .*one switch is enough:.*Replay: HEDDLE_SEED=\d+ ruby .* -n test_account/m)
+    end
+
+    it "quotes the name of a test with spaces in the command that replays it" do
+      text = outcome(<<~RUBY)
+        require "heddle/minitest"
+        require "minitest/autorun"
+        require "minitest/spec"
+        describe Account do
+          include Heddle::MinitestFibers
+          explore runs: 2
+          it("withdraws $10") { assert_equal(80, Account.new(100).withdraw(10)) }
+        end
+      RUBY
+
+      expect(text[/^Replay: .*/].shellsplit.drop(2)).to match(["ruby", /bank_test.rb/, "-n", "test_0001_withdraws $10"])
     end
 
     it "counts a failed assertion as a failure" do

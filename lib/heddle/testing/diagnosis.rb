@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "shellwords"
+
 module Heddle
   module Testing
     # Finds out what a failing schedule needs in order to fail, and raises the {Failure} that tells it.
@@ -9,7 +11,7 @@ module Heddle
       private_constant :RUNS_FOR_FEWER
 
       # @param settings [Settings]
-      # @param command [Proc] returns the command that runs this test
+      # @param command [Proc] returns the words of the command that runs this test
       # @yieldparam schedule [#begin] see {Schedule}
       # @yieldparam story [Story, nil]
       # @yieldreturn [Run::Outcome] what the program does under this schedule
@@ -95,7 +97,8 @@ module Heddle
       end
 
       def command(seed, schedule)
-        "#{seed ? "HEDDLE_SEED=#{seed}" : "HEDDLE_SCHEDULE='#{schedule}'"} #{@command.call}"
+        words = @command.call.map { |word| Text.clean(word) }
+        "#{seed ? "HEDDLE_SEED=#{seed}" : "HEDDLE_SCHEDULE='#{schedule}'"} #{Shellwords.join(words)}"
       end
     end
     private_constant :Diagnosis

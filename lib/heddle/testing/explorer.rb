@@ -11,7 +11,7 @@ module Heddle
 
       # @param program [Proc]
       # @param settings [Settings]
-      # @param command [Proc] returns the command that runs this test
+      # @param command [Proc] returns the words of the command that runs this test
       def initialize(program, settings, command)
         @program = program
         @settings = settings

@@ -27,7 +27,7 @@ module Heddle
         message = whole.split.join(" ")
         brief = message.length <= BRIEF
         first = brief ? message : whole.strip.lines.first.to_s.chomp
-        ["#{first} (#{Text.clean(error.class)})\n#{head}\n\n#{schedule}", "Replay: #{Text.clean(replay)}", *note,
+        ["#{first} (#{Text.clean(error.class)})\n#{head}\n\n#{schedule}", "Replay: #{replay}", *note,
          *(whole unless brief)].join("\n\n")
       end
 
