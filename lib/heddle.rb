@@ -25,6 +25,7 @@ require_relative "heddle/hooks/select_now"
 
 # observability/: what the fibers do.
 require_relative "heddle/observability/subscription"
+require_relative "heddle/observability/text"
 require_relative "heddle/observability/names"
 require_relative "heddle/observability/accounting"
 require_relative "heddle/observability/name_report"

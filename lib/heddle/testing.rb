@@ -2,7 +2,6 @@
 
 require "heddle"
 require_relative "testing/errors"
-require_relative "testing/text"
 require_relative "testing/surroundings"
 require_relative "testing/schedule"
 require_relative "testing/program_files"

@@ -50,18 +50,6 @@ module Heddle # :nodoc:
       # @return [String] the characters that reports show
       def shortened(name) = name.length > SHOWN ? "#{name[0, SHOWN]}…" : name
 
-      # @param text [String] of any encoding
-      # @param most [Integer] how many characters
-      # @return [String] what a line of a report shows of it: UTF-8 without control characters
-      def line(text, most)
-        text = text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace).scrub
-        text = "#{text[0, most]}…" if text.length > most
-        text.gsub(/[[:cntrl:]]/) { |character| character.dump[1..-2] }
-      rescue Encoding::ConverterNotFoundError
-        # Ruby knows some encodings by name alone.
-        line(text.dup.force_encoding(Encoding::UTF_8), most)
-      end
-
       # @return [String] `fiber 16 "GET /users/7"`
       def label(fiber)
         "fiber #{fiber.object_id}#{suffix(fiber)}"

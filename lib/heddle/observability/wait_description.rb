@@ -72,7 +72,7 @@ module Heddle
     def said(entry)
       return unless entry.state == :waiting && (said = WaitNames.of(entry.fiber)) && entry.current?
 
-      said = Names.line(said.to_s, SHOWN)
+      said = Text.line(said.to_s, SHOWN)
       IO_KINDS.include?(entry.kind) ? "#{said} (#{text(entry)})" : said
     end
 

@@ -57,20 +57,5 @@ module Heddle
       private_class_method :whole
     end
     private_constant :Answers
-
-    # Makes texts fit for JSON. Names, and the paths in backtraces, can have any encoding, and invalid bytes.
-    #
-    # @api private
-    module Text
-      # @param text [String, nil]
-      # @return [String, nil]
-      def self.clean(text)
-        text&.encode(Encoding::UTF_8, invalid: :replace, undef: :replace)&.scrub
-      rescue Encoding::ConverterNotFoundError
-        # Ruby knows some encodings by name alone.
-        text.dup.force_encoding(Encoding::UTF_8).scrub
-      end
-    end
-    private_constant :Text
   end
 end
