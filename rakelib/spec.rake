@@ -14,7 +14,7 @@ module Specs
 
   # Seconds. The specs have a watchdog of their own (spec/support/watchdog.rb), but it can't run while native code
   # holds the GVL.
-  LIMIT = 20 * 60
+  LIMIT = 40 * 60
   # Seconds from the signal to the kill.
   GRACE = 10
 
