@@ -188,6 +188,29 @@ RSpec.describe "A virtual clock" do
     expect(virtually { Heddle.move_on_after(1000, value: :late, &program) }).to eq(:done)
   end
 
+  # The handler of a signal runs meanwhile, and the thread writes only after that.
+  def after_a_signal(&wait)
+    handled = false
+    outer = trap("USR1") { handled = true }
+    virtually(idle: 600) do
+      reader, writer = IO.pipe
+      program = Thread.current
+      thread = Thread.new do
+        until_asleep(program)
+        Process.kill("USR1", Process.pid)
+        Thread.pass until handled
+        writer << "text"
+      end
+      wait.call(reader).tap { thread.join }
+    end
+  ensure
+    trap("USR1", outer)
+  end
+
+  it "does not move because a signal ends the wait in the kernel" do
+    expect(after_a_signal { |reader| Heddle.move_on_after(1000, value: :late) { reader.readpartial(4) } }).to eq("text")
+  end
+
   it "moves Time.now" do
     expect(virtually { Time.now.then { |began| sleep(60) && (Time.now - began) } }).to eq(60)
   end

@@ -128,7 +128,10 @@ impl Scheduler {
 
     /// picking → running: the fiber checks the thread's interrupts.
     fn check_parked(&self, ruby: &Ruby, key: FiberKey) -> Result<Next, Error> {
-        self.check_interrupts(ruby, key)?;
+        if let Err(raised) = self.check_interrupts(ruby, key) {
+            self.state.borrow_mut().end_idle_time();
+            return Err(raised);
+        }
         self.unpark_early(key);
         Ok(Next::Run)
     }

@@ -46,7 +46,7 @@ impl Scheduler {
             if !may_block || state.queued() > 0 || state.has_deferred_raises() {
                 Some(Duration::ZERO)
             } else {
-                state.wait_before_jump().or_else(|| {
+                state.wait_before_jump(now).or_else(|| {
                     let until_due =
                         state.timers.next_deadline().map(|deadline| deadline.saturating_duration_since(now));
                     until_due.or_else(|| state.is_tested().then_some(UNTIL_EXPECTED))
@@ -75,8 +75,9 @@ impl Scheduler {
             state.expire(now);
             interrupted |= self.owner.thread.get().is_some_and(|thread| interrupts::pending(thread.get()));
         }
-        if may_block && state.clock.is_some() && state.queued() == 0 {
-            state.jump();
+        // What an interrupt brings, such as the end of a child process, comes before the next timer.
+        if may_block && state.clock.is_some() && !interrupted && state.queued() == 0 && !state.has_deferred_raises() {
+            state.jump(now);
         }
         if let Some(trace) = &state.trace {
             trace.poll(began, timeout != Some(Duration::ZERO), state.counters.completed);

@@ -100,7 +100,7 @@ pub struct State {
     forking_fiber: Option<FiberKey>,
     scopes: Scopes,
     pub limits: Limits,
-    /// Whether slices are timed or traced.
+    /// Whether slices are timed or traced, or a virtual clock has to know of them.
     is_observed: bool,
     /// What the waits of fibers own.
     pub resources: WaitResources,

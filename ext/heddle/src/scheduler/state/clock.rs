@@ -16,6 +16,8 @@ pub struct VirtualClock {
     now: Instant,
     /// How long it waits, in real time, for an event from outside of the thread before it jumps.
     idle: Duration,
+    /// Since when, in real time, no fiber has been able to run. `None` until a poll finds that.
+    idle_since: Option<Instant>,
     /// A thread runs that may wake a fiber.
     pub is_held: bool,
 }
@@ -30,7 +32,8 @@ impl State {
     /// From now on the clock is a virtual one.
     pub fn stop_clock(&mut self, idle: Duration) {
         let now = Instant::now();
-        self.clock = Some(Box::new(VirtualClock { began: now, now, idle, is_held: false }));
+        self.clock = Some(Box::new(VirtualClock { began: now, now, idle, idle_since: None, is_held: false }));
+        self.note_observers();
     }
 
     /// Whether a test chooses the schedule, or commands the clock.
@@ -52,15 +55,30 @@ impl State {
         }
     }
 
-    /// How long to wait in real time before the next jump. `None` if the clock is real, or has no timer to jump to.
-    pub fn wait_before_jump(&mut self) -> Option<Duration> {
-        let clock = self.clock.as_ref()?;
-        let wait = if clock.is_held || !self.operations.is_empty() { clock.idle } else { Duration::ZERO };
-        self.timers.next_deadline().map(|_| wait)
+    /// A fiber runs. The virtual clock's idle time begins anew when no fiber can run.
+    pub fn end_idle_time(&mut self) {
+        if let Some(clock) = &mut self.clock {
+            clock.idle_since = None;
+        }
     }
 
-    /// No fiber is runnable: the virtual clock jumps to the next timer.
-    pub fn jump(&mut self) {
+    /// How long to wait in real time before the next jump, at the real time `now`. `None` if the clock is real, or has no
+    /// timer to jump to. Wake-ups that make no fiber runnable, as by a signal, do not prolong the wait.
+    pub fn wait_before_jump(&mut self, now: Instant) -> Option<Duration> {
+        let clock = self.clock.as_mut()?;
+        self.timers.next_deadline()?;
+        let idle_for = now.saturating_duration_since(*clock.idle_since.get_or_insert(now));
+        let may_be_woken = clock.is_held || !self.operations.is_empty();
+        Some(if may_be_woken { clock.idle.saturating_sub(idle_for) } else { Duration::ZERO })
+    }
+
+    /// No fiber is runnable: the virtual clock jumps to the next timer, unless an event may still come at the real time
+    /// `now`.
+    #[cold]
+    pub fn jump(&mut self, now: Instant) {
+        if self.wait_before_jump(now) != Some(Duration::ZERO) {
+            return;
+        }
         let Some(deadline) = self.timers.next_deadline() else { return };
         if let Some(clock) = &mut self.clock {
             clock.now = clock.now.max(deadline);

@@ -77,6 +77,7 @@ impl State {
 
     #[inline(never)]
     fn observe_switch(&mut self, next: FiberKey) {
+        self.end_idle_time();
         self.note_stall();
         if self.accounts.is_counting()
             && let Some(now) = self.slice_began()
@@ -102,7 +103,7 @@ impl State {
 
     /// What observes slices has begun, or ended.
     pub(super) fn note_observers(&mut self) {
-        self.is_observed = self.queue.timing().is_some() || self.trace.is_some();
+        self.is_observed = self.queue.timing().is_some() || self.trace.is_some() || self.clock.is_some();
     }
 
     /// Times waits and slices from now on, and reports long slices to `watch`.
