@@ -211,6 +211,25 @@ RSpec.describe "A virtual clock" do
     expect(after_a_signal { |reader| Heddle.move_on_after(1000, value: :late) { reader.readpartial(4) } }).to eq("text")
   end
 
+  it "ends a sleep although a signal's handler waits while the scheduler looks for threads that may wake a fiber" do
+    handled = false
+    outer = trap("USR1") { sleep(5) && (handled = true) }
+    virtually do
+      thread = Thread.new { Thread.stop }
+      until_asleep(thread)
+      signals = ["USR1"]
+      # The scheduler calls it to learn whether the thread may wake a fiber.
+      thread.define_singleton_method(:inspect) { super().tap { signals.pop&.then { Process.kill(_1, Process.pid) } } }
+      sleep(1) until handled
+    ensure
+      thread.kill
+    end
+
+    expect(handled).to be(true)
+  ensure
+    trap("USR1", outer)
+  end
+
   it "moves Time.now" do
     expect(virtually { Time.now.then { |began| sleep(60) && (Time.now - began) } }).to eq(60)
   end
