@@ -230,6 +230,10 @@ RSpec.describe "A virtual clock" do
     trap("USR1", outer)
   end
 
+  it "moves by more than 584 years" do
+    expect(elapsed { 7.times { sleep(99 * 365 * 86_400) } }).to eq([7, 693 * 365 * 86_400_000])
+  end
+
   it "moves Time.now" do
     expect(virtually { Time.now.then { |began| sleep(60) && (Time.now - began) } }).to eq(60)
   end

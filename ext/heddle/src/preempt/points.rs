@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use heddle_core::exploration::{Decision, Deviation, Exploration, Strategy};
-use magnus::{Error, Object, RArray, RModule, Ruby, function};
+use magnus::{Error, Integer, Object, RArray, RModule, Ruby, function, prelude::*};
 
 use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, fiber, interrupts, thread};
@@ -67,9 +67,16 @@ fn stop_clock(_: &Ruby, scheduler: Receiver<Scheduler>, idle: u64) {
 }
 
 /// How many nanoseconds the virtual clock has come since it was stopped.
-fn virtual_time(_: &Ruby, scheduler: Receiver<Scheduler>) -> Option<u64> {
-    let time = scheduler.state.borrow().virtual_time()?;
-    Some(time.as_secs() * 1_000_000_000 + u64::from(time.subsec_nanos()))
+fn virtual_time(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<Integer>, Error> {
+    let time = scheduler.state.borrow().virtual_time();
+    let Some(time) = time else { return Ok(None) };
+    let whole = time.as_secs().checked_mul(1_000_000_000);
+    if let Some(nanoseconds) = whole.and_then(|whole| whole.checked_add(u64::from(time.subsec_nanos()))) {
+        return Ok(Some(ruby.integer_from_u64(nanoseconds)));
+    }
+    // More than 584 years.
+    let whole: Integer = ruby.integer_from_u64(time.as_secs()).funcall("*", (1_000_000_000,))?;
+    whole.funcall("+", (time.subsec_nanos(),)).map(Some)
 }
 
 /// The running fiber passes a point. Returns how many points there were; nil without an exploration.
