@@ -136,8 +136,10 @@ impl Accounting {
         self.names.taken(number);
     }
 
-    /// From now on the fiber says what it waits for, or does not any more. Returns what it said before.
+    /// From now on the fiber says what it waits for, or does not any more. A number that [`Accounting::label_number`] has
+    /// not returned counts as nothing. Returns what it said before.
     pub fn label(&mut self, fiber: u64, label: Option<usize>) -> Option<usize> {
+        let label = label.filter(|label| *label < self.labels.len());
         self.find_mut(fiber).and_then(|account| std::mem::replace(&mut account.label, label))
     }
 

@@ -34,7 +34,7 @@ module Heddle # :nodoc:
           yield
         ensure
           fiber.instance_variable_set(VARIABLE, previous)
-          Native.restore_label(fiber, label) if Accounting.begun?
+          Native.label_account(fiber, label) if Accounting.begun?
         end
       end
     end

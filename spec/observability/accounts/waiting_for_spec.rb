@@ -222,4 +222,20 @@ RSpec.describe "Heddle.waiting_for" do
       expect(told.lines).to all match(/\AConditionVariable#wait, .* s left$/)
     end
   end
+
+  it "counts for the outer text after the inner one, in a child that was forked within the inner one" do
+    output, errors = run_ruby(<<~RUBY)
+      require "heddle"
+      Heddle.run(stats: :detailed) do
+        Heddle.waiting_for("the outer one") do
+          child = Heddle.waiting_for("the inner one") { fork.tap { sleep(0.001) } }
+          sleep(0.001)
+          next Process.wait(child) if child
+          puts Heddle.fibers.flat_map { |info| info.times.waited.keys }.grep(String)
+        end
+      end
+    RUBY
+
+    expect([output, errors]).to eq ["the outer one\n", ""]
+  end
 end

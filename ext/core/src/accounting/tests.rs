@@ -124,6 +124,16 @@ fn labels_beyond_the_limit_have_no_number() {
 }
 
 #[test]
+fn the_number_of_a_label_of_earlier_accounts_counts_as_no_label() {
+    let label = Commanded::new().accounting.label_number("a connection");
+    let mut counted = Commanded::new();
+    counted.enter(FIBER, Phase::Running, 0);
+    counted.accounting.label(FIBER, label);
+    counted.enter(FIBER, Phase::Waiting(SLEEP), 5);
+    assert_eq!(milliseconds(counted.times(FIBER).waited[SLEEP]), 5);
+}
+
+#[test]
 fn names_beyond_the_limit_count_as_other() {
     let mut counted = Commanded::new();
     counted.enter(FIBER, Phase::Running, 0);

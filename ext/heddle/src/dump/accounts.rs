@@ -46,16 +46,13 @@ fn name_account(ruby: &Ruby, fiber: Value, name: Option<RString>) {
     with_fiber(ruby, fiber, |state, key| set_name(state, key, name));
 }
 
-/// From now on the fiber says that it waits for this. Returns a number for [`restore_label`].
-fn label_account(ruby: &Ruby, fiber: Value, label: RString) -> Option<usize> {
+/// From now on the fiber says that it waits for this, or does not any more. Returns the text that it said before, for the
+/// next call. Counting may end and begin again in between, and then numbers the texts anew.
+fn label_account(ruby: &Ruby, fiber: Value, label: Option<RString>) -> Option<RString> {
     // SAFETY: nothing changes the text while it is used, as no Ruby code runs.
-    let label = String::from_utf8_lossy(unsafe { label.as_slice() });
-    with_fiber(ruby, fiber, |state, key| state.account_label(key, &label)).flatten()
-}
-
-/// The fiber says again what it said before.
-fn restore_label(ruby: &Ruby, fiber: Value, label: Option<usize>) {
-    with_fiber(ruby, fiber, |state, key| state.restore_label(key, label));
+    let label = label.as_ref().map(|label| String::from_utf8_lossy(unsafe { label.as_slice() }));
+    let before = with_fiber(ruby, fiber, |state, key| state.account_label(key, label.as_deref())).flatten();
+    before.map(|before| ruby.str_new(&before))
 }
 
 /// What the fiber has spent its time on since it has its name; nil if that is not counted.
@@ -187,7 +184,10 @@ fn waited(ruby: &Ruby, times: impl Iterator<Item = (Subject, u64)>) -> Result<RH
     let hash = ruby.hash_new();
     for (subject, time) in times {
         match subject {
-            Subject::Kind(kind) => hash.aset(ruby.to_symbol(KINDS[kind]), seconds(time))?,
+            Subject::Kind(kind) => {
+                let kind = KINDS.get(kind).copied().unwrap_or("other");
+                hash.aset(ruby.to_symbol(kind), seconds(time))?;
+            }
             Subject::Label(label) => hash.aset(&*label, seconds(time))?,
         }
     }
@@ -206,7 +206,6 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("name_report", function!(name_report, 1))?;
     ractor::safe(ruby, || {
         native.define_singleton_method("name_account", function!(name_account, 2))?;
-        native.define_singleton_method("label_account", function!(label_account, 2))?;
-        native.define_singleton_method("restore_label", function!(restore_label, 2))
+        native.define_singleton_method("label_account", function!(label_account, 2))
     })
 }

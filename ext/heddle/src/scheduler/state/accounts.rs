@@ -222,18 +222,12 @@ impl State {
         }
     }
 
-    /// From now on the fiber says that it waits for this. Returns the number of what it said before.
-    pub fn account_label(&mut self, key: FiberKey, label: &str) -> Option<usize> {
+    /// From now on the fiber says that it waits for this, or does not any more. Returns what it said before.
+    pub fn account_label(&mut self, key: FiberKey, label: Option<&str>) -> Option<Rc<str>> {
         let accounting = &mut self.accounts.counting.as_mut()?.accounting;
-        let label = accounting.label_number(label);
-        accounting.label(account_of(&self.fibers, key).number(), label)
-    }
-
-    /// The fiber says again what it said before.
-    pub fn restore_label(&mut self, key: FiberKey, label: Option<usize>) {
-        if let Some(counting) = &mut self.accounts.counting {
-            counting.accounting.label(account_of(&self.fibers, key).number(), label);
-        }
+        let label = label.and_then(|label| accounting.label_number(label));
+        let before = accounting.label(account_of(&self.fibers, key).number(), label)?;
+        accounting.labels().get(before).cloned()
     }
 
     /// What the fiber has done since it is known, and since it has its name; nothing if that is not counted.
