@@ -70,6 +70,19 @@ RSpec.describe Heddle::Deadline do
     expect(value).to eq(:spared)
   end
 
+  it "can be moved by a number whose conversion waits" do
+    seconds = Class.new(Numeric) do
+      def finite? = true
+      def negative? = false
+      def divmod(other) = sleep(0) && 1.divmod(other)
+      def coerce(other) = [other, 1]
+      def to_s = "1"
+    end
+
+    expect { virtually { Heddle.cancel_after(60) { |deadline| deadline.reset(seconds.new) && sleep(30) } } }
+      .to raise_error(Heddle::TimeoutError, /1 s elapsed/)
+  end
+
   it "can be moved while a fiber computes" do
     value = Heddle.run(preempt: :all) do
       Heddle.move_on_after(60, value: :late) { |deadline| deadline.reset(0.005) && loop { nil } }

@@ -81,8 +81,13 @@ fn limit(ruby: &Ruby, scheduler: &Scheduler, seconds: Value, exception: Value) -
 /// Moves the time limit with this number to `seconds` from now, after which `exception` is raised. False if its block
 /// has ended, or the exception has been raised in it. Any thread may call it.
 fn move_limit(_: &Ruby, scheduler: &Scheduler, number: u64, seconds: Value, exception: Value) -> Result<bool, Error> {
-    let at = scheduler.state.borrow().now() + time::interval(seconds)?.min(FOR_EVER);
-    let moved = scheduler.state.borrow_mut().move_limit(number, at, exception);
+    // The conversion may run Ruby code, which uses the state.
+    let limit = time::interval(seconds)?.min(FOR_EVER);
+    let moved = {
+        let mut state = scheduler.state.borrow_mut();
+        let at = state.now() + limit;
+        state.move_limit(number, at, exception)
+    };
     scheduler.wake_owner();
     Ok(moved)
 }
