@@ -48,6 +48,22 @@ RSpec.describe "A fiber that masks exceptions" do
     expect(log).to eq %i[through interrupted]
   end
 
+  it "is interrupted after Heddle.without_preemption only when the masking block ends" do
+    log = []
+    Heddle.run(preempt: :all) do
+      Heddle.cancel_after(60, IndexError) do |deadline|
+        Thread.handle_interrupt(Exception => :never) do
+          Heddle.without_preemption { deadline.reset(0.001) && compute_for(0.02) }
+          log << :through
+        end
+        loop { Integer.sqrt(2) }
+      end
+    rescue IndexError
+      log << :interrupted
+    end
+    expect(log).to eq %i[through interrupted]
+  end
+
   it "is interrupted at once where it masks another class" do
     log = []
     Heddle.run(preempt: :all) do

@@ -126,26 +126,15 @@ impl Scheduler {
         if steps.is_multiple_of(POINTS_PER_POLL) {
             self.poll(ruby)?;
         }
-        self.raise_due_unmasked(ruby, running)?;
+        if let Some(running) = running {
+            self.raise_due_unmasked(ruby, running)?;
+        }
         let number = running.map_or(0, FiberKey::number);
         if !self.state.borrow_mut().queue.is_preempted_at_point(number) {
             return Ok(());
         }
         let hook = self.enter(ruby)?.keep_wake_ups();
-        match self.yield_preempted(ruby, hook.key) {
-            Err(raised) if error::exception_of(&raised).is_some_and(|exception| self.is_masked(ruby, exception)) => {
-                self.keep_raise(ruby, current, &raised);
-                Ok(())
-            }
-            Err(raised) => Err(raised),
-            Ok(()) => self.raise_due_unmasked(ruby, Some(hook.key)),
-        }
-    }
-
-    fn raise_due_unmasked(&self, ruby: &Ruby, key: Option<FiberKey>) -> Result<(), Error> {
-        match key {
-            Some(key) if self.due_unmasked(ruby, key) => self.raise_due(key),
-            _ => Ok(()),
-        }
+        self.yield_masked(ruby, current, hook.key)?;
+        self.raise_due_unmasked(ruby, hook.key)
     }
 }

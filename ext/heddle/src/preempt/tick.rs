@@ -80,12 +80,32 @@ impl Scheduler {
         self.preemption.missed_tick.set(false);
         let hook = self.enter(ruby)?.keep_wake_ups();
         self.poll_at_tick(ruby)?;
-        self.raise_due(running)?;
+        self.raise_due_unmasked(ruby, running)?;
         if !self.state.borrow_mut().should_preempt(Instant::now()) {
             return Ok(());
         }
-        self.yield_preempted(ruby, hook.key)?;
-        self.raise_due(running)
+        self.yield_masked(ruby, current, hook.key)?;
+        self.raise_due_unmasked(ruby, running)
+    }
+
+    /// Raises the next exception that is due in the fiber, unless the current masks hold it back.
+    pub(super) fn raise_due_unmasked(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        if !self.due_unmasked(ruby, key) {
+            return Ok(());
+        }
+        self.raise_due(key)
+    }
+
+    /// Like [`Scheduler::yield_preempted`], where an exception can be raised. One that was raised into the fiber
+    /// meanwhile, and that the fiber masks, is due later.
+    pub(super) fn yield_masked(&self, ruby: &Ruby, current: Value, key: FiberKey) -> Result<(), Error> {
+        match self.yield_preempted(ruby, key) {
+            Err(raised) if error::exception_of(&raised).is_some_and(|exception| self.is_masked(ruby, exception)) => {
+                self.keep_raise(ruby, current, &raised);
+                Ok(())
+            }
+            yielded => yielded,
+        }
     }
 
     /// Polls, unless another fiber is runnable and the last poll was just now. Fibers whose sleep has ended run next.
@@ -104,7 +124,7 @@ impl Scheduler {
     }
 
     /// The fiber yields as a preempted one, until it is picked again.
-    pub(super) fn yield_preempted(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+    fn yield_preempted(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         self.preemption.preemptions.set(self.preemption.preemptions.get() + 1);
         self.yield_within(ruby, key, Requeue::Preempted(Instant::now())).map(|_| ())
     }
@@ -299,7 +319,7 @@ impl Scheduler {
     }
 
     /// An exception that was raised into the fiber, and cannot be raised now, is due later.
-    pub(super) fn keep_raise(&self, ruby: &Ruby, current: Value, raised: &Error) {
+    fn keep_raise(&self, ruby: &Ruby, current: Value, raised: &Error) {
         let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
         let pending_raise = PendingRaise::new(exception, None, RaiseScope::Fiber);
         let mut state = self.state.borrow_mut();
