@@ -234,6 +234,18 @@ RSpec.describe "A virtual clock" do
     expect(elapsed { 7.times { sleep(99 * 365 * 86_400) } }).to eq([7, 693 * 365 * 86_400_000])
   end
 
+  it "is the clock of the times in Heddle.fibers" do
+    times = virtually do
+      sleep(3600)
+      fiber = Heddle.spin { sleep }
+      seconds = -> { Heddle.fibers.find { |info| info.fiber.equal?(fiber) }.seconds }
+      Heddle.snooze
+      [seconds.call, sleep(60), seconds.call].tap { Heddle.terminate(fiber) }
+    end
+
+    expect(times).to eq([0, 60, 60])
+  end
+
   it "moves Time.now" do
     expect(virtually { Time.now.then { |began| sleep(60) && (Time.now - began) } }).to eq(60)
   end

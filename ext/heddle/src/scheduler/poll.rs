@@ -39,7 +39,7 @@ impl Scheduler {
         let began = now;
         let timeout = {
             let mut state = self.state.borrow_mut();
-            state.fibers.polled(now, parking);
+            state.note_poll(now, parking);
             state.expire(now);
             state.budget.polled(now);
             state.counters.polls += 1;
@@ -70,7 +70,7 @@ impl Scheduler {
         if timeout == Some(Duration::ZERO) {
             state.complete(reactor.completions());
         } else {
-            state.fibers.polled(now, None);
+            state.note_poll(now, None);
             state.complete(reactor.completions());
             state.expire(now);
             interrupted |= self.owner.thread.get().is_some_and(|thread| interrupts::pending(thread.get()));

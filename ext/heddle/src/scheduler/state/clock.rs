@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::State;
+use crate::scheduler::fibers::FiberKey;
 
 /// How much virtual time passes where a fiber that is being killed would wait.
 const WAIT_OF_KILLED_FIBER: Duration = Duration::from_millis(1);
@@ -27,6 +28,18 @@ impl State {
     #[inline]
     pub fn now(&self) -> Instant {
         self.clock.as_ref().map_or_else(Instant::now, |clock| clock.now)
+    }
+
+    /// The time of the timers, at the real time `now`.
+    #[inline]
+    pub(super) fn time_at(&self, now: Instant) -> Instant {
+        self.clock.as_ref().map_or(now, |clock| clock.now)
+    }
+
+    /// Timers and I/O are polled at the real time `now`. The states of fibers begin at the timers' time.
+    #[inline]
+    pub fn note_poll(&mut self, now: Instant, parking: Option<FiberKey>) {
+        self.fibers.polled(self.time_at(now), parking);
     }
 
     /// From now on the clock is a virtual one.
@@ -82,7 +95,8 @@ impl State {
         let Some(deadline) = self.timers.next_deadline() else { return };
         if let Some(clock) = &mut self.clock {
             clock.now = clock.now.max(deadline);
-            self.expire(deadline);
         }
+        self.note_poll(now, None);
+        self.expire(now);
     }
 }

@@ -102,7 +102,7 @@ impl State {
     /// Performs the actions of the timers that have expired.
     #[inline]
     pub fn expire(&mut self, now: Instant) {
-        let now = if self.clock.is_some() { self.now() } else { now };
+        let now = self.time_at(now);
         if self.timers.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.perform_expired(now);
         }
