@@ -110,16 +110,20 @@ module Heddle
 
       # Runs the program's handler, in whichever fiber is running.
       def run(number)
+        # An exception that was sent to this fiber is not the handler's. It is taken first: Ruby raises it at the end of
+        # the first method here that is written in Ruby, and the handler would not run.
+        sent = Native.take_sent
         keep_found
         handler = @handlers[number]
-        return @missed << number unless handler
-        return run_in_root(handler, number) if Native.handles_interrupts?
-
-        # Outside of a `rescue`, because the fiber may be stopped before `send_to_root` returns.
-        # An exception that was sent to this fiber is not the handler's.
-        sent = Native.take_sent
-        raised = exception_of(handler, number)
-        Native.send_to_root(raised) if raised
+        if !handler
+          @missed << number
+        elsif Native.handles_interrupts?
+          run_in_root(handler, number, sent)
+        else
+          # Outside of a `rescue`, because the fiber may be stopped before `send_to_root` returns.
+          raised = exception_of(handler, number)
+          Native.send_to_root(raised) if raised
+        end
         raise sent if sent
       end
 
@@ -173,12 +177,14 @@ module Heddle
         end
       end
 
-      def run_in_root(handler, number)
+      # @param sent [Exception, nil] raised by the caller, unless the handler raises
+      def run_in_root(handler, number, sent)
         return Thread.current.raise(default_exception(number)) if handler == "DEFAULT" && number != INTERRUPT
 
         call(handler, number)
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised again
         Native.record_interrupt(e)
+        Native.send_to_root(sent) if sent
         raise
       end
 
