@@ -74,8 +74,7 @@ RSpec.describe "A fiber that masks exceptions" do
 
   it "does not keep its scheduler open if it is a generator that never continues after an exception of Fiber#raise" do
     log = []
-    # On a thread of its own, which keeps the mask that the generator leaves behind.
-    with_scheduler(preempt: :all) do
+    Heddle.run(preempt: :all) do
       masking = sent = false
       generator = Fiber.new do
         Thread.handle_interrupt(KeyError => :never) do
