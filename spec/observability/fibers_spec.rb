@@ -81,29 +81,6 @@ RSpec.describe "Heddle.fibers" do
     expect(told).to be >= least
   end
 
-  it "does not count the time that a fiber has computed before it waits" do
-    told, most = Heddle.run do
-      reader, writer = IO.pipe
-      may_compute = Queue.new
-      waits_since = nil
-      fiber = Heddle.spin do
-        may_compute.pop
-        # No hook, so the fiber that reads becomes runnable only by the poll at the beginning of the sleep, in which the
-        # scheduler looks at the clock.
-        writer.write_nonblock("x")
-        started = Clock.now
-        nil while Clock.now - started < 0.05
-        waits_since = Clock.now
-        sleep
-      end
-      may_compute << true
-      reader.read(1)
-      [info_of(fiber).seconds, Clock.now - waits_since]
-    end
-
-    expect(told).to be <= most
-  end
-
   reading = /(waiting to read|reading)/
   {
     "sleep" => [-> { sleep }, /sleep/],
