@@ -123,15 +123,16 @@ RSpec.describe "Pipes" do
 
   it "return the available bytes from readpartial" do
     parts = Heddle.run do
+      read = Queue.new
       Fiber.schedule do
         writer.write("one")
-        sleep(0)
+        read.pop
         writer.write("two")
       end
-      [reader.readpartial(1000), reader.readpartial(1000)]
+      [reader.readpartial(1000), (read << true) && reader.readpartial(1000)]
     end
 
-    expect(parts.join).to eq("onetwo")
+    expect(parts).to eq(%w[one two])
   end
 
   it "raise EOFError from readpartial at the end" do
