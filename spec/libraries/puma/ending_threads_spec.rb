@@ -118,14 +118,13 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
 
   describe "when another thread raises in the thread of all requests" do
     raising = <<~RUBY
-      gate = Thread::Queue.new
       run(lambda do |env|
         if env["PATH_INFO"] == "/raise"
           target = Thread.current
           Thread.new { target.raise(ArgumentError, "from a thread") }
         end
-        gate.pop if env["PATH_INFO"] == "/wait"
-        gate << true if env["PATH_INFO"] == "/raise"
+        # The server accepts no request any more that could tell it.
+        sleep 0.001 until env["PATH_INFO"] == "/raise" || File.exist?("continue")
         [200, {}, ["answered"]]
       end)
     RUBY
@@ -135,6 +134,8 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
         waiting = Thread.new { server.get("/wait") }
         server.wait_for_stats("busy_threads" => 1)
         raising = server.get("/raise")
+        server.wait_for_log(/stops the server/)
+        FileUtils.touch(File.join(server.folder, "continue"))
         status = server.wait
 
         expect([raising, waiting.value, status.exitstatus, server.log]).to match [
