@@ -49,7 +49,7 @@ RSpec.describe "ConditionVariable in fibers" do
   end
 
   it "distinguishes a signal from a timeout that expires later" do
-    answer = Heddle.run do
+    answer = virtually do
       mutex.synchronize do
         Fiber.schedule do
           # Locks it as soon as the wait has unlocked it, and keeps it until the timeout has expired.
@@ -96,7 +96,7 @@ RSpec.describe "ConditionVariable in fibers" do
   end
 
   it "returns on a signal that comes before the timeout" do
-    answer = Heddle.run do
+    answer = virtually do
       Fiber.schedule { sleep(0.005) && condition.signal }
       mutex.synchronize { condition.wait(mutex, 60) }
     end
