@@ -209,40 +209,28 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
     expect(events).to eq %i[generator asker raiser]
   end
 
-  it "may be called from within a generator" do
-    events = Heddle.run do
-      log = []
-      fiber = Fiber.schedule do
-        sleep
-      rescue cancelled
-        log << :rescued
-      end
-      raising = Enumerator.new do |yielder|
-        fiber.raise(cancelled)
-        log << :generator
-        yielder << :value
-      end
-      log << raising.next
+  # Raises in a waiting fiber from within a generator. Returns what happened, in order.
+  def raised_from_generator
+    log = []
+    fiber = Fiber.schedule do
+      sleep
+    rescue cancelled
+      log << :rescued
     end
-    expect(events).to eq %i[rescued generator value]
+    raising = Enumerator.new do |yielder|
+      fiber.raise(cancelled)
+      log << :generator
+      yielder << :value
+    end
+    log << raising.next
+  end
+
+  it "may be called from within a generator" do
+    expect(Heddle.run { raised_from_generator }).to eq %i[rescued generator value]
   end
 
   it "may be called from within a generator that the root fiber has resumed" do
-    events = with_scheduler do
-      log = []
-      fiber = Fiber.schedule do
-        sleep
-      rescue cancelled
-        log << :rescued
-      end
-      raising = Enumerator.new do |yielder|
-        fiber.raise(cancelled)
-        log << :generator
-        yielder << :value
-      end
-      log << raising.next
-    end
-    expect(events).to eq %i[rescued generator value]
+    expect(with_scheduler { raised_from_generator }).to eq %i[rescued generator value]
   end
 
   it "raise as usual in the fiber itself" do

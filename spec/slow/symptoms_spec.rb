@@ -46,7 +46,7 @@ RSpec.describe "The page of Heddle::Web" do
     browser.screenshot(File.join(folder, "slow-#{name.tr("_", "-")}.png"))
   end
 
-  it "tells that a pool has no free connection, and who waits for one" do
+  it "tells that a pool has no free connection, and which requests wait for one" do
     with_fault("pool_exhausted") { expect_answer("waiting", "\\d+ fibers: a connection of ActiveRecord's pool") }
   end
 
@@ -81,7 +81,7 @@ RSpec.describe "The page of Heddle::Web" do
     end
   end
 
-  it "tells which call keeps the thread, and who runs late because of it" do
+  it "tells which call keeps the thread, and which fibers run late because of it" do
     with_fault("blocked_thread") do
       expect_answer("lates", "GET /pictures/:id ran")
       browser.wait_until("document.querySelector('#stalls').innerText.includes('blocked_thread.rb')")

@@ -3,7 +3,8 @@
 module Heddle
   # Puts waits for the same thing together: `36 fibers wait for …`.
   module WaitGroups
-    # What differs among fibers that wait for the same: how much of a limit is left, and who uses it.
+    # What differs among fibers that wait for the same thing: how much of a time limit is left, and which fibers use the
+    # thing.
     REST = /, \d+\.\d s left\z/
     DETAILS = / \(.*\)/
     # The number of a fiber that is waited for, before its name.

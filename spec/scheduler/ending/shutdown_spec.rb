@@ -46,8 +46,8 @@ RSpec.describe "A scheduler at the end of its thread or process" do
     expect([thread.status, ensured.size]).to eq [false, 1]
   end
 
-  it "runs every ensure when Thread#kill comes while it waits for its fibers", trap: 27, timeout: 15 do
-    ensured = Queue.new
+  # A thread that waits for its fibers. Each pushes its number in its ensure.
+  def thread_with_five_fibers(ensured)
     thread = scheduled_thread do
       5.times do |number|
         Fiber.schedule do
@@ -59,23 +59,19 @@ RSpec.describe "A scheduler at the end of its thread or process" do
       end
     end
     until_asleep(thread)
+    thread
+  end
+
+  it "runs every ensure when Thread#kill comes while it waits for its fibers", trap: 27, timeout: 15 do
+    ensured = Queue.new
+    thread = thread_with_five_fibers(ensured)
     thread.kill.join
     expect(Array.new(ensured.size) { ensured.pop }).to contain_exactly(0, 1, 2, 3, 4)
   end
 
   it "runs every ensure, and ends, when Thread#raise comes while it waits for its fibers", trap: 27, timeout: 15 do
     ensured = Queue.new
-    thread = scheduled_thread do
-      5.times do |number|
-        Fiber.schedule do
-          sleep(60)
-        ensure
-          sleep(0.001)
-          ensured.push(number)
-        end
-      end
-    end
-    until_asleep(thread)
+    thread = thread_with_five_fibers(ensured)
     thread.raise(ArgumentError, "interrupted")
     expect { thread.join }.to raise_error(ArgumentError, "interrupted")
     expect(Array.new(ensured.size) { ensured.pop }).to contain_exactly(0, 1, 2, 3, 4)
