@@ -47,6 +47,31 @@ RSpec.describe "bin/test" do
     expect(output).to match(/^reason$/).and match(/^  passed .* two$/)
   end
 
+  it "names at its end the examples that have failed, with their errors" do
+    output, = run_parts(<<~'RUBY')
+      part("one", <<~LOG.then { |log| "cat <<'END'; false\n#{log}END" })
+        Failures:
+
+          1) A pipe holds
+             Failure/Error: expect(1).to eq 2
+
+               expected: 2
+                    got: 1
+             # ./spec/io/pipe_spec.rb:9:in 'x'
+
+        Finished in 1 second
+        1 example, 1 failure
+
+        rspec ./spec/io/pipe_spec.rb:8 # A pipe holds
+      LOG
+    RUBY
+    expect(output.lines.last(3).join).to eq <<~TEXT
+      Failed:
+        one: ./spec/io/pipe_spec.rb:8: expected: 2 got: 1
+      FAILED: one
+    TEXT
+  end
+
   it "does not run a part that needs one which has failed" do
     output, = run_parts('part("one", "false"), part("two", "true", after: ["one"])')
     expect(output).to match(/^  dropped .* two$/)

@@ -11,12 +11,19 @@ module Checks
     def log = "tmp/test/#{name.downcase.gsub(/[^a-z0-9.]+/, "-")}.log"
   end
 
+  Result = Struct.new(:part, :status, :seconds)
+
   # What became of a part, and what its log says about that.
-  Result = Struct.new(:part, :status, :seconds) do
+  class Result
     # The closing lines of RSpec and Cargo, of Ruby's own tests, and of the programs in verification/.
-    closing = /^(Finished\ in|\d+\ examples?,|Randomized\ with|test\ result:|\d+\ files\ inspected|SEED=|left\ out:|
+    CLOSING = /^(Finished\ in|\d+\ examples?,|Randomized\ with|test\ result:|\d+\ files\ inspected|SEED=|left\ out:|
                \d+\ programs,|.*\d+\ (tests|runs),.*(failures|errors)|Heddle\ \S+\ runs\ on)/x
-    define_method(:closing_lines) { text.lines(chomp: true).grep(closing).uniq }
+    # What verification/ecosystem prints for what is wrong.
+    FAULT = /^(✗|not measured:) /
+    # Characters of an error.
+    ERROR_LENGTH = 200
+
+    def closing_lines = lines.grep(CLOSING).uniq
 
     def passed? = status == :passed
 
@@ -35,7 +42,30 @@ module Checks
     # @return [Array<String>] why examples were skipped
     def skipped = text[/^Pending:.*?(?=^(?:Failures:|Finished in|Top ))/m].to_s.scan(/^ +\d+\) .*\n +# (.*)/).flatten
 
+    # @return [Array<String>] RSpec's failed examples with the beginnings of their errors, and what the programs of
+    #   verification/ report; the log's last line if there are none of these
+    def faults
+      found = failed_examples + lines.grep(FAULT).uniq
+      found.any? ? found : lines.reject(&:empty?).last(1)
+    end
+
     def last_lines(count) = text.lines.last(count).join
+
+    private
+
+    def failed_examples
+      sections = text.scan(/^Failures:$(.*?)^Finished in/m).flatten
+      errors = sections.flat_map { |section| section.split(/^ {2}\d+\) /).drop(1) }.map { |failure| error(failure) }
+      text.scan(/^rspec (\S+) # /).flatten.zip(errors).map { |example, error| "#{example}: #{error}" }
+    end
+
+    # What stands between the line of the example that has failed and the backtrace.
+    def error(failure)
+      _, _, message = failure.partition("Failure/Error:").last.partition("\n\n")
+      message.lines.map(&:strip).take_while { |line| !line.start_with?("# ") }.join(" ").squeeze(" ")[0, ERROR_LENGTH]
+    end
+
+    def lines = text.lines(chomp: true)
 
     def text = File.file?(part.log) ? File.read(part.log, encoding: "UTF-8").scrub : ""
   end

@@ -4,6 +4,8 @@ module Checks
   # The last lines of bin/test: what ran, how long it took, what was left out and why.
   class Summary
     LAST_LINES = 40
+    # How many faults of a part the end names.
+    FAULTS = 5
 
     def self.opening(plan)
       seed = plan.all? ? "seed #{plan.seed} (to repeat: --seed #{plan.seed})" : "seed #{plan.seed}"
@@ -19,10 +21,10 @@ module Checks
     end
 
     def to_s
-      [*failures, "", "bin/test#{" --all" if @plan.all?}: #{format_seconds(@seconds)}", *parts, "", what_ran,
-       *list("Left out", left_out), *list("Skipped examples", skipped),
+      [*failures, "", *list("Skipped examples", skipped), *list("Left out", left_out),
        *(@plan.all? ? [] : list("bin/test --all adds", Plan::ALL_ADDS)),
-       *list("Still running, now killed", @left_behind), verdict].join("\n")
+       "", "bin/test#{" --all" if @plan.all?}: #{format_seconds(@seconds)}", *parts, "", what_ran,
+       *list("Still running, now killed", @left_behind), *list("Failed", faults), verdict].join("\n")
     end
 
     # @return [Integer] the exit status
@@ -34,6 +36,15 @@ module Checks
     def failures
       failed.select { |result| result.status == :failed }.flat_map do |result|
         ["", "==> #{result.part.log} (the last lines)", result.last_lines(LAST_LINES)]
+      end
+    end
+
+    # Last, because often only the last lines are kept.
+    def faults
+      failed.select { |result| result.status == :failed }.flat_map do |result|
+        shown = result.faults.first(FAULTS)
+        shown << "and #{result.faults.size - FAULTS} more" if result.faults.size > FAULTS
+        shown.map { |fault| "#{result.part.name}: #{fault}" }
       end
     end
 
