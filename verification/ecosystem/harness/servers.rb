@@ -40,11 +40,15 @@ module Ecosystem
       memcached: %w[memcached], rabbitmq: %w[rabbitmq-server]
     }.freeze
 
+    # Below the ports that Linux chooses by itself (net.ipv4.ip_local_port_range).
+    FIRST_PORT = 20_000
+
     # PostgreSQL accepts connections before it answers them, and then says this in its log.
     READY = { postgres: "database system is ready to accept connections" }.freeze
 
     def initialize
       @templates = {}
+      @port = FIRST_PORT
       @lock = Mutex.new
     end
 
@@ -70,7 +74,14 @@ module Ecosystem
 
     def find(name) = PLACES.map { |place| File.join(place, name) }.find { |path| File.executable?(path) }
 
-    def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+    # Each only once, and none that Linux may give to another process before the server starts.
+    def free_port
+      port = @lock.synchronize { @port += 1 }
+      TCPServer.open("0.0.0.0", port).close
+      port
+    rescue Errno::EADDRINUSE
+      retry
+    end
 
     def identity
       return {} unless Process.uid.zero?
