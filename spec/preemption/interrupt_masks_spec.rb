@@ -48,6 +48,53 @@ RSpec.describe "A fiber that masks exceptions" do
     expect(log).to eq %i[through interrupted]
   end
 
+  it "gets an exception of Fiber#raise when the masking block ends, also if another fiber has resumed it" do
+    log = []
+    Heddle.run(preempt: :all) do
+      masking = sent = false
+      generator = Fiber.new do
+        Thread.handle_interrupt(KeyError => :never) do
+          masking = true
+          Integer.sqrt(2) until sent
+          log << :through
+        end
+        sleep(0)
+        log << :missed
+      rescue KeyError
+        log << :interrupted
+      end
+      consumer = Heddle.spin { generator.resume }
+      pass_until { masking }
+      generator.raise(KeyError)
+      sent = true
+      Heddle.await(consumer)
+    end
+    expect(log).to eq %i[through interrupted]
+  end
+
+  it "does not keep its scheduler open if it is a generator that never continues after an exception of Fiber#raise" do
+    log = []
+    # On a thread of its own, which keeps the mask that the generator leaves behind.
+    Thread.new do
+      Heddle.run(preempt: :all) do
+        masking = sent = false
+        generator = Fiber.new do
+          Thread.handle_interrupt(KeyError => :never) do
+            masking = true
+            Integer.sqrt(2) until sent
+            Fiber.yield(:left)
+          end
+        end
+        consumer = Heddle.spin { log << generator.resume << Heddle.fibers.map(&:fiber).include?(generator) }
+        pass_until { masking }
+        generator.raise(KeyError)
+        sent = true
+        Heddle.await(consumer)
+      end
+    end.join
+    expect(log).to eq [:left, false]
+  end
+
   it "is interrupted after Heddle.without_preemption only when the masking block ends" do
     log = []
     Heddle.run(preempt: :all) do

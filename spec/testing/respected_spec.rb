@@ -51,6 +51,31 @@ RSpec.describe "An explored fiber" do
     expect(met).to be_positive
   end
 
+  it "keeps an exception that it masks until the end of the mask, also if it is a generator" do
+    raised = []
+    Heddle::Testing.explore(runs: 50) do
+      masked = false
+      begun = Queue.new
+      generator = Fiber.new do
+        Thread.handle_interrupt(RuntimeError => :never) do
+          masked = true
+          begun << true
+          masked &&= true
+          masked = false
+        end
+        sleep
+      rescue RuntimeError
+        raised << masked
+      end
+      fiber = Heddle.spin { generator.resume }
+      begun.pop
+      generator.raise("now")
+      Heddle.await(fiber)
+    end
+
+    expect(raised).to eq([false] * 50)
+  end
+
   it "keeps an exception that it masks until the end of the mask" do
     raised = []
     Heddle::Testing.explore(runs: 50) do

@@ -93,7 +93,9 @@ impl Scheduler {
         if !self.due_unmasked(ruby, key) {
             return Ok(());
         }
-        self.raise_due(key)
+        let raised = self.raise_due(key);
+        self.state.borrow_mut().release_record(key);
+        raised
     }
 
     /// Like [`Scheduler::yield_preempted`], where an exception can be raised. One that was raised into the fiber
@@ -189,7 +191,9 @@ impl Scheduler {
     /// Raises the next exception that is due in `running`.
     fn raise_now(&self, ruby: &Ruby, current: Value, running: FiberKey) {
         let Some(pending_raise) = self.state.borrow_mut().take_pending_raise(running) else { return };
-        if !self.raise_here(ruby, current, &pending_raise.to_error()) {
+        if self.raise_here(ruby, current, &pending_raise.to_error()) {
+            self.state.borrow_mut().release_record(running);
+        } else {
             self.state.borrow_mut().send_raise(running, pending_raise);
         }
     }
@@ -276,13 +280,13 @@ impl Scheduler {
         let key = hook.key;
         let raised = yielded.and_then(|()| self.raise_due_here(ruby, key));
         let is_due = self.due_unmasked(ruby, key);
-        // An unmanaged fiber has a record until here.
-        drop(hook);
-        match raised {
-            Ok(()) if is_due => self.try_again_soon(),
-            Ok(()) => self.expect_next_due(ruby),
-            Err(raised) => self.raise_or_keep(ruby, current, &raised),
+        if let Err(raised) = raised {
+            // Within the hook, since an unmanaged fiber may have no record after it.
+            self.raise_or_keep(ruby, current, &raised);
+            return;
         }
+        drop(hook);
+        if is_due { self.try_again_soon() } else { self.expect_next_due(ruby) }
     }
 
     /// Like [`Scheduler::raise_due`], if an exception may be raised here. Otherwise the exception is not taken: the
@@ -318,7 +322,7 @@ impl Scheduler {
         self.keep_raise(ruby, current, raised);
     }
 
-    /// An exception that was raised into the fiber, and cannot be raised now, is due later.
+    /// An exception that was raised into the fiber, which is in a hook, and cannot be raised now, is due later.
     fn keep_raise(&self, ruby: &Ruby, current: Value, raised: &Error) {
         let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
         let pending_raise = PendingRaise::new(exception, None, RaiseScope::Fiber);

@@ -162,12 +162,18 @@ impl Record {
     }
 
     /// Whether its record must outlive its hooks. What must not get lost is a wake-up that the fiber has not seen, a
-    /// request to end, and what was sent to a root, which comes back.
+    /// request to end, an exception of `Fiber#raise` that the fiber masks, and what was sent to a root, which comes back.
     pub fn must_outlive_hooks(&self) -> bool {
         let wake_up = self.unblocks != self.unblocks_seen;
         wake_up
             || self.end_request.is_some()
+            || self.pending_raises.is_unraised(RaiseScope::Fiber)
             || self.blocking && (!self.pending_raises.is_empty() || self.task.has_posted())
+    }
+
+    /// Whether its record has outlived its hooks: what the fiber does now is not known, or it has ended.
+    pub fn has_left_hooks(&self) -> bool {
+        !self.managed && !self.blocking && self.hook_depth == 0
     }
 
     /// Returns the epoch of the new state.

@@ -231,6 +231,13 @@ impl State {
         }
     }
 
+    /// What was due in a fiber has been raised. If its record has outlived its hooks only for that, it is removed.
+    pub fn release_record(&mut self, key: FiberKey) {
+        if self.fibers.get(key).is_some_and(|record| record.hook_depth == 0 && !record.managed) {
+            self.unregister(key);
+        }
+    }
+
     /// Removes a fiber's record. Returns the fiber.
     pub fn remove(&mut self, key: FiberKey) -> Option<PinnedValue> {
         self.account_end(key);
