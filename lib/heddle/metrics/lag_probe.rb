@@ -46,18 +46,19 @@ module Heddle
 
     # Starts the fiber, in the scheduler of this thread. It ends early if no other fiber is left.
     #
+    # It has no parent, and no scope awaits it, as one would await a fiber of `Fiber.schedule`: the caller may be in a
+    # {Heddle.run} of the program that ends earlier.
+    #
     # @param finish [Float] when it ends, on the monotonic clock
     # @return [void]
     def start(finish = Float::INFINITY)
+      scheduler = Fiber.scheduler
       @pid = Process.pid
       @finish = finish
-      Fiber.scheduler.instance_variable_set(VARIABLE, self)
-      @fiber = Fiber.schedule(storage: {}) do
-        Heddle.annotate(NAME)
-        measure until Context.now >= @finish || alone?
-      ensure
-        @ended = true
-      end
+      @due = Context.now
+      task = Task.new(scheduler, name: NAME, context: WorkContext.none)
+      @fiber = task.start { measure until Context.now >= @finish || alone? }
+      scheduler.instance_variable_set(VARIABLE, self)
     end
 
     # @param finish [Float] when it ends, unless it ends later anyway
@@ -67,7 +68,7 @@ module Heddle
     end
 
     # @return [Boolean]
-    def running? = @pid == Process.pid && !@ended
+    def running? = @pid == Process.pid && @fiber.alive?
 
     # Ends the fiber.
     def stop = @fiber.kill

@@ -97,6 +97,33 @@ RSpec.describe Heddle::Web do
       expect(Heddle.run { web("/stats.json").status }).to eq 200
     end
 
+    it "does not keep a Heddle.run within Heddle.run from ending, and lasts after it", :regression do
+      run_with_web do
+        status = Heddle.run { web("/stats.json").status }
+
+        expect([status, probe.of(Fiber.scheduler)&.running?]).to eq [200, true]
+      end
+    end
+
+    it "lasts after the fiber and the time limit of the request that has started it" do
+      run_with_web do
+        Heddle.cancel_after(60) { Heddle.await(Heddle.spin { web("/stats.json") }) }
+
+        expect(probe.of(Fiber.scheduler)&.running?).to be true
+      end
+    end
+
+    it "starts again after a program has stopped it" do
+      run_with_web do
+        web("/stats.json")
+        Heddle.terminate(Heddle.fibers.find { |fiber| fiber.name == "heddle: lag" }.fiber)
+        web("/stats.json")
+        Heddle.snooze
+
+        expect(Heddle.fibers.count { |fiber| fiber.name == "heddle: lag" }).to eq 1
+      end
+    end
+
     it "lasts while another fiber waits" do
       running = Heddle.run do
         web("/stats.json")
