@@ -59,11 +59,12 @@ module Heddle
                      waited: Accounting.sorted(waited)).freeze
       end
 
-      def span(now, ago, parts)
+      # Wall clocks step, so a span has a number and an age besides.
+      def span(now, number, ago, parts)
         names = parts.to_h do |name, finished, ran, runnable, waited|
           [text(name), { finished:, ran:, runnable:, waited: }.freeze]
         end
-        { at: now - ago, seconds: [ago, SPAN].min, names: }.freeze
+        { number:, ago:, at: now - ago, seconds: [ago, SPAN].min, names: }.freeze
       end
 
       def late(now, ago, name, waited, causes)

@@ -224,6 +224,7 @@ RSpec.describe "Heddle.waiting_for" do
   end
 
   it "counts for the outer text after the inner one, in a child that was forked within the inner one" do
+    skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0"
     output, errors = run_ruby(<<~RUBY)
       require "heddle"
       Heddle.run(stats: :detailed) do

@@ -306,6 +306,62 @@ RSpec.describe "The page of Heddle::Web in a browser" do
     browser.without_script(script)
   end
 
+  # In the next page, the reports of names are what the script makes of them.
+  def with_names(script)
+    identifier = browser.with_script(<<~JS)
+      window.answers = 0;
+      const { fetch: ask } = window;
+      window.fetch = async (target, ...rest) => {
+        const answer = await ask(target, ...rest);
+        if (!String(target).includes("names.json")) return answer;
+        const report = await answer.json();
+        answers += 1;
+        #{script}
+        return new Response(JSON.stringify(report));
+      };
+    JS
+    visit
+    browser.wait_until("answers > 0 && document.querySelectorAll('#timeline rect').length > 0")
+    yield
+  ensure
+    browser.without_script(identifier)
+  end
+
+  def choose_moment(position)
+    browser.evaluate(<<~JS)
+      (() => {
+        const range = document.querySelector("#moment");
+        range.value = #{position};
+        range.dispatchEvent(new Event("input"));
+      })()
+    JS
+  end
+
+  it "shows the moment that was chosen also after the process's clock has stepped" do
+    with_names("for (const slot of report.history) slot.at += 20 * answers;") do
+      choose_moment(29)
+      browser.wait_until("answers > 3")
+
+      expect(browser.evaluate("document.querySelector('#now').hidden")).to be false
+    end
+  end
+
+  it "says how long ago a moment was where the browser's clock is an hour ahead" do
+    with_names("Date.now = () => performance.timeOrigin + performance.now() + 3600000;") do
+      choose_moment(29)
+
+      expect(browser.text("#moment-text")).to match(/, [\d.]+ (µs|ms|s) ago\z/)
+    end
+  end
+
+  it "shows a moment at its place after minutes in which nothing was counted" do
+    with_names("report.history = [{ ...report.history[0], number: -1, ago: 255 }, ...report.history.slice(-1)];") do
+      places = "[...document.querySelectorAll('#timeline rect')].map((bar) => Math.floor(bar.getAttribute('x') / 10))"
+
+      expect(browser.evaluate(places).uniq).to eq [4, 29]
+    end
+  end
+
   it "is not wider than a phone" do
     with_waiting("/wait/phone/#{"x" * 200}") do
       browser.size(360, 800)

@@ -71,7 +71,7 @@ pub struct Report {
     pub rows: BTreeMap<Title, Row>,
     /// Since the counting began, by name.
     pub totals: BTreeMap<Title, Row>,
-    /// All spans that are kept, each with its beginning as the time since then; the first one first.
+    /// The spans in which anything was counted, by number, each with the time since its beginning.
     pub spans: BTreeMap<u64, (u64, BTreeMap<Title, Row>)>,
     /// Those that were late, the last one first.
     pub late: Vec<LateRow>,

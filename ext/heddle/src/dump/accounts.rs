@@ -108,14 +108,14 @@ fn name_report(ruby: &Ruby, window: f64) -> Result<RArray, Error> {
         rows.push(row_of(ruby, title, row)?)?;
     }
     let spans = ruby.ary_new();
-    for (ago, rows) in report.spans.values() {
+    for (number, (ago, rows)) in &report.spans {
         let parts = ruby.ary_new();
         for (title, row) in rows {
             let waited: u64 = row.waited.values().sum();
             let times = (seconds(row.ran), seconds(row.runnable), seconds(waited));
             parts.push((name_of(ruby, title), row.finished, times.0, times.1, times.2))?;
         }
-        spans.push((seconds(*ago), parts))?;
+        spans.push((*number, seconds(*ago), parts))?;
     }
     let late = ruby.ary_new();
     for fiber in &report.late {

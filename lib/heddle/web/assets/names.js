@@ -42,7 +42,7 @@ function rowsAt(slot) {
   // A name that is missing is empty here.
   const rows = Object.entries(slot.names).map(([name, times]) => ({
     name: name || null, kind: kinds.get(label(name)), running: null, per_second: times.finished / slot.seconds, p50: null,
-    p99: null, max: times.longest ?? null, ...times,
+    p99: null, max: null, ...times,
   }));
   return { seconds: slot.seconds, rows };
 }

@@ -130,7 +130,8 @@ export class Card {
     if (before && passed === 0) return;
     const rate = (value, earlier) => (passed > 0 ? Math.max(0, (value - earlier) / passed) : null);
     // A clock that is set must not bend the lines: after it, they begin anew.
-    if (before && Math.abs(at - this.times.at(-1) - passed) > GAP) this.clear();
+    const since = at - this.times.at(-1);
+    if (since <= 0 || Math.abs(since - passed) > GAP) this.clear();
     if (this.times.length && at - this.times.at(-1) > GAP) this.push(this.times.at(-1) + 0.001, null, null);
     const lag = scheduler.lag ?? queued(before?.run_queue.scheduled_duration, stats.run_queue.scheduled_duration);
     const busy = before ? rate(stats.busy_duration, before.busy_duration) : null;

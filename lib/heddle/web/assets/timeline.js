@@ -5,12 +5,13 @@ import { totalOf, waitedIn } from "./split.js";
 
 const HEIGHT = 44;
 const WIDTH = 10;
-// Five minutes of ten seconds.
+// Five minutes of ten seconds. In a slot without fibers nothing was counted: it is missing.
 const SLOTS = 30;
-// Seconds by which the begin of one slot may differ between two answers.
-const SAME = 3;
+const SECONDS = 10;
 // The present slot may have just begun.
 const SHORTEST = 1;
+
+const positionOf = (slot) => SLOTS - 1 - Math.floor(slot.ago / SECONDS);
 
 function bar(times, seconds, top, x) {
   let y = HEIGHT;
@@ -27,7 +28,7 @@ export class Timeline {
     this.chosen = chosen;
     this.place = byId("timeline");
     this.range = byId("moment");
-    this.at = null;
+    this.number = null;
     this.slots = [];
     this.range.max = SLOTS;
     this.range.addEventListener("input", () => this.choose(Number(this.range.value)));
@@ -39,35 +40,35 @@ export class Timeline {
   }
 
   choose(position) {
-    const slot = position >= SLOTS ? null : this.slots[position - (SLOTS - this.slots.length)] ?? null;
-    this.at = slot?.at ?? null;
+    const slot = this.slots.find((each) => positionOf(each) === position) ?? null;
+    this.number = slot?.number ?? null;
     this.describe();
     this.chosen(slot);
   }
 
-  // The slot that the user has chosen, or null for now. The process measures its begin anew for each answer.
+  // The slot that the user has chosen, or null for now.
   get slot() {
-    return this.slots.find((slot) => Math.abs(slot.at - this.at) < SAME) ?? null;
+    return this.slots.find((slot) => slot.number === this.number) ?? null;
   }
 
   // `visible(name, row)` says whether a name is shown.
   show(history, visible) {
-    this.slots = history.slice(-SLOTS);
-    if (!this.slot) this.at = null;
+    this.slots = history;
+    if (!this.slot) this.number = null;
     const sums = this.slots.map((slot) => Object.entries(slot.names).filter(([name, row]) => visible(name, row))
       .reduce((sum, [, row]) => ({
         ran: sum.ran + row.ran, runnable: sum.runnable + row.runnable, waited: sum.waited + waitedIn(row),
       }), { ran: 0, runnable: 0, waited: 0 }));
     const top = Math.max(0, ...sums.map((sum, index) => totalOf(sum) / this.length(index)));
-    const first = SLOTS - this.slots.length;
-    const bars = sums.flatMap((sum, index) => bar(sum, this.length(index), top, (first + index) * WIDTH));
-    const position = this.slots.indexOf(this.slot);
-    const mark = position < 0 ? []
-      : [drawing("rect", { class: "mark", x: (first + position) * WIDTH, y: 0, width: WIDTH, height: HEIGHT })];
+    const bars = sums.flatMap((sum, index) => (
+      bar(sum, this.length(index), top, positionOf(this.slots[index]) * WIDTH)));
+    const position = this.slot ? positionOf(this.slot) : SLOTS;
+    const mark = this.slot
+      ? [drawing("rect", { class: "mark", x: position * WIDTH, y: 0, width: WIDTH, height: HEIGHT })] : [];
     this.place.replaceChildren(drawing("svg", {
       viewBox: `0 0 ${SLOTS * WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true",
     }, ...mark, ...bars));
-    this.range.value = position < 0 ? SLOTS : first + position;
+    this.range.value = position;
     byId("timeline-top").textContent = top > 0 ? `up to ${top < 10 ? top.toFixed(1) : Math.round(top)} at a time` : "";
     this.describe();
   }
@@ -78,9 +79,8 @@ export class Timeline {
 
   describe() {
     const slot = this.slot;
-    const now = Date.now() / 1000;
     const text = slot
-      ? `${time(slot.at)} – ${time(slot.at + slot.seconds)}, ${duration(Math.max(0, now - slot.at))} ago` : "now";
+      ? `${time(slot.at)} – ${time(slot.at + slot.seconds)}, ${duration(slot.ago)} ago` : "now";
     this.range.setAttribute("aria-valuetext", text);
     byId("now").hidden = !slot;
     byId("moment-text").textContent = slot ? text : "";
