@@ -362,6 +362,14 @@ RSpec.describe "The page of Heddle::Web in a browser" do
     end
   end
 
+  it "says which name is slow, not that the names beyond the limit are" do
+    with_names("report.names.push({ ...report.names[0], name: 'other', kind: 'other', p99: 900, ran: 900 });") do
+      browser.wait_until("document.querySelector('#names').innerText.includes('</b>box')")
+
+      expect(browser.text("#slowest strong")).not_to match(/\A(…|other names|Nothing yet)\z/)
+    end
+  end
+
   it "is not wider than a phone" do
     with_waiting("/wait/phone/#{"x" * 200}") do
       browser.size(360, 800)

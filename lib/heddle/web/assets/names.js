@@ -23,11 +23,12 @@ const NOTABLE = 0.1;
 const SHARE = 0.1;
 // How many names of late fibers are listed.
 const LATE = 8;
+const OTHER = "other";
 const NO_FIBER = "no fiber ran";
 const OTHERS = "other threads or programs had the CPU";
 
 const table = new Rows(byId("names"), HEADINGS);
-const label = (name) => name || "fibers without a name";
+const label = (name) => (name === OTHER ? "other names" : name || "fibers without a name");
 const isShown = (kind) => byId("all").checked || !["heddle", "unnamed"].includes(kind);
 
 let sort = "total";
@@ -88,7 +89,7 @@ function item(row, seconds) {
   return {
     key: label(row.name),
     text: JSON.stringify([row, seconds]),
-    kind: row.name === null || row.name === "other" ? "ancestor" : "",
+    kind: row.name === null || row.name === OTHER ? "ancestor" : "",
     label: () => [element("span", { className: "name" }, label(row.name))],
     cells,
     detail: (place) => details(place, row, seconds),
@@ -117,7 +118,9 @@ function answer(id, text, note, level) {
 
 const greatest = (rows, value) => rows.reduce((best, row) => (best && value(best) >= value(row) ? best : row), null);
 
-function showSlowest(rows) {
+// All names beyond the limit together are no answer.
+function showSlowest(rowsOfAll) {
+  const rows = rowsOfAll.filter((row) => row.name !== OTHER);
   const all = rows.reduce((sum, row) => sum + totalOf(row), 0);
   // Of those that cost their callers most, the slowest one.
   const worst = greatest(rows.filter((row) => totalOf(row) >= SHARE * all), (row) => row.p99 ?? row.max ?? 0);
