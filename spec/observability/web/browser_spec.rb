@@ -263,6 +263,46 @@ RSpec.describe "The page of Heddle::Web in a browser" do
     end
   end
 
+  # In the next page, the reports at this path are what the script makes of them.
+  def with_report(path, script)
+    identifier = browser.with_script(<<~JS)
+      window.answers = 0;
+      const { fetch: ask } = window;
+      window.fetch = async (target, ...rest) => {
+        const answer = await ask(target, ...rest);
+        if (!String(target).includes(#{path.to_json})) return answer;
+        const report = await answer.json();
+        answers += 1;
+        #{script}
+        return new Response(JSON.stringify(report));
+      };
+    JS
+    visit
+    yield
+  ensure
+    browser.without_script(identifier)
+  end
+
+  def with_names(script)
+    with_report("names.json", script) do
+      browser.wait_until("answers > 0 && document.querySelectorAll('#timeline rect').length > 0")
+      yield
+    end
+  end
+
+  it "writes both ends of each chart's scale, which are round numbers" do
+    with_report("stats.json", <<~JS) do
+      for (const scheduler of report.schedulers) scheduler.lag = 0.037;
+      window.written = [];
+      CanvasRenderingContext2D.prototype.fillText = (text) => written.push(text);
+    JS
+      browser.wait_until("written.includes('100\u00A0%')")
+
+      expect(browser.evaluate("written.filter((text) => !text.includes(':'))").uniq)
+        .to contain_exactly("0", "50 ms", "0\u00A0%", "100\u00A0%")
+    end
+  end
+
   it "observes the size of no card that it has removed" do
     script = browser.with_script(<<~JS)
       window.observers = 0;
@@ -284,47 +324,17 @@ RSpec.describe "The page of Heddle::Web in a browser" do
 
   it "forgets the processes of a cluster that have not answered for five minutes" do
     # Each answer is of another process, and a minute later than the one before.
-    script = browser.with_script(<<~JS)
-      window.later = 0;
-      const { fetch: ask, performance: { now } } = window;
-      performance.now = () => now.call(performance) + later * 60000;
-      window.fetch = async (target, ...rest) => {
-        const answer = await ask(target, ...rest);
-        if (!String(target).includes("stats.json")) return answer;
-        later += 1;
-        const report = await answer.json();
-        return new Response(JSON.stringify({ ...report, pid: 1000 + later }));
-      };
+    with_report("stats.json", <<~JS) do
+      report.pid = 1000 + answers;
+      const now = answers * 60000;
+      performance.now = () => now;
     JS
-    visit
-    # The page need not wait for its next answer.
-    browser.evaluate("setInterval(() => document.dispatchEvent(new Event('visibilitychange')), 10)")
-    browser.wait_until("later > 12")
+      # The page need not wait for its next answer.
+      browser.evaluate("setInterval(() => document.dispatchEvent(new Event('visibilitychange')), 10)")
+      browser.wait_until("answers > 12")
 
-    expect(browser.evaluate("document.querySelectorAll('#pid option').length")).to be_between(2, 7)
-  ensure
-    browser.without_script(script)
-  end
-
-  # In the next page, the reports of names are what the script makes of them.
-  def with_names(script)
-    identifier = browser.with_script(<<~JS)
-      window.answers = 0;
-      const { fetch: ask } = window;
-      window.fetch = async (target, ...rest) => {
-        const answer = await ask(target, ...rest);
-        if (!String(target).includes("names.json")) return answer;
-        const report = await answer.json();
-        answers += 1;
-        #{script}
-        return new Response(JSON.stringify(report));
-      };
-    JS
-    visit
-    browser.wait_until("answers > 0 && document.querySelectorAll('#timeline rect').length > 0")
-    yield
-  ensure
-    browser.without_script(identifier)
+      expect(browser.evaluate("document.querySelectorAll('#pid option').length")).to be_between(2, 7)
+    end
   end
 
   def choose_moment(position)

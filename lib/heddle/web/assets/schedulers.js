@@ -10,8 +10,14 @@ const GAP = 5;
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+// 1, 2 or 5 times a power of ten: a scale ends with a round number.
+function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * ([1, 2, 5].find((each) => each * power >= value) ?? 10);
+}
+
 const KINDS = {
-  lag: { color: "--lag", format: duration, range: (top) => [0, Math.max(0.005, top * 1.15)] },
+  lag: { color: "--lag", format: duration, range: (top) => [0, roundUp(Math.max(0.005, top))] },
   busy: { color: "--busy", format: percent, range: () => [0, 1] },
 };
 
@@ -64,7 +70,8 @@ class Chart {
       },
       axes: [
         { ...axis, size: 28, space: 80, values: (_, marks) => marks.map(time) },
-        { ...axis, size: 58, space: 32, values: (_, marks) => marks.map(format) },
+        // Both ends, whatever the height.
+        { ...axis, size: 58, splits: ({ scales: { y } }) => [y.min, y.max], values: (_, marks) => marks.map(format) },
       ],
       series: [
         {},
