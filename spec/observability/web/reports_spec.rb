@@ -87,6 +87,27 @@ RSpec.describe Heddle::Web do
     end
   end
 
+  # Ruby behaves differently from the first Ractor until the process ends.
+  it "answers beside Ractors, whose schedulers are refused" do
+    output = printed(<<~RUBY)
+      require "heddle/web"
+      require "json"
+      Warning[:experimental] = false
+      ENV["RACK_ENV"] = "test"
+      ractors = Array.new(2) { Ractor.new { Heddle.run { sleep } rescue $!.class.to_s } }
+      Heddle.run(stats: :detailed) do
+        print Thread.new { ractors.map { |ractor| ractor.respond_to?(:value) ? ractor.value : ractor.take } }.value
+        %w[names fibers stats stalls].each do |name|
+          env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/\#{name}.json", "HTTP_HOST" => "localhost" }
+          status, _, body = Heddle::Web.call(env)
+          print [status, JSON.parse(body.first)["schedulers"]&.size]
+        end
+      end
+    RUBY
+
+    expect(output).to eq '["Ractor::UnsafeError", "Ractor::UnsafeError"][200, nil][200, 1][200, 1][200, nil]'
+  end
+
   describe "the measurement of the lag that a request starts" do
     let(:probe) { Heddle.const_get(:LagProbe) }
 
