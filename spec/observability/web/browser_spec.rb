@@ -28,6 +28,7 @@ RSpec.describe "The page of Heddle::Web in a browser" do
       case env["PATH_INFO"]
       when %r{\A/wait/} then wait_here
       when "/one" then $one.pop
+      when "/far" then Heddle.waiting_for("a far service #{"x" * 200}") { $gate.pop }
       when "/go" then $one << true
       when "/fill" then 3000.times { |n| Fiber.schedule { Heddle.annotate("subscriber #{n}") { $gate.pop } } }
       when "/stall" then compute_until_reported
@@ -207,6 +208,18 @@ RSpec.describe "The page of Heddle::Web in a browser" do
       expect(shown).not_to include("puma/server.rb")
       browser.click("#fibers .fold summary")
       expect(browser.text("#fibers .details")).to include("puma/server.rb")
+    end
+  end
+
+  it "finds the fibers that wait for something that is too long to be shown" do
+    with_waiting("/far") do
+      visit
+      buttons = "[...document.querySelectorAll('#waits button')]"
+      browser.wait_until("#{buttons}.some((each) => each.innerText.includes('a far service'))")
+      browser.evaluate("#{buttons}.find((each) => each.innerText.includes('a far service')).click()")
+      browser.wait_until("document.querySelector('#fibers-count').innerText.startsWith('1 of ')")
+
+      expect(rows).to match [a_string_starting_with("GET /far")]
     end
   end
 

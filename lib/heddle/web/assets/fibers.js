@@ -128,9 +128,9 @@ export function watchFilter(isShown, failed) {
   });
 }
 
-// Shows the fibers that contain the text.
+// Shows the fibers that contain the text, of which the process may have cut off the end.
 export function find(text) {
-  byId("q").value = text;
+  byId("q").value = text.replace(/…$/, "");
   byId("q").dispatchEvent(new Event("input"));
   section.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   byId("q").focus({ preventScroll: true });
