@@ -12,8 +12,9 @@ module Ecosystem
   class Session
     ROOT = File.expand_path("../../..", __dir__)
     CHILD = File.join(__dir__, "child.rb")
-    # Seconds without a result after which a process counts as hanging.
-    LIMIT = 25
+    # Seconds without a result after which a process counts as hanging. A check whose calls all hang ends by itself:
+    # `dies` after four times HANGS.
+    LIMIT = 5 * Checks::HANGS
     # How often times are measured until they are good: the machine may have been busy.
     ATTEMPTS = 3
 

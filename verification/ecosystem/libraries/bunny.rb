@@ -16,7 +16,8 @@ Ecosystem.library "bunny", server: :rabbitmq do
                                                             "x-dead-letter-routing-key" => answers.name })
     delay.publish("late")
     until (message = arrived.pop(timeout: 0.3))
-      raise IOError, "the connection is closed" if channel.connection.closed?
+      # After a failure of the network it is neither open nor closed.
+      raise IOError, "the connection is lost" unless channel.connection.open?
     end
     message
   end
