@@ -51,6 +51,9 @@ module Ecosystem
     end
 
     def connect = nil
+
+    # Whether an adapter of Heddle runs the library's calls.
+    def offloaded? = false
   end
 
   # Several tasks may pause a server at once.
@@ -126,6 +129,7 @@ module Ecosystem
         self.requires = original.requires
         self.server = original.server
         self.version = original.version || title
+        define_method(:offloaded?) { !!defined?(Heddle) }
         define_singleton_method(:load_version) do
           require "heddle/offload/#{adapter}" if defined?(Heddle)
           super()

@@ -16,6 +16,9 @@ end
 module Ecosystem
   # Waits for a lock that another connection to the same file holds.
   module LockedDatabase
+    # Milliseconds that a wait for the lock may take at most. A busy machine opens the lock late.
+    LIMIT = 20_000
+
     def connect
       path = File.join(Dir.mktmpdir("heddle-ecosystem"), "looms.db")
       holder = SQLite3::Database.new(path)
@@ -42,7 +45,7 @@ end
 Ecosystem.library "sqlite3, busy_handler_timeout=", requires: "sqlite3", version: "sqlite3" do
   include Ecosystem::LockedDatabase
 
-  def limit(database) = database.busy_handler_timeout = 5000
+  def limit(database) = database.busy_handler_timeout = Ecosystem::LockedDatabase::LIMIT
 end
 
 Ecosystem.library "sqlite3, busy_timeout=", requires: "sqlite3", version: "sqlite3",
@@ -51,7 +54,7 @@ Ecosystem.library "sqlite3, busy_timeout=", requires: "sqlite3", version: "sqlit
   include Ecosystem::LockedDatabase
 
   # The holder's thread cannot run while SQLite waits with the GVL, so the wait fails after this time.
-  def limit(database) = database.busy_timeout = 500
+  def limit(database) = database.busy_timeout = offloaded? ? Ecosystem::LockedDatabase::LIMIT : 500
 end
 
 Ecosystem.offloaded "sqlite3, busy_timeout=", "sqlite3"
