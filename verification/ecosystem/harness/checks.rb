@@ -119,8 +119,11 @@ module Ecosystem
       _, outcome = attempt do
         most = [most, seconds { sleep(0.01) } - 0.01].max until stop
       end
-      yield
-      stop = true
+      begin
+        yield
+      ensure
+        stop = true
+      end
       outcome.pop
       most
     end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "rbconfig"
+require "timeout"
 require_relative "library"
 require_relative "tasks"
 require_relative "checks"
@@ -97,7 +98,7 @@ module Ecosystem
       input.close
       read(results) { |name, value| name == "version" ? @version = value : observed[name] = value }
       @failure = { "error" => "crash", "message" => File.read(errors.path)[-800..] || File.read(errors.path) }
-    rescue IO::TimeoutError
+    rescue Timeout::Error
       @failure = "hangs"
     ensure
       finish(pid)
@@ -105,8 +106,8 @@ module Ecosystem
     end
 
     def read(results)
-      results.timeout = LIMIT
-      while (line = results.gets)
+      # Not the IO's timeout, which begins anew with each signal, such as of a server that ends.
+      while (line = Timeout.timeout(LIMIT) { results.gets })
         yield JSON.parse(line)
       end
     end
