@@ -41,15 +41,17 @@ module Ecosystem
     }.freeze
 
     # Below the ports that Linux chooses by itself (net.ipv4.ip_local_port_range).
-    FIRST_PORT = 20_000
+    ALL_PORTS = 20_000...32_000
+    # How many of them a run has for itself.
+    PORTS = 1000
 
     # PostgreSQL accepts connections before it answers them, and then says this in its log.
     READY = { postgres: "database system is ready to accept connections" }.freeze
 
     def initialize
       @templates = {}
-      @port = FIRST_PORT
       @lock = Mutex.new
+      @port = ALL_PORTS.step(PORTS).find { |first| reserve(first) } || raise("#{ALL_PORTS}: other runs have all ports")
     end
 
     # @return [Boolean] whether the machine has the programs
@@ -68,11 +70,22 @@ module Ecosystem
       raise NotStarted, "#{name} has not started: #{File.read(File.join(folder, "log"))[-2000..]}"
     end
 
-    def close = @templates.each_value { |folder| FileUtils.rm_rf(folder) }
+    def close
+      @templates.each_value { |folder| FileUtils.rm_rf(folder) }
+      @reservation.close
+    end
 
     private
 
     def find(name) = PLACES.map { |place| File.join(place, name) }.find { |path| File.executable?(path) }
+
+    # Only one process can have a socket of this name. Otherwise another run on this machine could take a port after it
+    # was found to be free, and before its server starts: then a client would reach the server of the other run.
+    def reserve(first)
+      @reservation = UNIXServer.new("\0heddle-ecosystem-#{first}")
+    rescue Errno::EADDRINUSE
+      nil
+    end
 
     # Each only once, and none that Linux may give to another process before the server starts.
     def free_port
