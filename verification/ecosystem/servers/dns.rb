@@ -7,8 +7,9 @@ require "resolv"
 require "socket"
 
 port = Integer(ARGV.fetch(0))
-server = UDPSocket.new.tap { |socket| socket.bind("127.0.0.1", port) }
-TCPServer.new("127.0.0.1", port)
+# Both in a variable: the garbage collector would close the second one.
+sockets = [UDPSocket.new.tap { |socket| socket.bind("127.0.0.1", port) }, TCPServer.new("127.0.0.1", port)]
+server = sockets.first
 loop do
   request, (_, sender) = server.recvfrom(512)
   Thread.new do
