@@ -38,6 +38,18 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     expect([answer, took]).to match [false, be >= 0.02]
   end
 
+  it "returns the event that came in time, although a fiber then computes until the timeout has expired", :regression do
+    events = nil
+    IO.pipe do |reader, writer|
+      Heddle.run do
+        Fiber.schedule { events = io_wait(reader, IO::READABLE, 0.02) }
+        writer.write("x")
+        Heddle.shield { Computing.compute_for(0.04) }
+      end
+    end
+    expect(events).to eq IO::READABLE
+  end
+
   it "returns false at once with a timeout of 0" do
     expect(IO.pipe { |reader, _writer| Heddle.run { io_wait(reader, IO::READABLE, 0) } }).to be false
   end

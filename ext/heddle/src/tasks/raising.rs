@@ -123,10 +123,12 @@ fn run_shielded(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<Val
 /// fiber has swallowed is not raised again.
 fn raise_deferred(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     let hook = scheduler.enter(ruby)?;
-    let pending_raise = {
-        let mut state = scheduler.state.borrow_mut();
-        state.expire(Instant::now());
-        state.take_new_raise(hook.key)
-    };
+    // The completions of other fibers' operations are handled with the timers. Otherwise a fiber whose event has come in
+    // time would find only that its time limit has passed.
+    let is_timer_due = scheduler.state.borrow_mut().is_timer_due(Instant::now());
+    if is_timer_due {
+        scheduler.poll(ruby)?;
+    }
+    let pending_raise = scheduler.state.borrow_mut().take_new_raise(hook.key);
     pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
 }

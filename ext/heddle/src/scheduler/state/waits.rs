@@ -102,10 +102,16 @@ impl State {
     /// Performs the actions of the timers that have expired.
     #[inline]
     pub fn expire(&mut self, now: Instant) {
-        let now = self.time_at(now);
-        if self.timers.next_deadline().is_some_and(|deadline| deadline <= now) {
-            self.perform_expired(now);
+        if self.is_timer_due(now) {
+            self.perform_expired(self.time_at(now));
         }
+    }
+
+    /// Whether a timer has expired, and its action is still to be performed.
+    #[inline]
+    pub fn is_timer_due(&mut self, now: Instant) -> bool {
+        let now = self.time_at(now);
+        self.timers.next_deadline().is_some_and(|deadline| deadline <= now)
     }
 
     #[inline(never)]
