@@ -7,7 +7,7 @@ RSpec.describe "Heddle::Executor" do
   # `ended?` shuts an executor down and waits for its tasks, and `refusal` prints the message of an error.
   let(:preamble) { <<~RUBY }
     require "heddle/executor"
-    def ended?(executor) = executor.shutdown && executor.wait_for_termination(10)
+    def ended?(executor) = executor.shutdown && executor.wait_for_termination(30)
     def refusal
       yield
     rescue StandardError => e
@@ -37,7 +37,7 @@ RSpec.describe "Heddle::Executor" do
         Fiber.set_scheduler(Heddle::Scheduler.new)
         done = Concurrent::Event.new
         executor.post { done.set }
-        p done.wait(5)
+        p done.wait(30)
       RUBY
     end
 
@@ -64,7 +64,7 @@ RSpec.describe "Heddle::Executor" do
         executor = Heddle::Executor.new(fibers: 200)
         latch = Concurrent::CountDownLatch.new(200)
         futures = Array.new(200) do
-          Concurrent::Promises.future_on(executor) { latch.count_down; latch.wait(10) && 1 }
+          Concurrent::Promises.future_on(executor) { latch.count_down; latch.wait(30) && 1 }
         end
         p Concurrent::Promises.zip(*futures).value!.sum
       RUBY
@@ -73,8 +73,11 @@ RSpec.describe "Heddle::Executor" do
     it "runs no more tasks at a time than the limit says" do
       expect(printed(<<~RUBY)).to eq "3\n"
         executor = Heddle::Executor.new(fibers: 3)
+        begun, gate = Queue.new, Queue.new
         at_once = []
-        20.times { executor.post { at_once << executor.length; sleep(0) } }
+        20.times { executor.post { at_once << executor.length; begun << true; gate.pop } }
+        3.times { begun.pop }
+        20.times { gate << true }
         ended?(executor)
         p at_once.max
       RUBY
@@ -203,7 +206,7 @@ RSpec.describe "Heddle::Executor" do
         executor.post { ended << :queued }
         2.times { begun.pop }
         executor.kill
-        p [executor.wait_for_termination(10) && ended.sort.reverse, executor.shutdown?, executor.completed_task_count]
+        p [executor.wait_for_termination(30) && ended.sort.reverse, executor.shutdown?, executor.completed_task_count]
       RUBY
     end
   end
@@ -256,7 +259,7 @@ RSpec.describe "Heddle::Executor" do
       executor = Heddle::Executor.new
       thread = Concurrent::Promises.future_on(executor) { Thread.current }.value!
       thread.kill.join
-      p [Concurrent::Promises.future_on(executor) { :again }.value!(5), ended?(executor)]
+      p [Concurrent::Promises.future_on(executor) { :again }.value!(30), ended?(executor)]
     RUBY
   end
 
@@ -265,7 +268,7 @@ RSpec.describe "Heddle::Executor" do
       $stdout.sync = true
       executor = Heddle::Executor.new
       task = lambda do |name|
-        p [name, Concurrent::Promises.future_on(executor) { executor.length - (name == :parent ? 1 : 0) }.value!(5)]
+        p [name, Concurrent::Promises.future_on(executor) { executor.length - (name == :parent ? 1 : 0) }.value!(30)]
       end
       Concurrent::Promises.future_on(executor) do
         Process.wait(fork { task.(:child) && exit!(0) })
