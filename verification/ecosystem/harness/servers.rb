@@ -24,6 +24,8 @@ module Ecosystem
 
     # A server that runs.
     Server = Struct.new(:port, :pid, :folder) do
+      def log = File.read(File.join(folder, "log"))
+
       def stop
         Process.kill(:KILL, -pid)
       rescue Errno::ESRCH
@@ -67,7 +69,9 @@ module Ecosystem
       server = Server.new(port, pid, folder)
       return server if ready?(name, server)
 
-      raise NotStarted, "#{name} has not started: #{File.read(File.join(folder, "log"))[-2000..]}"
+      log = server.log
+      server.stop
+      raise NotStarted, "#{name} has not started: #{log[-2000..] || log}"
     end
 
     def close
@@ -111,7 +115,7 @@ module Ecosystem
 
     def ready?(name, server)
       deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + LIMIT
-      until accepts?(server.port) && File.read(File.join(server.folder, "log")).include?(READY.fetch(name, ""))
+      until accepts?(server.port) && server.log.include?(READY.fetch(name, ""))
         return false if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
 
         sleep(0.02)
