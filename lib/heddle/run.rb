@@ -67,10 +67,10 @@ module Heddle
     # @yield the program
     # @return [Object] the block's value
     def self.run(scheduler, block)
-      Fiber.set_scheduler(scheduler)
       value = error = nil
       work = WorkContext.carry(-> { yield }) # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
       begin
+        Fiber.set_scheduler(scheduler)
         Fiber.schedule do
           task = Task.new(scheduler)
           task.assign_to(Fiber.current)

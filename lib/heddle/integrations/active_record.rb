@@ -83,6 +83,7 @@ module Heddle # :nodoc:
     # @api private
     def scheduler_close
       ConnectionSharing.check
+    ensure
       super
     end
   end

@@ -6,15 +6,14 @@ module Heddle # :nodoc:
   module SchedulerClose
     # @api private
     def scheduler_close
-      # A thread that is interrupted or killed ends all its fibers at once, in any order.
-      interrupted = $!.is_a?(SignalException) || Thread.current.status == "aborting" # rubocop:disable Style/SpecialGlobalVars
       begin
+        # A thread that is interrupted or killed ends all its fibers at once, in any order.
+        interrupted = $!.is_a?(SignalException) || Thread.current.status == "aborting" # rubocop:disable Style/SpecialGlobalVars
         late_error = Task.end_root(self) unless interrupted
-      rescue Exception # rubocop:disable Lint/RescueException -- raised again when the other fibers have ended
+      ensure
+        # A signal may come at any point before this.
         super
-        raise
       end
-      super
       raise late_error if late_error
     end
 

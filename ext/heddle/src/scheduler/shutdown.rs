@@ -19,10 +19,15 @@ impl Scheduler {
             return Ok(());
         }
         let hook = self.enter(ruby)?;
-        if thread::is_aborting(ruby)? || self.is_closed_by_interrupt(ruby) {
-            return self.cancel_all(ruby, hook.key);
-        }
-        match self.drain(ruby, hook.key) {
+        let drained = match thread::is_aborting(ruby) {
+            Ok(is_aborting) if is_aborting || self.is_closed_by_interrupt(ruby) => {
+                return self.cancel_all(ruby, hook.key);
+            }
+            Ok(_) => self.drain(ruby, hook.key),
+            // What a signal or another thread has raised at the end of that call.
+            Err(error) => Err(error),
+        };
+        match drained {
             Ok(()) => Ok(()),
             Err(error) => Err(error).and_ensure(|| self.cancel_all(ruby, hook.key)),
         }
