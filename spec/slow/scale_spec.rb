@@ -189,8 +189,10 @@ RSpec.describe "A scheduler under load" do
   it "cancels more waits than a ring has entries" do
     count = in_child do
       ensured = 0
+      begun = Queue.new
+      # It stays open until the waits have been cancelled.
+      reader, writer = IO.pipe
       thread = scheduled_thread do
-        reader, = IO.pipe
         more_than_a_ring.times do
           Fiber.schedule do
             reader.wait_readable
@@ -198,9 +200,12 @@ RSpec.describe "A scheduler under load" do
             ensured += 1
           end
         end
+        begun << true
       end
+      begun.pop
       until_asleep(thread)
       thread.kill.join
+      writer.close
       ensured
     end
     expect(count).to eq more_than_a_ring
