@@ -4,9 +4,10 @@ require_relative "../support/garbage_collection_programs"
 
 RSpec.describe "Garbage collection" do
   GarbageCollectionPrograms::ALL.each do |name, (result, _program)|
-    # In a Ruby of its own: a collection takes ten times as long where the whole suite is loaded.
-    it "at each allocation does no harm to #{name}", timeout: 190 do
-      output, errors, = run_ruby(<<~RUBY, timeout: 180)
+    # In a Ruby of its own: a collection takes ten times as long where the whole suite is loaded. Only a hang reaches
+    # the limit: the longest example takes 15 s alone, and several suites run these at once.
+    it "at each allocation does no harm to #{name}", timeout: 610 do
+      output, errors, = run_ruby(<<~RUBY, timeout: 600)
         require "heddle"
         require #{GarbageCollectionPrograms::PATH.inspect}
         program = GarbageCollectionPrograms::ALL.fetch(#{name.inspect}).last
@@ -20,8 +21,8 @@ RSpec.describe "Garbage collection" do
   end
 
   # Each tick comes before the collection ends that the last one has begun.
-  it "at each allocation does no harm to the time limits of fibers that compute", timeout: 190 do
-    output, errors, = run_ruby(<<~RUBY, timeout: 180)
+  it "at each allocation does no harm to the time limits of fibers that compute", timeout: 610 do
+    output, errors, = run_ruby(<<~RUBY, timeout: 600)
       require "heddle"
       require "timeout"
       GC.stress = true

@@ -19,10 +19,11 @@ module Ecosystem
       [head, head.map { "---" }, *rows].map { |cells| "| #{cells.join(" | ")} |" }.join("\n")
     end
 
-    # What was worse than on threads, one line each, for the console.
+    # What was worse than on threads, one line each, for the console: what the library's file expects as known.
     def faults
       each_fault.map do |result, column, contestants, reason|
-        "✗ #{result.library.title}, #{column} (#{contestants.join(", ")}): #{reason}"
+        sign = result.library.weak.include?(column) ? "known:" : SIGNS[:bad]
+        "#{sign} #{result.library.title}, #{column} (#{contestants.join(", ")}): #{reason}"
       end
     end
 
