@@ -21,8 +21,8 @@ RSpec.describe "A signal while a scheduler begins to close" do
         trace.enable(target_thread: Thread.current)
         Heddle.run do
           Fiber.schedule do
-            sleep(0)
-            # The root waits.
+            # Until the root waits for this fiber.
+            sleep(0) until Fiber.scheduler.inspect.include?("close: 1")
             trace.disable
             Process.kill(:INT, Process.pid) unless sent
             sleep
