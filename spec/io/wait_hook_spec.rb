@@ -50,6 +50,36 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     expect(events).to eq IO::READABLE
   end
 
+  # Returns what a wait with this limit gives in a process that stops meanwhile, gets its event, and continues after the
+  # limit. Nil if the limit was over before the stop.
+  define_method(:wait_while_stopped) do |limit|
+    continued = nil
+    output, = run_ruby(<<~RUBY) do |pid, input|
+      require "heddle"
+      require #{Settling::PATH.inspect}
+      main = Thread.current
+      stopper = Thread.new { Settling.one(main) || Process.kill(:STOP, Process.pid) }
+      Heddle.run do
+        event = $stdin.wait_readable(#{limit})
+        puts event ? :event : :timeout, Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      end
+      stopper.join
+    RUBY
+      sleep(0.001) until File.read("/proc/#{pid}/stat").match?(/\) T /)
+      input.write("x")
+      sleep(limit)
+      continued = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      Process.kill(:CONT, pid)
+    end
+    result, ended = output.split
+    result if Float(ended) >= continued
+  end
+
+  it "returns the event that came while the process was stopped, although the timeout has expired", :regression do
+    result = (0..).lazy.filter_map { |power| wait_while_stopped(0.2 * (2**power)) }.first
+    expect(result).to eq "event"
+  end
+
   it "returns false at once with a timeout of 0" do
     expect(IO.pipe { |reader, _writer| Heddle.run { io_wait(reader, IO::READABLE, 0) } }).to be false
   end

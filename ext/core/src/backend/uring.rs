@@ -293,19 +293,24 @@ impl Backend for Uring {
         let has_completions = !self.dropped.is_empty() || !self.ring().completion().is_empty();
         let timeout = if has_completions || !flushed { Some(Duration::ZERO) } else { timeout };
         match self.enter(timeout) {
-            Ok(_) => Ok(()),
+            Ok(_) => {}
             Err(error) => match errno_of(&error) {
-                Errno::ETIME | Errno::EINTR => Ok(()),
+                Errno::ETIME | Errno::EINTR => {}
                 // The kernel lacks memory for requests, or the completions must be consumed first. Neither lasts.
                 Errno::EAGAIN | Errno::EBUSY | Errno::ENOMEM => {
                     if self.ring().completion().is_empty() {
                         std::thread::sleep(OUT_OF_MEMORY_PAUSE);
                     }
-                    Ok(())
                 }
-                errno => Err(Error::os("io_uring_enter", errno)),
+                errno => return Err(Error::os("io_uring_enter", errno)),
             },
         }
+        // The wait of a process that is stopped (SIGSTOP) ends without the events that come meanwhile. Its timeout may
+        // pass, too, and the events must come first.
+        if timeout != Some(Duration::ZERO) && self.ring().completion().is_empty() {
+            return self.wait(Some(Duration::ZERO));
+        }
+        Ok(())
     }
 
     fn completions(&mut self, into: &mut Vec<Completion>) {

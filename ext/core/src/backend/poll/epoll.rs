@@ -105,7 +105,13 @@ impl Epoll {
     /// Those of the system call, except EINTR.
     pub fn wait(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<()> {
         let mut batch = self.batch.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let count = match self.wait_into(&mut batch, timeout) {
+        let waited = match self.wait_into(&mut batch, timeout) {
+            // The wait of a process that is stopped (SIGSTOP) ends without the events that come meanwhile. Its timeout
+            // may pass, too, and the events must come first.
+            Err(Errno::EINTR) => self.wait_into(&mut batch, Some(Duration::ZERO)),
+            other => other,
+        };
+        let count = match waited {
             Err(Errno::EINTR) => 0,
             other => other.map_err(|errno| Error::os("epoll_wait", errno))?,
         };
