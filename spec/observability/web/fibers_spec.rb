@@ -14,7 +14,7 @@ RSpec.describe Heddle::Web do
         sleep
       end
       20.times { |number| Heddle.spin(name: "worker #{number}") { sleep } }
-      sleep 0.001
+      until_others_wait
       yield
     end
   end

@@ -13,7 +13,7 @@ RSpec.describe Heddle::Web do
   def with_fibers(*names, **)
     run_with_web(stats: :detailed, **) do
       names.each { |name| Heddle.spin(name:) { Thread::Queue.new.pop } }
-      sleep 0.001
+      until_others_wait
       yield
     end
   end
