@@ -69,7 +69,7 @@ module Scheduling
     end
   end
 
-  # Lets the other fibers of this thread run until all of them have begun and wait. A short sleep may end before that, as
+  # Lets the other fibers of this thread run until all of them have begun and wait. A short sleep may end before that:
   # fibers that are woken run before those that have yet to begin.
   def until_others_wait
     own = Heddle.fibers.find { |fiber| fiber.fiber.equal?(Fiber.current) }
