@@ -25,7 +25,7 @@ class ThreadRaises
   def run
     target = Thread.new { live }
     target.report_on_exception = false
-    FIBERS.times { @ready.pop }
+    (FIBERS + 1).times { @ready.pop }
     @shots.times { |shot| shoot(target, shot) }
     @over = true
     target.join
@@ -45,7 +45,12 @@ class ThreadRaises
     FIBERS.times { |index| Fiber.schedule { stand(index) } }
     # A fiber may be preempted before its first line, and the root's loop lets none of them run.
     Fiber.scheduler.yield until @standing == FIBERS
-    catch_hits { Thread.pass until @over }
+    ready = false
+    catch_hits do
+      # Not before the root catches what is raised in it.
+      ready ||= @ready << :root
+      Thread.pass until @over
+    end
   end
 
   def stand(index)
