@@ -81,14 +81,15 @@ impl Scheduler {
             }
             if self.is_tested() {
                 self.expect_event(ruby)?;
-                // It runs Ruby code, and so trap handlers. A handler's wait may have consumed the wake-up of this fiber,
-                // and a handler's exception may be for the root.
+                // It runs Ruby code, and so trap handlers. A handler's wait may have consumed the wake-up of this fiber.
                 if self.state.borrow().is_current(key) {
                     return Ok(Next::Run);
                 }
-                if self.state.borrow().is_lost(key) || self.root.phase.get() != Interrupts::None {
-                    return self.pick_slowly(ruby, key);
-                }
+            }
+            // Trap handlers ran in both, perhaps, and one has sent an exception to the root. The job that was triggered
+            // for it may have run there, too, where it could not switch.
+            if self.state.borrow().is_lost(key) || self.root.phase.get() != Interrupts::None {
+                return self.pick_slowly(ruby, key);
             }
             self.state.borrow_mut().end_slice();
             if self.poll_parked(ruby, key, true)? == Polled::Interrupted {
