@@ -34,19 +34,23 @@ module Checks
 
     # Again, because they have scrolled away.
     def failures
-      failed.select { |result| result.status == :failed }.flat_map do |result|
+      with_logs.flat_map do |result|
         ["", "==> #{result.part.log} (the last lines)", result.last_lines(LAST_LINES)]
       end
     end
 
     # Last, because often only the last lines are kept.
     def faults
-      failed.select { |result| result.status == :failed }.flat_map do |result|
-        shown = result.faults.first(FAULTS)
-        shown << "and #{result.faults.size - FAULTS} more" if result.faults.size > FAULTS
+      with_logs.flat_map do |result|
+        faults = result.faults
+        shown = faults.first(FAULTS)
+        shown << "and #{faults.size - FAULTS} more" if faults.size > FAULTS
         shown.map { |fault| "#{result.part.name}: #{fault}" }
       end
     end
+
+    # Of the failed parts, those that have run.
+    def with_logs = failed.select { |result| result.status == :failed }
 
     def failed = @results.reject(&:passed?)
 
