@@ -48,51 +48,44 @@ RSpec.describe "A fiber that masks exceptions" do
     expect(log).to eq %i[through interrupted]
   end
 
+  # Raises a KeyError in a generator while it computes within a mask and another fiber resumes it. `after` is what the
+  # generator then does within the mask, and the block what it does after the mask. Returns what it yields or returns,
+  # and whether a report has it then.
+  def raise_in_masking_generator(after)
+    masking = sent = false
+    generator = Fiber.new do
+      Thread.handle_interrupt(KeyError => :never) do
+        masking = true
+        Integer.sqrt(2) until sent
+        after.call
+      end
+      yield
+    rescue KeyError
+      :interrupted
+    end
+    consumer = Heddle.spin { [generator.resume, Heddle.fibers.map(&:fiber).include?(generator)] }
+    pass_until { masking }
+    generator.raise(KeyError)
+    sent = true
+    Heddle.await(consumer)
+  end
+
   it "gets an exception of Fiber#raise when the masking block ends, also if another fiber has resumed it" do
     log = []
     Heddle.run(preempt: :all) do
-      masking = sent = false
-      generator = Fiber.new do
-        Thread.handle_interrupt(KeyError => :never) do
-          masking = true
-          Integer.sqrt(2) until sent
-          log << :through
-        end
+      result, = raise_in_masking_generator(-> { log << :through }) do
         sleep(0)
-        log << :missed
-      rescue KeyError
-        log << :interrupted
+        :missed
       end
-      consumer = Heddle.spin { generator.resume }
-      pass_until { masking }
-      generator.raise(KeyError)
-      sent = true
-      Heddle.await(consumer)
+      log << result
     end
     expect(log).to eq %i[through interrupted]
   end
 
   it "does not keep its scheduler open if it is a generator that never continues after an exception of Fiber#raise" do
-    log = []
     # On a thread of its own, which keeps the mask that the generator leaves behind.
-    Thread.new do
-      Heddle.run(preempt: :all) do
-        masking = sent = false
-        generator = Fiber.new do
-          Thread.handle_interrupt(KeyError => :never) do
-            masking = true
-            Integer.sqrt(2) until sent
-            Fiber.yield(:left)
-          end
-        end
-        consumer = Heddle.spin { log << generator.resume << Heddle.fibers.map(&:fiber).include?(generator) }
-        pass_until { masking }
-        generator.raise(KeyError)
-        sent = true
-        Heddle.await(consumer)
-      end
-    end.join
-    expect(log).to eq [:left, false]
+    left = Thread.new { Heddle.run(preempt: :all) { raise_in_masking_generator(-> { Fiber.yield(:left) }) { nil } } }
+    expect(left.value).to eq [:left, false]
   end
 
   it "is interrupted after Heddle.without_preemption only when the masking block ends" do
