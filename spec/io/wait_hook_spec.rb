@@ -42,8 +42,8 @@ RSpec.describe Heddle::Scheduler, "#io_wait" do
     events = nil
     IO.pipe do |reader, writer|
       Heddle.run do
-        Fiber.schedule { events = io_wait(reader, IO::READABLE, 0.02) }
         writer.write("x")
+        Fiber.schedule { events = io_wait(reader, IO::READABLE, 0.02) }
         Heddle.shield { Computing.compute_for(0.04) }
       end
     end
