@@ -72,8 +72,8 @@ module Scheduling
   # Lets the other fibers of this thread run until all of them have begun and wait. A short sleep may end before that:
   # fibers that are woken run before those that have yet to begin.
   def until_others_wait
-    own = Heddle.fibers.find { |fiber| fiber.fiber.equal?(Fiber.current) }
-    pass_until { Heddle.fibers.none? { |fiber| fiber.state == :runnable && fiber.scheduler.equal?(own.scheduler) } }
+    scheduler = Fiber.scheduler
+    pass_until { Heddle.fibers.none? { |fiber| fiber.state == :runnable && fiber.scheduler.equal?(scheduler) } }
   end
 
   # Lets the other fibers of this thread run until the condition holds.
