@@ -56,6 +56,9 @@ module Ecosystem
     def offloaded? = false
   end
 
+  # Seconds that only a hang takes, for the limits that libraries ask for.
+  LIMIT = 20
+
   # Several tasks may pause a server at once.
   LOCK = Mutex.new
 

@@ -13,6 +13,7 @@ Ecosystem.library "concurrent-ruby", requires: "concurrent",
     Concurrent::ScheduledTask.execute(0.01) { event.set }
     map = Concurrent::Map.new
     zipped = Concurrent::Promises.zip(*Array.new(3) { |number| Concurrent::Promises.future { number * 2 } }).value!
-    [latch.wait(20), event.wait(20), map.compute_if_absent(:a) { 1 }, zipped, Concurrent::Delay.new { 7 }.value]
+    waited = [latch, event].map { |each| each.wait(Ecosystem::LIMIT) }
+    [*waited, map.compute_if_absent(:a) { 1 }, zipped, Concurrent::Delay.new { 7 }.value]
   end
 end

@@ -2,10 +2,12 @@
 
 Ecosystem.library "connection_pool", requires: %w[connection_pool redis-client], server: :redis do
   def connect
-    ConnectionPool.new(size: 2, timeout: 20) { RedisClient.new(port: server.port, timeout: 20) }
+    ConnectionPool.new(size: 2, timeout: Ecosystem::LIMIT) { RedisClient.new(port: server.port, timeout: Ecosystem::LIMIT) }
   end
 
-  def wait(client, seconds) = client.with { |redis| redis.blocking_call(seconds + 20, "BLPOP", "nothing", seconds) }
+  def wait(client, seconds)
+    client.with { |redis| redis.blocking_call(seconds + Ecosystem::LIMIT, "BLPOP", "nothing", seconds) }
+  end
 
   def usable?(client) = client.with { |redis| redis.call("ECHO", "seven") == "seven" }
 

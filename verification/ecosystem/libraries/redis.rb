@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 Ecosystem.library "redis", server: :redis do
-  def connect = Redis.new(port: server.port, timeout: 20, reconnect_attempts: 0)
+  def connect = Redis.new(port: server.port, timeout: Ecosystem::LIMIT, reconnect_attempts: 0)
 
   def wait(client, seconds) = client.blpop("nothing", timeout: seconds)
 

@@ -17,7 +17,7 @@ module Ecosystem
   # Waits for a lock that another connection to the same file holds.
   module LockedDatabase
     # Milliseconds that a wait for the lock may take at most. A busy machine opens the lock late.
-    LIMIT = 20_000
+    LIMIT = Ecosystem::LIMIT * 1000
 
     def connect
       path = File.join(Dir.mktmpdir("heddle-ecosystem"), "looms.db")
