@@ -158,6 +158,10 @@ pub trait Backend: Send {
     /// Submits pending operations to the kernel and waits for a completion, a wake-up, a signal or the end of `timeout`
     /// (None: no limit), whichever comes first. May return early, and a timeout of zero never blocks. Does not call
     /// Ruby, so it may be called without the GVL.
+    ///
+    /// What has completed by the end of the wait is among the completions then. The kernel ends the wait of a process
+    /// that was stopped (SIGSTOP) without what came meanwhile. So a wait that may have ended like that asks once more, as
+    /// the timeout may have passed, too.
     fn wait(&mut self, timeout: Option<Duration>) -> Result<()>;
 
     /// Moves the completions that have arrived into `into`. Never blocks.

@@ -305,8 +305,7 @@ impl Backend for Uring {
                 errno => return Err(Error::os("io_uring_enter", errno)),
             },
         }
-        // The wait of a process that is stopped (SIGSTOP) ends without the events that come meanwhile. Its timeout may
-        // pass, too, and the events must come first.
+        // The process may have been stopped: see the trait.
         if timeout != Some(Duration::ZERO) && self.ring().completion().is_empty() {
             return self.wait(Some(Duration::ZERO));
         }

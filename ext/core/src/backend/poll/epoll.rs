@@ -106,8 +106,7 @@ impl Epoll {
     pub fn wait(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<()> {
         let mut batch = self.batch.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let waited = match self.wait_into(&mut batch, timeout) {
-            // The wait of a process that is stopped (SIGSTOP) ends without the events that come meanwhile. Its timeout
-            // may pass, too, and the events must come first.
+            // The process may have been stopped: see `Backend::wait`.
             Err(Errno::EINTR) => self.wait_into(&mut batch, Some(Duration::ZERO)),
             other => other,
         };
