@@ -7,17 +7,16 @@ class AddressSanitizer
 
   TARGET = "x86_64-unknown-linux-gnu"
   BACKENDS = %w[io_uring poll].freeze
-  # A copy of the project, so that the sanitized extension does not replace the normal one.
-  COPY = File.join(Build::ROOT, "tmp/asan")
   COPIED = %w[lib spec verification/stress examples .rspec].freeze
-  REPORTS = File.join(COPY, "report")
-  RUNTIME = File.join(COPY, "runtime.so")
   # An object that can be linked into an executable only.
   PREINIT = "asan_preinit.cpp.o"
 
   # Checks the heap and globals, not stacks. A fiber may be collected without being unwound; then the red zones of its
   # frames would stay on the stack that the next fiber gets.
-  RUSTFLAGS = "-Zsanitizer=address -Copt-level=1 -Cdebuginfo=1 -Cllvm-args=-asan-stack=0"
+  RUSTFLAGS = "-Zsanitizer=address -Cdebuginfo=1 -Cllvm-args=-asan-stack=0"
+  COPY = CopiedBuild.new("asan", flags: RUSTFLAGS, files: COPIED, target: TARGET)
+  REPORTS = File.join(COPY.folder, "report")
+  RUNTIME = File.join(COPY.folder, "runtime.so")
 
   # Ruby frees little when it exits, detects stack overflows by SIGSEGV, and needs the threads' signal stacks itself.
   OPTIONS = "detect_leaks=0:handle_segv=0:handle_sigbus=0:use_sigaltstack=0:log_path=#{REPORTS}".freeze
@@ -33,8 +32,8 @@ class AddressSanitizer
   ].freeze
 
   def run
-    build
-    make_copy
+    COPY.make
+    make_runtime
     failed = BACKENDS.reject { |backend| specs_pass?(backend) & stress_passes?(backend) }
     reports = Dir["#{REPORTS}*"].map { |report| File.read(report) }.grep(FAULT)
     puts reports
@@ -44,24 +43,10 @@ class AddressSanitizer
 
   private
 
-  def build
-    environment = { "RUBY" => RbConfig.ruby, "CARGO_TARGET_DIR" => "target/asan", "RUSTFLAGS" => RUSTFLAGS }
-    sh environment, "cargo", "+nightly", "build", "--target", TARGET, "--package", "heddle"
-  end
-
-  def make_copy
-    rm_rf COPY
-    mkdir_p COPY
-    COPIED.each { |path| cp_r path, "#{COPY}/#{path}" if mkdir_p(File.dirname("#{COPY}/#{path}")) }
-    mkdir_p "#{COPY}/lib/heddle/#{Build::ABI}"
-    cp "target/asan/#{TARGET}/debug/libheddle.so", "#{COPY}/lib/heddle/#{Build::ABI}/#{Build::LIBRARY}"
-    make_runtime
-  end
-
   # The toolchain contains the runtime only as an archive for executables.
   def make_runtime
     sysroot = IO.popen(%w[rustc +nightly --print sysroot], &:read).chomp
-    archive = "#{COPY}/asan.a"
+    archive = "#{COPY.folder}/asan.a"
     cp Dir["#{sysroot}/lib/rustlib/#{TARGET}/lib/librustc*_rt.asan.a"].fetch(0), archive
     sh "ar", "d", archive, PREINIT
     whole = ["-Wl,--whole-archive", archive, "-Wl,--no-whole-archive"]
@@ -71,16 +56,16 @@ class AddressSanitizer
   def specs_pass?(backend)
     specs = ENV.fetch("SPEC", "").split
     specs = SPECS if specs.empty?
-    watched(backend, Gem.bin_path("rspec-core", "rspec"), *specs)
+    passes?(backend, Gem.bin_path("rspec-core", "rspec"), *specs)
   end
 
   def stress_passes?(backend)
-    watched(backend, "verification/stress/preemption.rb", "SECONDS" => ENV.fetch("SECONDS", "20"))
+    passes?(backend, "verification/stress/preemption.rb", "SECONDS" => ENV.fetch("SECONDS", "20"))
   end
 
-  def watched(backend, *arguments, **choice)
+  def passes?(backend, *, **choice)
     environment = { "HEDDLE_BACKEND" => backend, "LD_PRELOAD" => RUNTIME, "ASAN_OPTIONS" => OPTIONS, **choice }
-    sh(environment, RbConfig.ruby, "-Ilib", *arguments, chdir: COPY) { |passed, _status| passed }
+    COPY.passes?(environment, *)
   end
 end
 

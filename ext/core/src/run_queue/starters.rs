@@ -87,6 +87,8 @@ impl<T> Starters<T> {
         claim: &mut impl FnMut(&T) -> Option<R>,
     ) -> Option<Continued<R>> {
         if !self.round.is_empty() {
+            #[cfg(heddle_disturbed)]
+            let tick = super::disturbed::round(tick);
             if now.saturating_duration_since(self.began) < tick {
                 let round = Some(self.began);
                 let continued = std::iter::from_fn(|| self.round.pop()).find_map(continue_by(claim, round));

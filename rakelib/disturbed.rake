@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+# Runs specs with an extension whose threads stall at random, as on a busy machine: see
+# ext/core/src/run_queue/disturbed.rs.
+module DisturbedSpecs
+  FILES = %w[lib spec verification examples .rspec].freeze
+  SPECS = %w[hooks io libraries observability preemption scheduler structured testing].map { |name| "spec/#{name}" }
+
+  module_function
+
+  def run
+    copy = CopiedBuild.new("disturbed", flags: "--cfg heddle_disturbed", files: FILES)
+    copy.make
+    specs = ENV.fetch("SPEC", SPECS.join(" ")).split
+    failed = Specs.backends.reject do |backend|
+      copy.passes?({ "HEDDLE_BACKEND" => backend }, Gem.bin_path("rspec-core", "rspec"), *specs)
+    end
+    abort "Specs failed with #{failed.join(" and ")}" if failed.any?
+  end
+end
+
+desc "Run specs while threads stall at random, which shows those that are green by luck (SPEC='spec/a_spec.rb …')"
+task(:disturbed) { DisturbedSpecs.run }
