@@ -125,12 +125,15 @@ impl Accounting {
         let now = self.read(now);
         let number = name.map_or(UNNAMED, |name| self.names.number(&group::of(name)));
         let account = self.account(fiber, Phase::Running, now);
-        let (phase, ran_since) = (account.phase, account.charged);
+        let (phase, entered, ran_since) = (account.phase, account.entered, account.charged);
         let (old, label, spent) = account.charge(now);
         let age = account.rename(number, now);
         self.charge(old, phase, label, spent);
         if phase == Phase::Running {
             self.lateness.ran(old, ran_since, now);
+            if old == UNNAMED {
+                self.lateness.named(old, number, entered);
+            }
         }
         self.names.dropped(old, age);
         self.names.taken(number);

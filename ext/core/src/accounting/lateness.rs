@@ -86,6 +86,17 @@ impl Lateness {
         self.late.push_back(Late { at: now, name, waited, causes });
     }
 
+    /// The fiber that runs since then has taken a name. If it was late, that is whom to tell of: the fiber of a
+    /// connection takes a request's name after it has read the request.
+    pub fn named(&mut self, old: usize, name: usize, began: u64) {
+        if let Some(last) = self.late.back_mut()
+            && last.at == began
+            && last.name == old
+        {
+            last.name = name;
+        }
+    }
+
     /// Those that were late in the last seconds, the last one first.
     pub fn late(&self, now: u64) -> impl Iterator<Item = &Late> {
         self.late.iter().rev().take_while(move |late| now.saturating_sub(late.at) < REMEMBERED)
@@ -129,6 +140,22 @@ mod tests {
         let late = only(&lateness, 100 * MS);
         assert_eq!((late.name, late.waited), (9, 60 * MS));
         assert_eq!(late.causes, [(7, 50 * MS), (8, 10 * MS)], "only the part of its wait counts");
+    }
+
+    #[test]
+    fn a_late_fiber_has_the_name_that_it_takes_before_others_run() {
+        let mut lateness = Lateness::default();
+        lateness.waited(0, 0, 2 * LATE);
+        lateness.named(0, 5, 2 * LATE);
+        assert_eq!(only(&lateness, 2 * LATE).name, 5);
+    }
+
+    #[test]
+    fn a_name_that_another_fiber_takes_is_not_the_late_one_s() {
+        let mut lateness = Lateness::default();
+        lateness.waited(0, 0, 2 * LATE);
+        lateness.named(0, 5, 2 * LATE + 1);
+        assert_eq!(only(&lateness, 2 * LATE + 1).name, 0);
     }
 
     #[test]
