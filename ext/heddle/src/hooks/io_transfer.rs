@@ -2,7 +2,8 @@
 //! [`hook_interface::TRANSFERS_ARE_SINGLE`](crate::ruby::hook_interface::TRANSFERS_ARE_SINGLE).
 
 use heddle_core::try_io::{FdKind, TryIo};
-use magnus::{Error, Integer, RString, Ruby, Value};
+use magnus::value::Fixnum;
+use magnus::{Error, Integer, RString, Ruby, TryConvert, Value};
 use nix::errno::Errno;
 
 use crate::io::buffer_slice::{BufferSlice, Direction, SliceRange};
@@ -15,16 +16,34 @@ use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, io as ruby_io};
 use crate::scheduler::Scheduler;
 
+/// A number of bytes that Ruby passes. What is no small number is converted in a frame of its own, so that the hook's
+/// is smaller.
+pub struct Size(usize);
+
+impl TryConvert for Size {
+    #[inline(always)]
+    fn try_convert(value: Value) -> Result<Self, Error> {
+        let small = Fixnum::from_value(value).and_then(|number| usize::try_from(number.to_i64()).ignored("negative"));
+        small.map_or_else(|| convert_size(value), |size| Ok(Size(size)))
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn convert_size(value: Value) -> Result<Size, Error> {
+    usize::try_convert(value).map(Size)
+}
+
 /// Reads at the IO's position. Returns the number of bytes, 0 at the end, or `-errno`.
 pub fn io_read<const SINGLE: bool>(
     ruby: &Ruby,
     scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
-    first: usize,
-    second: usize,
+    first: Size,
+    second: Size,
 ) -> Result<isize, Error> {
-    run(ruby, &scheduler, io, (Direction::Read, None), buffer, SliceRange::new::<SINGLE>(first, second))
+    run(ruby, &scheduler, io, (Direction::Read, None), buffer, SliceRange::new::<SINGLE>(first.0, second.0))
 }
 
 /// Writes at the IO's position. Returns the number of bytes, or `-errno`.
@@ -33,10 +52,10 @@ pub fn io_write<const SINGLE: bool>(
     scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
-    first: usize,
-    second: usize,
+    first: Size,
+    second: Size,
 ) -> Result<isize, Error> {
-    run(ruby, &scheduler, io, (Direction::Write, None), buffer, SliceRange::new::<SINGLE>(first, second))
+    run(ruby, &scheduler, io, (Direction::Write, None), buffer, SliceRange::new::<SINGLE>(first.0, second.0))
 }
 
 /// Reads from position `from`.
@@ -46,13 +65,18 @@ pub fn io_pread<const SINGLE: bool>(
     io: Value,
     buffer: Value,
     from: Integer,
-    first: usize,
-    second: usize,
+    first: Size,
+    second: Size,
 ) -> Result<isize, Error> {
     match position(from)? {
-        Some(from) => {
-            run(ruby, &scheduler, io, (Direction::Read, Some(from)), buffer, SliceRange::new::<SINGLE>(first, second))
-        }
+        Some(from) => run(
+            ruby,
+            &scheduler,
+            io,
+            (Direction::Read, Some(from)),
+            buffer,
+            SliceRange::new::<SINGLE>(first.0, second.0),
+        ),
         None => Ok(negated(Errno::EINVAL)),
     }
 }
@@ -64,13 +88,18 @@ pub fn io_pwrite<const SINGLE: bool>(
     io: Value,
     buffer: Value,
     from: Integer,
-    first: usize,
-    second: usize,
+    first: Size,
+    second: Size,
 ) -> Result<isize, Error> {
     match position(from)? {
-        Some(from) => {
-            run(ruby, &scheduler, io, (Direction::Write, Some(from)), buffer, SliceRange::new::<SINGLE>(first, second))
-        }
+        Some(from) => run(
+            ruby,
+            &scheduler,
+            io,
+            (Direction::Write, Some(from)),
+            buffer,
+            SliceRange::new::<SINGLE>(first.0, second.0),
+        ),
         None => Ok(negated(Errno::EINVAL)),
     }
 }

@@ -4,7 +4,6 @@ use heddle_core::Interest;
 use magnus::{Error, Ruby, Value};
 
 use super::transfer::Transfer;
-use crate::ruby::call_sites::CallSite;
 use crate::ruby::error;
 use crate::ruby::io_buffer::{self, Contents, Memory};
 use crate::ruby::outcome::Ignore;
@@ -157,7 +156,7 @@ impl BufferSlice {
     /// As [`of`](Self::of): the buffer may have been freed or become too short.
     pub fn renewed(self, transfer: &Transfer<'_>) -> Result<Self, Error> {
         match self.owner {
-            Some((buffer, offset)) if !self.is_pinned(&transfer.call_site) => BufferSlice::of(
+            Some((buffer, offset)) if !self.is_pinned(transfer) => BufferSlice::of(
                 transfer.ruby,
                 transfer.direction,
                 buffer,
@@ -168,8 +167,8 @@ impl BufferSlice {
     }
 
     /// Whether the memory stays in place while the fiber waits.
-    pub fn is_pinned(self, call_site: &CallSite<'_>) -> bool {
-        self.looks_pinned && !call_site.traits().lends_own_buffer
+    pub fn is_pinned(self, transfer: &Transfer<'_>) -> bool {
+        self.looks_pinned && !transfer.caller().lends_own_buffer
     }
 
     /// Calls `run` with memory that is valid until it returns, even if the fiber waits: this slice, or a bounce
@@ -186,7 +185,7 @@ impl BufferSlice {
     ) -> Result<R, Error> {
         let &Transfer { ruby, scheduler, direction, .. } = transfer;
         let (buffer, offset) = match self.owner {
-            Some(owner) if !self.is_pinned(&transfer.call_site) => owner,
+            Some(owner) if !self.is_pinned(transfer) => owner,
             _ => return run(self.memory),
         };
         let size = self.memory.size.min(MAX_BOUNCED);

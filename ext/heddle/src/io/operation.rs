@@ -50,8 +50,7 @@ impl Scheduler {
     /// Has the backend read or write, and waits for the result: the number of bytes, or a negated errno.
     ///
     /// An exception that is due cancels the operation. Bytes that have been transferred by then are not lost: the fiber
-    /// continues with them, and the exception is raised in its next wait. The same holds for what `immediate` can
-    /// transfer when the exception arrives. What arrives later is for the next operation.
+    /// continues with them, and the exception is raised in its next wait.
     ///
     /// # Errors
     /// What was raised into the fiber; IOError if the descriptor was closed before the operation came to a result.
@@ -61,14 +60,7 @@ impl Scheduler {
     /// # Safety
     /// The operation's memory is valid for as long as this call lasts.
     #[inline(always)]
-    pub unsafe fn operate(
-        &self,
-        ruby: &Ruby,
-        key: FiberKey,
-        wait: Wait,
-        operation: Operation,
-        immediate: Option<&dyn ImmediateTransfer>,
-    ) -> Result<i32, Error> {
+    pub unsafe fn operate(&self, ruby: &Ruby, key: FiberKey, wait: Wait, operation: Operation) -> Result<i32, Error> {
         // An exception is postponed by one operation at most, or it would never reach a fiber that reads without end.
         self.raise_due(key)?;
         // SAFETY: by this function's contract, as every path from here waits for the completion.
@@ -76,14 +68,14 @@ impl Scheduler {
         let waited = self.await_end(ruby, key, wait, token);
         match self.take_result(token, &waited) {
             Some(result) => Ok(result),
-            None => self.end_early(ruby, key, (wait, token), waited, immediate),
+            None => self.end_early(ruby, key, (wait, token), waited, None),
         }
     }
 
     /// submitted → completed: waits for the end of the operation, or until an exception is due in the fiber. How the
     /// operation ended is left to [`Scheduler::take_result`].
     #[inline(always)]
-    fn await_end(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> Result<(), Error> {
+    pub(super) fn await_end(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> Result<(), Error> {
         self.wait_until(ruby, key, wait, None, &mut |state| {
             state.operations.is_finished(token) || state.may_be_due(key) && state.due_exception(key).is_some()
         })
@@ -91,7 +83,7 @@ impl Scheduler {
 
     /// The result of an operation that has ended by itself.
     #[inline(always)]
-    fn take_result(&self, token: Token, waited: &Result<(), Error>) -> Option<i32> {
+    pub(super) fn take_result(&self, token: Token, waited: &Result<(), Error>) -> Option<i32> {
         match waited {
             Ok(()) => self.state.borrow_mut().operations.take_own_result(token),
             Err(_kept) => None,
@@ -101,7 +93,7 @@ impl Scheduler {
     /// The wait for a submitted operation has ended, but not by a result.
     #[cold]
     #[inline(never)]
-    fn end_early(
+    pub(super) fn end_early(
         &self,
         ruby: &Ruby,
         key: FiberKey,

@@ -13,7 +13,6 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::state::Ended;
 use crate::scheduler::wait::Wait;
-use crate::scheduler::waiting::Outcome;
 
 /// Waits for readiness; `None` when the time has elapsed.
 ///
@@ -60,6 +59,7 @@ fn poll_now(ruby: &Ruby, fd: RawFd, interest: Interest) -> Result<Option<Interes
 
 impl Scheduler {
     /// Submits a wait for readiness. The caller must take its result or call [`Scheduler::cancel_readiness`].
+    #[inline(never)]
     pub fn begin_readiness(
         &self,
         ruby: &Ruby,
@@ -83,13 +83,35 @@ impl Scheduler {
         deadline: Option<Instant>,
     ) -> Result<Option<i32>, Error> {
         let token = self.begin_readiness(ruby, key, readiness)?;
-        match self.wait(ruby, key, wait, deadline, |state| state.operations.take_result(token)) {
-            Ok(Outcome::Done(Ended::Result(result))) => Ok(Some(result)),
-            Ok(Outcome::Done(Ended::Closed)) => Err(error::stream_closed(ruby)),
-            outcome => {
-                self.cancel_readiness(token);
-                outcome.map(|_| None)
-            }
+        let waited = self.await_end_of_readiness(ruby, key, wait, token, deadline);
+        self.end_readiness(ruby, token, waited)
+    }
+
+    /// The wait itself, after [`Scheduler::begin_readiness`] and before [`Scheduler::end_readiness`].
+    #[inline(always)]
+    pub fn await_end_of_readiness(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        token: Token,
+        deadline: Option<Instant>,
+    ) -> Result<(), Error> {
+        self.wait_until(ruby, key, wait, deadline, &mut |state| state.operations.is_finished(token))
+    }
+
+    /// How a wait for readiness has ended: see [`Scheduler::await_readiness`].
+    pub fn end_readiness(&self, ruby: &Ruby, token: Token, waited: Result<(), Error>) -> Result<Option<i32>, Error> {
+        let ended = match &waited {
+            Ok(()) => self.state.borrow_mut().operations.take_result(token),
+            Err(_kept) => None,
+        };
+        let ended = ended.or_else(|| self.cancel_readiness(token));
+        waited?;
+        match ended {
+            None => Ok(None),
+            Some(Ended::Result(result)) => Ok(Some(result)),
+            Some(Ended::Closed) => Err(error::stream_closed(ruby)),
         }
     }
 

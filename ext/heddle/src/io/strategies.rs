@@ -4,8 +4,8 @@
 use std::os::fd::RawFd;
 use std::time::Instant;
 
-use heddle_core::Operation;
 use heddle_core::try_io::{self, FdKind, TryIo};
+use heddle_core::{Operation, Token};
 use magnus::Error;
 use nix::errno::Errno;
 
@@ -17,8 +17,15 @@ use crate::ruby::io_buffer::Memory;
 use crate::ruby::outcome::Ignore;
 use crate::scheduler::wait::Wait;
 
-/// The result of [`send_recv`] for a descriptor that is no socket.
-pub const NOT_A_SOCKET: isize = -(libc::ENOTSOCK as isize);
+/// Nothing was transferred, and the transfer is to be tried at once.
+pub const UNDONE: isize = -(libc::EINTR as isize);
+
+/// Whether a result of [`send_recv`] means that nothing was transferred, and that the transfer is to be tried at once:
+/// the descriptor is no socket, or the operation was interrupted by a signal or cancelled by the kernel itself.
+pub fn is_undone(result: isize) -> bool {
+    const UNDONE: [isize; 3] = [-(libc::ENOTSOCK as isize), -(libc::EINTR as isize), -(libc::ECANCELED as isize)];
+    UNDONE.contains(&result)
+}
 
 /// Reads or writes without blocking.
 ///
@@ -76,31 +83,53 @@ impl ImmediateTransfer for ImmediateSendRecv<'_> {
 }
 
 /// Receives or sends by an operation of the backend, and waits for its completion. Returns the number of bytes or a
-/// negated errno: [`NOT_A_SOCKET`] if the IO's class has said that the descriptor is a socket, and it is none.
+/// negated errno: see [`is_undone`].
 ///
-/// Each fiber that waits for a socket has this function's frame on its stack.
+/// These are the steps of [`Scheduler::operate`]. What the socket can transfer when an exception arrives is transferred
+/// as well; what arrives later is for the next operation. Each fiber that waits for a socket has this function's frame
+/// on its stack, so what comes before and after the wait has frames of its own.
 ///
 /// # Safety
 /// `memory` is valid for as long as this call lasts.
 #[inline(never)]
-pub unsafe fn send_recv(transfer: &Transfer<'_>, mut fd: RawFd, memory: Memory) -> Result<isize, Error> {
-    let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
-    let immediate = ImmediateSendRecv { transfer, memory };
-    let (buffer, length) = (memory.base, memory.size);
-    loop {
-        let operation = match direction {
-            Direction::Read => Operation::Receive { fd, buffer, length },
-            Direction::Write => Operation::Send { fd, buffer, length },
-        };
-        let wait = Wait::Transfer(fd, direction.interest());
-        // SAFETY: by this function's contract.
-        let result = unsafe { scheduler.operate(ruby, key, wait, operation, Some(&immediate))? };
-        if result != -libc::EINTR && result != -libc::ECANCELED {
-            return Ok(result as isize);
-        }
-        // Interrupted by a signal, or cancelled by the kernel itself: try again.
-        fd = transfer.descriptor()?;
+pub unsafe fn send_recv(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> Result<isize, Error> {
+    // SAFETY: by this function's contract, as every path from here waits for the completion.
+    let token = unsafe { submit(transfer, fd, memory)? };
+    let wait = Wait::Transfer(fd, transfer.direction.interest());
+    let waited = transfer.scheduler.await_end(transfer.ruby, transfer.key, wait, token);
+    match transfer.scheduler.take_result(token, &waited) {
+        Some(result) => Ok(result as isize),
+        None => end_early(transfer, memory, (wait, token), waited),
     }
+}
+
+/// Submits the operation of [`send_recv`], unless an exception is due in the fiber.
+///
+/// # Safety
+/// As for [`Scheduler::start_operation`].
+#[inline(never)]
+unsafe fn submit(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> Result<Token, Error> {
+    let (buffer, length) = (memory.base, memory.size);
+    let operation = match transfer.direction {
+        Direction::Read => Operation::Receive { fd, buffer, length },
+        Direction::Write => Operation::Send { fd, buffer, length },
+    };
+    transfer.scheduler.raise_due(transfer.key)?;
+    // SAFETY: the caller's obligation is the same.
+    unsafe { transfer.scheduler.start_operation(transfer.ruby, transfer.key, operation) }
+}
+
+#[cold]
+#[inline(never)]
+fn end_early(
+    transfer: &Transfer<'_>,
+    memory: Memory,
+    (wait, token): (Wait, Token),
+    waited: Result<(), Error>,
+) -> Result<isize, Error> {
+    let &Transfer { ruby, scheduler, key, .. } = transfer;
+    let ended = scheduler.end_early(ruby, key, (wait, token), waited, Some(&ImmediateSendRecv { transfer, memory }));
+    ended.map(|result| result as isize)
 }
 
 /// Reads from or writes to a file, which is always ready and may block. Writes immediately where that is known to be
@@ -150,7 +179,7 @@ unsafe fn operate(transfer: &Transfer<'_>, fd: RawFd, memory: Memory, offset: Op
         Direction::Write => Operation::Write { fd, buffer: memory.base, length: memory.size, offset },
     };
     // SAFETY: by this function's contract.
-    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, direction.interest()), operation, None)? };
+    let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, direction.interest()), operation)? };
     if let (Some(begin), Ok(count)) = (begin, u64::try_from(result)) {
         try_io::seek(fd, begin + count);
     }

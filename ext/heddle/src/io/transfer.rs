@@ -1,8 +1,10 @@
 //! Reading and writing: the path of every `io_read`, `io_write`, `io_pread` and `io_pwrite`.
 
+use std::cell::Cell;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
+use heddle_core::Token;
 use heddle_core::try_io::{FdKind, TryIo, is_listening};
 use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
@@ -10,8 +12,8 @@ use nix::errno::Errno;
 use super::buffer_slice::{BufferSlice, Direction, SliceRange};
 use super::descriptors;
 use super::readiness::wait_ready;
-use super::strategies::{NOT_A_SOCKET, send_recv, send_recv_bounced, transfer_file, try_now};
-use crate::ruby::call_sites::CallSite;
+use super::strategies::{UNDONE, is_undone, send_recv, send_recv_bounced, transfer_file, try_now};
+use crate::ruby::call_sites::{CallSiteTraits, CallSites};
 use crate::ruby::io_buffer::Memory;
 use crate::ruby::outcome::Ignore;
 use crate::ruby::{error, io, time};
@@ -32,19 +34,37 @@ pub struct Transfer<'a> {
     pub kind: FdKind,
     /// The position in the file; `None` is the IO's own.
     pub from: Option<u64>,
-    pub call_site: CallSite<'a>,
+    /// See [`Transfer::caller`].
+    caller: Cell<Option<CallSiteTraits>>,
 }
 
 /// What came of an attempt to transfer.
 enum Attempt {
     /// The result: the number of bytes or a negated errno.
     Ended(isize),
-    /// An operation of the backend has to transfer this, which is pinned.
-    Waits(RawFd, Memory),
-    /// The socket is not ready.
-    Unready(RawFd),
+    /// This has to wait, for a socket.
+    Waits(WaitForPeer, RawFd, Memory),
     /// No operation of the backend can do it.
     Refused,
+}
+
+/// Waits, and may transfer the memory, which is pinned if so. Returns the number of bytes or a negated errno: see
+/// [`is_undone`].
+type WaitForPeer = unsafe fn(&Transfer<'_>, RawFd, Memory) -> Result<isize, Error>;
+
+/// Waits until the socket is ready. Whatever ends the wait, the next attempt tells what has become of the socket.
+#[inline(never)]
+fn wait_for_peer(transfer: &Transfer<'_>, fd: RawFd, _: Memory) -> Result<isize, Error> {
+    let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
+    let token = scheduler.begin_readiness(ruby, key, (fd, direction.interest()))?;
+    let waited = scheduler.await_end_of_readiness(ruby, key, Wait::Transfer(fd, direction.interest()), token, None);
+    end_wait_for_peer(transfer, token, waited)
+}
+
+/// Each fiber that waits has the caller's frame on its stack, so this has one of its own.
+#[inline(never)]
+fn end_wait_for_peer(transfer: &Transfer<'_>, token: Token, waited: Result<(), Error>) -> Result<isize, Error> {
+    transfer.scheduler.end_readiness(transfer.ruby, token, waited).map(|_| UNDONE)
 }
 
 impl<'a> Transfer<'a> {
@@ -56,8 +76,17 @@ impl<'a> Transfer<'a> {
         (io, kind): (Value, FdKind),
         (direction, from): (Direction, Option<u64>),
     ) -> Self {
-        let call_site = CallSite::new(ruby, &scheduler.io.call_sites);
-        Transfer { ruby, scheduler, key, io, direction, kind, from, call_site }
+        Transfer { ruby, scheduler, key, io, direction, kind, from, caller: Cell::new(None) }
+    }
+
+    /// The traits of the method that called the hook, looked up once at most.
+    #[inline]
+    pub fn caller(&self) -> CallSiteTraits {
+        self.caller.get().unwrap_or_else(|| {
+            let traits = CallSites::traits(self.ruby, &self.scheduler.io.call_sites);
+            self.caller.set(Some(traits));
+            traits
+        })
     }
 
     /// Reads or writes, and waits as needed. Returns the number of bytes or a negated errno.
@@ -70,22 +99,14 @@ impl<'a> Transfer<'a> {
             return self.transfer_nothing(buffer, range);
         }
         if self.kind == FdKind::Socket {
-            let attempt = if self.scheduler.io.batches.get() {
-                self.begin_in_backend(buffer, range)?
-            } else {
-                self.try_socket(buffer, range)?
-            };
-            let result = match attempt {
+            let begin = if self.scheduler.io.batches.get() { Self::begin_in_backend } else { Self::try_socket };
+            let result = match begin(self, buffer, range)? {
                 Attempt::Ended(result) => result,
-                // SAFETY: the memory is pinned.
-                Attempt::Waits(fd, memory) => unsafe { send_recv(self, fd, memory)? },
-                Attempt::Unready(fd) => {
-                    self.wait_for_peer(fd)?;
-                    return self.run_at_once(buffer, range);
-                }
-                Attempt::Refused => return self.run_at_once(buffer, range),
+                // SAFETY: the memory is pinned, or not used.
+                Attempt::Waits(wait, fd, memory) => unsafe { wait(self, fd, memory)? },
+                Attempt::Refused => UNDONE,
             };
-            if result != NOT_A_SOCKET {
+            if !is_undone(result) {
                 return Ok(result);
             }
         }
@@ -118,8 +139,8 @@ impl<'a> Transfer<'a> {
             // The kernel would wait for data before it receives 0 bytes of it.
             return Ok(Attempt::Refused);
         }
-        if slice.is_pinned(&self.call_site) {
-            return Ok(Attempt::Waits(fd, slice.memory()));
+        if slice.is_pinned(self) {
+            return Ok(Attempt::Waits(send_recv, fd, slice.memory()));
         }
         send_recv_bounced(self, fd, slice).map(Attempt::Ended)
     }
@@ -142,21 +163,13 @@ impl<'a> Transfer<'a> {
                 Ok(Attempt::Ended(count as isize))
             }
             TryIo::Failed(errno) => Ok(Attempt::Ended(negated(errno))),
-            TryIo::WouldBlock if self.may_wait() => Ok(Attempt::Unready(fd)),
+            TryIo::WouldBlock if self.may_wait() => Ok(Attempt::Waits(wait_for_peer, fd, slice.memory())),
             TryIo::WouldBlock => {
                 self.scheduler.set_would_block(self.key, None);
                 Ok(Attempt::Ended(negated(Errno::EAGAIN)))
             }
             TryIo::NeedsOperation | TryIo::EndsAfter(_) => Ok(Attempt::Refused),
         }
-    }
-
-    /// Waits until the socket is ready. Whatever ends the wait, the next attempt tells what has become of the socket.
-    #[inline(always)]
-    fn wait_for_peer(&self, fd: RawFd) -> Result<(), Error> {
-        let interest = self.direction.interest();
-        let wait = Wait::Transfer(fd, interest);
-        self.scheduler.await_readiness(self.ruby, self.key, wait, (fd, interest), None).map(|_| ())
     }
 
     /// Tries system calls that do not block, and waits in between.
@@ -191,7 +204,7 @@ impl<'a> Transfer<'a> {
                     }
                 }
                 TryIo::WouldBlock | TryIo::NeedsOperation => {
-                    let caller = self.call_site.traits();
+                    let caller = self.caller();
                     if range.min_length == 0 && !caller.expects_to_wait {
                         self.scheduler.set_would_block(self.key, (!caller.never_waits).then_some(fd));
                         return Ok(negated(Errno::EAGAIN));
@@ -242,7 +255,7 @@ impl<'a> Transfer<'a> {
 
     /// A non-blocking read must return EAGAIN rather than wait. Non-blocking writes do not call the hook.
     fn may_wait(&self) -> bool {
-        !(self.direction == Direction::Read && self.call_site.traits().never_waits)
+        !(self.direction == Direction::Read && self.caller().never_waits)
     }
 
     /// Records a system call that does not wait.
@@ -270,7 +283,8 @@ impl<'a> Transfer<'a> {
         wait_ready(self.ruby, self.scheduler, self.key, self.io, interest, timeout).map(|ready| ready.is_some())
     }
 
-    /// The IO's descriptor, looked up again.
+    /// The IO's descriptor, looked up again. Not inlined into functions that wait.
+    #[inline(never)]
     pub fn descriptor(&self) -> Result<RawFd, Error> {
         descriptors::descriptor(self.ruby, self.io)
     }

@@ -1,7 +1,7 @@
 //! Methods for which a hook must act in another way than for most. Ruby does not tell a hook which method called it,
 //! but that method's frame is on the stack.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 use magnus::Ruby;
 use magnus::gc::Marker;
@@ -10,11 +10,8 @@ use rustc_hash::FxHashMap;
 use crate::ruby::frames::{self, Frame};
 
 /// Methods, besides those of `Zlib`, whose work without the GVL takes long.
-const LONG: [&str; 10] = [
+const LONG: [&str; 7] = [
     "IO::Buffer#copy",
-    "IO#fsync",
-    "IO#fdatasync",
-    "File#flock",
     "Integer#/",
     "Integer#%",
     "Integer#div",
@@ -57,30 +54,6 @@ pub struct CallSiteTraits {
 #[derive(Debug, Default)]
 pub struct CallSites(FxHashMap<Frame, CallSiteTraits>);
 
-/// The method that called the current hook, looked up once at most.
-pub struct CallSite<'a> {
-    ruby: &'a Ruby,
-    call_sites: &'a RefCell<CallSites>,
-    traits: Cell<Option<CallSiteTraits>>,
-}
-
-impl<'a> CallSite<'a> {
-    /// Looks nothing up yet.
-    pub fn new(ruby: &'a Ruby, call_sites: &'a RefCell<CallSites>) -> Self {
-        CallSite { ruby, call_sites, traits: Cell::new(None) }
-    }
-
-    /// The traits of the method.
-    #[inline]
-    pub fn traits(&self) -> CallSiteTraits {
-        self.traits.get().unwrap_or_else(|| {
-            let traits = CallSites::traits(self.ruby, self.call_sites);
-            self.traits.set(Some(traits));
-            traits
-        })
-    }
-}
-
 impl CallSites {
     /// The traits of the method that called the current hook.
     pub fn traits(ruby: &Ruby, cell: &RefCell<CallSites>) -> CallSiteTraits {
@@ -96,10 +69,15 @@ impl CallSites {
         callers.find(|traits| !traits.overrides_hook).unwrap_or_default()
     }
 
+    #[inline(always)]
     fn traits_of(caller: Frame, cell: &RefCell<CallSites>) -> CallSiteTraits {
-        if let Some(traits) = cell.borrow().0.get(&caller) {
-            return *traits;
-        }
+        let known = cell.borrow().0.get(&caller).copied();
+        known.unwrap_or_else(|| CallSites::learn(caller, cell))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn(caller: Frame, cell: &RefCell<CallSites>) -> CallSiteTraits {
         let name = caller.method_name().unwrap_or_default();
         let traits = CallSiteTraits {
             takes_long: name.starts_with("Zlib") || LONG.contains(&name.as_str()),

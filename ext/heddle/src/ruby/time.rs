@@ -12,11 +12,14 @@ use magnus::{Error, Float, RRational, Ruby, TryConvert, Value, prelude::*};
 /// # Errors
 /// Those of `Kernel#sleep`: ArgumentError for a negative number, RangeError or FloatDomainError for infinity and NaN,
 /// TypeError for other objects.
-#[inline]
+#[inline(always)]
 pub fn interval(seconds: Value) -> Result<Duration, Error> {
-    if let Some(interval) = immediate_interval(seconds) {
-        return Ok(interval);
-    }
+    immediate_interval(seconds).map_or_else(|| interval_of_object(seconds), Ok)
+}
+
+#[cold]
+#[inline(never)]
+fn interval_of_object(seconds: Value) -> Result<Duration, Error> {
     let mut interval = Duration::ZERO;
     protect(|| {
         // SAFETY: called with the GVL on a valid object; what it raises stops at `protect`, and nothing is owned here.
@@ -38,13 +41,18 @@ fn some_time(seconds: f64, interval: Duration) -> Duration {
 
 /// Converts what almost every caller passes: a number that is encoded in the reference itself, and less than a
 /// lifetime.
-#[inline]
+#[inline(always)]
 fn immediate_interval(seconds: Value) -> Option<Duration> {
+    match Fixnum::from_value(seconds) {
+        Some(whole) => u64::try_from(whole.to_i64()).ignored("negative").map(Duration::from_secs),
+        None => interval_of_flonum(seconds),
+    }
+}
+
+#[inline(never)]
+fn interval_of_flonum(seconds: Value) -> Option<Duration> {
     /// Far below the limit of the kernel's clocks.
     const LIFETIME: f64 = 60.0 * 60.0 * 24.0 * 365.0 * 100.0;
-    if let Some(whole) = Fixnum::from_value(seconds) {
-        return u64::try_from(whole.to_i64()).ignored("negative").map(Duration::from_secs);
-    }
     let number = Flonum::from_value(seconds)?.to_f64();
     let number = (0.0..LIFETIME).contains(&number).then_some(number)?;
     Duration::try_from_secs_f64(number)
