@@ -56,6 +56,28 @@ RSpec.describe "YieldingFiber" do
         expect(rounds).to be >= 3
       end
 
+      # Ruby checks interrupts before it raises. A fiber that yielded there would leave the exception to another.
+      it "raises what it sends to its own thread, wherever its time slices end", timeout: 120 do
+        outcomes = run do
+          done = false
+          others = Array.new(2) { YieldingFiber.new { nil until done } }
+          raising = YieldingFiber.new do
+            Array.new(60_000) do
+              Thread.current.raise(KeyError, "own")
+              :not_raised
+            rescue KeyError => e
+              e.message
+            end
+          ensure
+            done = true
+          end
+          outcomes = nil
+          outcomes = [raising, *others].select(&:alive?).map(&:resume).first until done
+          outcomes
+        end
+        expect(outcomes.tally).to eq("own" => 60_000)
+      end
+
       it "passes the arguments of its first resume to its block, and returns its value at its end" do
         value = run { YieldingFiber.new { |first, second, *rest| [first, second, rest] }.resume(1, 2, 3, 4) }
         expect(value).to eq [1, 2, [3, 4]]

@@ -161,4 +161,66 @@ RSpec.describe "The root fiber of a thread with CPU-bound fibers" do
     end
     expect(outcome).to eq :timed_out
   end
+
+  it "gets its own Timeout while a fiber computes in Fiber.blocking" do
+    require "timeout"
+    outcome = Thread.new do
+      Fiber.set_scheduler(Heddle::Scheduler.new)
+      ended = in_fiber = nil
+      gate = Queue.new
+      Fiber.schedule do
+        gate.pop
+        Fiber.blocking { Integer.sqrt(2) until ended }
+      rescue Exception => e # rubocop:disable Lint/RescueException -- Timeout's own
+        in_fiber = e
+      end
+      begin
+        Timeout.timeout(0.01) { gate.push(true) && Fiber.scheduler.run }
+      rescue Timeout::Error
+        [:timed_out, in_fiber]
+      ensure
+        ended = true
+      end
+    end.value
+    expect(outcome).to eq [:timed_out, nil]
+  end
+
+  it "gets nothing of a time limit that is raised in a fiber just as another thread raises in the root" do
+    rescued = []
+    Thread.new do
+      root = Thread.current
+      event_come = Queue.new
+      has_raised = false
+      Thread.new do
+        next unless event_come.pop
+
+        root.raise("in the root")
+        has_raised = true
+      end
+      Fiber.set_scheduler(Heddle::Scheduler.new(preempt: :all))
+      trace = TracePoint.new(:c_return) do |event|
+        next unless event.method_id == :to_s && event.self.is_a?(Heddle.const_get(:Stop))
+
+        trace.disable
+        event_come << true
+        Thread.pass until has_raised
+      end
+      trace.enable
+      Fiber.schedule do
+        # Some of them are raised at a tick.
+        20.times do
+          Heddle.cancel_after(0.001) { loop { Integer.sqrt(2) } }
+        rescue Heddle::TimeoutError => e
+          rescued << e.class
+        end
+      end
+      Fiber.scheduler.run
+    rescue Exception => e # rubocop:disable Lint/RescueException -- Heddle's own is none of a program's
+      rescued << e.message
+    ensure
+      trace.disable
+      event_come.close
+    end.join
+    expect(rescued.uniq).to eq [Heddle::TimeoutError]
+  end
 end

@@ -12,9 +12,12 @@ module Heddle # :nodoc:
 
     # Ends the fiber; see Ruby's documentation.
     def kill
-      Native.raising { super } unless Native.killing(self)
-      # Ruby kills a fiber that has not begun without running anything in it. So its task learns of the end here.
-      Task.of(self)&.killed unless alive?
+      begin
+        Native.raising { super } unless Native.killing(self)
+      ensure
+        # Ruby kills a fiber that has not begun without running anything in it. So its task learns of the end here.
+        Task.of(self)&.killed unless alive?
+      end
       self
     end
   end

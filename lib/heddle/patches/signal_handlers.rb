@@ -181,7 +181,7 @@ module Heddle
       def run_in_root(handler, number, sent)
         return Thread.current.raise(default_exception(number)) if handler == "DEFAULT" && number != INTERRUPT
 
-        call(handler, number)
+        handler == "DEFAULT" ? call(handler, number) : Native.keep_wake_ups { call(handler, number) }
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised again
         Native.record_interrupt(e)
         Native.send_to_root(sent) if sent
@@ -193,7 +193,7 @@ module Heddle
         return default_exception(number) if handler == "DEFAULT"
 
         # Exceptions from other fibers must not be taken for the handler's own, so they are deferred.
-        Native.defer_raises(Fiber.scheduler) { call(handler, number) }
+        Native.keep_wake_ups { Native.defer_raises(Fiber.scheduler) { call(handler, number) } }
         nil
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised by the caller
         e

@@ -31,6 +31,26 @@ module Heddle # :nodoc:
     end
   end
 
+  # Which fibers run a block with a time limit that a thread of Ruby's watches. The extension reads the mark.
+  #
+  # @api private
+  module TimeLimited
+    VARIABLE = :@heddle_time_limited
+
+    # @param fiber [Fiber] the current one
+    # @return [Object] the block's value
+    def self.mark(fiber)
+      before = fiber.instance_variable_get(VARIABLE)
+      begin
+        fiber.instance_variable_set(VARIABLE, true)
+        yield
+      ensure
+        fiber.instance_variable_set(VARIABLE, before)
+      end
+    end
+  end
+  private_constant :TimeLimited
+
   TIMEOUT_TRANSLATOR = ::Timeout::Error.respond_to?(:handle_timeout) ? ::Timeout::Error : TimeoutTranslator
   private_constant :TimeoutTranslator, :TIMEOUT_TRANSLATOR
 
@@ -40,11 +60,18 @@ module Heddle # :nodoc:
   # Timeout::Error outside. Before timeout 0.6.1 this holds for plain threads only: a scheduler is asked to raise
   # Timeout::Error inside the block. This patch asks the scheduler as timeout 0.6.1 does.
   #
+  # In a blocking fiber, and in `Fiber.blocking`, Ruby's thread raises at the end of the limit, as it does without a
+  # scheduler. The fiber is marked meanwhile: the exception is meant for it, and for no other fiber of the thread.
+  #
   # Nothing changes under other schedulers, or without one.
   module TimeoutPatch
     # Runs the block with a time limit; see Ruby's documentation.
     def timeout(seconds, klass = nil, message = nil, &block)
-      return super if klass || !Fiber.current_scheduler.is_a?(Scheduler)
+      scheduler = Fiber.current_scheduler
+      if scheduler.nil? && Fiber.scheduler.is_a?(Scheduler)
+        return TimeLimited.mark(Fiber.current) { super(seconds, klass, message, &block) }
+      end
+      return super if klass || !scheduler.is_a?(Scheduler)
 
       message ||= "execution expired"
       TIMEOUT_TRANSLATOR.handle_timeout(message) { |limit| super(seconds, limit, message, &block) }

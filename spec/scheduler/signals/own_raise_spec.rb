@@ -64,10 +64,26 @@ RSpec.describe "Thread.current.raise" do
 
   it "lets other fibers run on", :regression do
     ended = []
-    Heddle.run do
-      Fiber.schedule { sleep(0.001) && (ended << :other) }
+    virtually do
+      Fiber.schedule { sleep(1) && (ended << :other) }
       Fiber.schedule { raised { Thread.current.raise("error") } && (ended << :raised) }
     end
     expect(ended).to eq %i[raised other]
+  end
+
+  # Ruby checks interrupts before it raises, and again when it has asked where it may. A fiber that is preempted there
+  # gets no exception, and another fiber may.
+  {
+    "at once" => -> { Thread.current.raise(ArgumentError, "own") },
+    "at the end of a mask" =>
+      -> { Thread.handle_interrupt(ArgumentError => :never) { Thread.current.raise(ArgumentError, "own") } }
+  }.each do |description, raises|
+    it "raises #{description} in the fiber that calls it, wherever that is preempted", timeout: 120 do
+      outcomes = Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
+        3.times { Heddle.spin { loop { nil } } }
+        Array.new(5000) { raised { raises.call && :not_raised } }
+      end
+      expect(outcomes.tally).to eq([ArgumentError, "own"] => 5000)
+    end
   end
 end

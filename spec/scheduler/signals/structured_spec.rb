@@ -17,6 +17,29 @@ RSpec.describe "Signals and the tree of fibers" do
     end
   RUBY
 
+  it "exits if a signal's handler says so while the root waits for its children, one of which has failed" do
+    _output, errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      trap(:TERM) { exit(3) }
+      Fiber.set_scheduler(Heddle::Scheduler.new)
+      Heddle.spin do
+        sleep
+      ensure
+        raise "of a child"
+      end
+      Heddle.spin do
+        sleep
+      ensure
+        sleep(0)
+        Process.kill(:TERM, Process.pid)
+        sleep(0)
+      end
+      Heddle.snooze
+    RUBY
+
+    expect([errors, status.exitstatus]).to eq(["", 3])
+  end
+
   %w[INT TERM].each do |name|
     describe "SIG#{name}" do
       number = Signal.list.fetch(name)

@@ -78,7 +78,7 @@ RSpec.describe "A scheduler beside threads and signals", :regression do
         Fiber.schedule { events << gate.pop }
         close_from_a_thread(scheduler)
         gate.push(:popped)
-        sleep(0.001)
+        until_others_wait
         Fiber.scheduler.equal?(scheduler)
       end
       expect([kept, events]).to eq [true, [:popped]]

@@ -38,11 +38,12 @@ pub fn block(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -
     }
     loop {
         let woken = wait_for_unblock(ruby, &scheduler, hook.key, wait, seen, deadline)?;
+        // Read before the question: the thread may end, and unblock this fiber, at the end of that call.
+        seen = scheduler.state.borrow().fibers.get(hook.key).map_or(0, |record| record.unblocks);
         // Ruby 3.3 and 3.4 take any end of this wait for the thread's end, so other wake-ups must not end it.
         if !woken || !thread::is_running(ruby, blocker)? {
             return Ok(woken);
         }
-        seen = scheduler.state.borrow().fibers.get(hook.key).map_or(0, |record| record.unblocks);
     }
 }
 

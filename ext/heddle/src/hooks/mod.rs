@@ -43,7 +43,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     magnus::Class::define_alloc_func::<Scheduler>(class);
     find_class::<Scheduler>(ruby);
     thread::find_mutex_class(ruby);
-    thread::find_raise(ruby);
+    thread::find_raise(ruby)?;
     ractor::safe(ruby, || class.define_method("initialize", method!(initialize, -1)))?;
     class.define_private_method("initialize_copy", method!(initialize_copy, 1))?;
     class.define_method("backend", method!(backend, 0))?;
@@ -109,6 +109,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
         descriptors::define(ruby, heddle, native)
     })?;
     native.define_singleton_method("handles_interrupts?", function!(signal_handlers::handles_interrupts, 0))?;
+    native.define_singleton_method("keep_wake_ups", function!(signal_handlers::keep_wake_ups, 0))?;
     native.define_singleton_method("take_sent", function!(signal_handlers::take_sent, 0))?;
     native.define_singleton_method("send_to_root", function!(signal_handlers::send_to_root, 1))?;
     native.define_singleton_method("record_interrupt", function!(signal_handlers::record_interrupt, 1))?;

@@ -18,6 +18,23 @@ pub fn send_to_root(ruby: &Ruby, exception: Value) {
     }
 }
 
+/// Runs the block, which is a signal's handler. A handler may begin between any two instructions of the program, as a
+/// preemption does, and it may wait: then the hooks that it calls must not take the wake-ups for their own that the
+/// program expects. The program may be about to call `block`, because its condition did not hold when it checked.
+pub fn keep_wake_ups(ruby: &Ruby) -> Result<Value, Error> {
+    let Some(scheduler) = Scheduler::in_use(ruby) else { return ruby.yield_value(()) };
+    let hook = scheduler.enter(ruby)?.keep_wake_ups();
+    let seen = scheduler.state.borrow().fibers.get(hook.key).map(|record| record.unblocks_seen);
+    let result = ruby.yield_value(());
+    if let Some(seen) = seen
+        && let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(hook.key)
+    {
+        record.unblocks_seen = seen;
+    }
+    drop(hook);
+    result
+}
+
 /// Takes back the exception that a job has sent to the current fiber, if Ruby has yet to raise it there.
 pub fn take_sent(ruby: &Ruby) -> Result<Option<Value>, Error> {
     pending_interrupts::take_sent(ruby)

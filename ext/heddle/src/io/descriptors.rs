@@ -66,7 +66,7 @@ pub fn descriptor(ruby: &Ruby, io: Value) -> Result<RawFd, Error> {
 
 /// [`descriptor`] without an exception, which would run Ruby's code: `None` if the IO is closed, or is being closed.
 pub fn open_descriptor(ruby: &Ruby, io: Value) -> Option<RawFd> {
-    let fd = io::descriptor(io).not_an_interrupt("closed")?;
+    let fd = io::open_descriptor(io)?;
     (closing_numbers::is_empty() || !is_closing(ruby, fd)).then_some(fd)
 }
 
@@ -93,7 +93,7 @@ fn expect_open(ruby: &Ruby, fd: RawFd) -> Result<(), Error> {
 fn is_closing(ruby: &Ruby, fd: RawFd) -> bool {
     let current = fiber::current(ruby);
     while let Some(closing) = closing_numbers::find(ruby, fd, current) {
-        if io::descriptor(closing.io.get()).not_an_interrupt("closed") == Some(fd) {
+        if io::open_descriptor(closing.io.get()) == Some(fd) {
             return true;
         }
         // Ruby has closed the number, but `close` has not returned, as when it waits for a child process.
@@ -109,7 +109,7 @@ fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<Value, Error> {
         return ruby.yield_value(());
     }
     // No operation uses an IO that is closed already, or was never opened.
-    let Some(fd) = io::descriptor(io).not_an_interrupt("closed, or not opened") else { return ruby.yield_value(()) };
+    let Some(fd) = io::open_descriptor(io) else { return ruby.yield_value(()) };
     let interest = Interest(events);
     let closer = fiber::ensure_current(ruby)?;
     let write_io = io::write_io(io)?;
@@ -122,8 +122,7 @@ fn closing(ruby: &Ruby, io: Value, events: u8) -> Result<Value, Error> {
     }
     // The IO has a descriptor for each direction.
     let read_fd = interest.intersects(Interest::READABLE).then_some(fd);
-    let write_fd =
-        io::descriptor(write_io).not_an_interrupt("closed").filter(|_| interest.intersects(Interest::WRITABLE));
+    let write_fd = io::open_descriptor(write_io).filter(|_| interest.intersects(Interest::WRITABLE));
     let announce = |io: Value, fd: Option<RawFd>| fd.map(|fd| Announcement::new(io, fd, closer));
     let _announced = (announce(io, read_fd), announce(write_io, write_fd));
     let end = |io: Value, fd: Option<RawFd>| fd.map_or(Ok(()), |fd| end_operations(ruby, io, fd));

@@ -59,6 +59,11 @@ pub fn tick(ruby: &Ruby) {
     if !is_due || !safe_points::may_switch_here(ruby) || interrupts::is_trap_due(ruby) {
         return;
     }
+    if pending_interrupts::is_any_unmasked(ruby) {
+        // Ruby raises it as soon as the job ends, and would raise it in the fiber that ran instead, though this one may
+        // have sent it, by `Thread.current.raise`.
+        return;
+    }
     throttle::end();
     let yielded = if fiber::current_scheduler(ruby).is_some() {
         yield_to_scheduler(ruby, current)

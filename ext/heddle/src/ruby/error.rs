@@ -230,10 +230,25 @@ pub fn stream_closed(ruby: &Ruby) -> Error {
     of(ruby.exception_io_error(), insides::CLOSED)
 }
 
+/// Where Ruby keeps an exception's message.
+static MESSAGE: HiddenVariable = HiddenVariable::new("mesg");
+
+/// Whether the error's message contains `words`. Calls no method: Ruby checks interrupts at the end of each, and magnus's
+/// own conversion drops what they raise.
+pub fn has_message(error: &Error, words: &str) -> bool {
+    match error.error_type() {
+        ErrorType::Exception(exception) => {
+            let message = RString::from_value(MESSAGE.get(exception.as_value()));
+            // SAFETY: copied before Ruby runs again.
+            message.is_some_and(|message| String::from_utf8_lossy(unsafe { message.as_slice() }).contains(words))
+        }
+        ErrorType::Error(_, message) => message.contains(words),
+        ErrorType::Jump(_) => false,
+    }
+}
+
 /// Whether Ruby made `exception` for a thread whose native call uses an IO that is being closed. Calls no method.
 pub fn is_close(ruby: &Ruby, exception: Value) -> bool {
-    /// Where Ruby keeps an exception's message.
-    static MESSAGE: HiddenVariable = HiddenVariable::new("mesg");
     let message = Exception::from_value(exception)
         .filter(|exception| exception.is_kind_of(ruby.exception_io_error()))
         .and_then(|exception| RString::from_value(MESSAGE.get(exception.as_value())));
@@ -281,7 +296,7 @@ pub fn is_fiber_error(error: &Error) -> bool {
 /// Whether `error` is a FiberError whose message contains `words`, one of the texts in [`insides`]. Only the message
 /// tells these errors apart.
 pub fn is_fiber_error_with(error: &Error, words: &str) -> bool {
-    is_fiber_error(error) && error.to_string().contains(words)
+    is_fiber_error(error) && has_message(error, words)
 }
 
 /// Whether Ruby could not allocate a fiber's stack, for lack of memory or of memory mappings.

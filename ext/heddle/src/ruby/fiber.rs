@@ -94,6 +94,13 @@ pub fn attached(fiber: Value) -> Value {
     ATTACHED.get(fiber)
 }
 
+/// Whether the fiber runs a block with a time limit that a thread of Ruby's watches: see
+/// `lib/heddle/patches/timeout.rb`.
+pub fn is_time_limited(fiber: Value) -> bool {
+    static TIME_LIMITED: HiddenVariable = HiddenVariable::new("@heddle_time_limited");
+    TIME_LIMITED.get(fiber).to_bool()
+}
+
 static ATTACHED: HiddenVariable = HiddenVariable::new("heddle_note");
 
 /// `Fiber.set_scheduler(nil)`

@@ -29,6 +29,23 @@ pub fn descriptor(io: Value) -> Result<RawFd, Error> {
     Ok(fd)
 }
 
+/// The descriptor of an IO; `None` if it is closed or uninitialised, and for an object that is no IO.
+///
+/// Where no error is wanted, [`descriptor`] must not be asked: Ruby runs `initialize` to make the IOError, and checks
+/// interrupts at its end. What it raises there takes the IOError's place, and would get lost with it.
+pub fn open_descriptor(io: Value) -> Option<RawFd> {
+    let raw = io.as_raw();
+    // SAFETY: called with the GVL on a valid object. Only what is a T_FILE is read as one, and what its pointer, which
+    // is null until the IO is initialised, refers to lives as long as the object. Nothing is raised or allocated.
+    unsafe {
+        if !rb_sys::RB_TYPE_P(raw, rb_sys::ruby_value_type::RUBY_T_FILE) {
+            return None;
+        }
+        let fptr = (*(raw as *const rb_sys::RFile)).fptr;
+        (!fptr.is_null()).then(|| (*fptr).fd).filter(|fd| *fd >= 0)
+    }
+}
+
 /// What [`descriptor`], [`timeout`] and [`io_buffer::contents`] return, under one `protect`.
 ///
 /// # Errors
@@ -117,22 +134,17 @@ pub fn take_read_buffer(io: Value) -> Option<ReadBuffer> {
     if cfg!(ruby_gte_4_0) {
         return None;
     }
-    let mut taken = std::ptr::null_mut();
-    protect(|| {
-        // SAFETY: called with the GVL on a valid object. The first two calls raise, and stop at `protect`, unless it is
-        // an IO that is open, whose `fptr` is valid. `rbuf` is laid out as `InternalBuffer`, and need not be aligned.
-        unsafe {
-            let io = rb_sys::rb_io_get_io(io.as_raw());
-            let fptr = (*(io as *const rb_sys::RFile)).fptr;
-            rb_sys::rb_io_check_closed(fptr);
-            let buffer = (&raw mut (*fptr).rbuf).cast::<InternalBuffer>();
-            taken = (*buffer).memory;
-            let empty = InternalBuffer { memory: std::ptr::null_mut(), offset: 0, length: 0, capacity: 0 };
-            buffer.write_unaligned(empty);
-        }
-        rb_sys::Qnil as rb_sys::VALUE
-    })
-    .not_an_interrupt("the IO is closed")?;
+    open_descriptor(io)?;
+    // SAFETY: called with the GVL on an IO that is open, so its `fptr` is valid. `rbuf` is laid out as `InternalBuffer`,
+    // and need not be aligned.
+    let taken = unsafe {
+        let fptr = (*(io.as_raw() as *const rb_sys::RFile)).fptr;
+        let buffer = (&raw mut (*fptr).rbuf).cast::<InternalBuffer>();
+        let taken = (*buffer).memory;
+        let empty = InternalBuffer { memory: std::ptr::null_mut(), offset: 0, length: 0, capacity: 0 };
+        buffer.write_unaligned(empty);
+        taken
+    };
     std::ptr::NonNull::new(taken).map(ReadBuffer)
 }
 

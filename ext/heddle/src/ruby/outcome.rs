@@ -2,7 +2,8 @@
 //!
 //! Ruby checks interrupts at the end of each method that Rust calls. So the error of such a call may be the SIGTERM of
 //! the process, or a `Thread#raise` or `Thread#kill` that has nothing to do with the call. Dropping it would lose that.
-//! Ruby even ignores each later kill of a thread.
+//! Ruby even ignores each later kill of a thread. The same holds for a C function that raises an error: to make it, Ruby
+//! runs methods.
 //!
 //! So Clippy refuses what drops an error silently: see `clippy.toml`, and `rake clippy` for patterns such as `if let
 //! Ok`. Code says instead which of these holds: [`RubyOutcome::deferred`], [`RubyOutcome::not_an_interrupt`],

@@ -182,7 +182,7 @@ pub fn raise_next(ruby: &Ruby, entry: Value) -> Result<bool, Error> {
     if error::exception_of(&raised).is_some_and(|exception| same(exception, entry)) {
         // One of the fiber's own masks has let it through, without asking the gate.
         list.unshift(entry)?;
-    } else if !(error::is_stop(&raised) && raised.to_string().contains(ABORTED)) {
+    } else if !(error::is_stop(&raised) && error::has_message(&raised, ABORTED)) {
         // A signal's handler has raised it, for instance.
         Sent::forget(ruby);
         return Err(raised).and_ensure(|| remove(list, entry));
@@ -198,7 +198,7 @@ pub fn is_sent(ruby: &Ruby) -> bool {
     if entry.is_nil() {
         return false;
     }
-    let is_there = list(ruby).is_some_and(|list| entries(list).any(|found| same(found, entry)));
+    let is_there = has(ruby, entry);
     if !is_there {
         Sent::forget(ruby);
     }
@@ -303,7 +303,7 @@ pub fn find(ruby: &Ruby) -> Result<(), Error> {
     SOUGHT.set(thread, ruby.qnil().as_value()).not_an_interrupt("the thread is not frozen");
     match masked {
         // The list was not found, so Ruby has raised the exception.
-        Err(error) if error::is_stop(&error) && error.to_string().contains(SENT) => Ok(()),
+        Err(error) if error::is_stop(&error) && error::has_message(&error, SENT) => Ok(()),
         other => other.map(|_| ()),
     }
 }
@@ -344,6 +344,17 @@ pub fn count(ruby: &Ruby) -> usize {
 /// Whether the current thread's list has an entry. False before [`find`].
 pub fn is_any(ruby: &Ruby) -> bool {
     count(ruby) > 0
+}
+
+/// Whether Ruby raises an entry of the current thread's list in its next check, since no mask defers it.
+pub fn is_any_unmasked(ruby: &Ruby) -> bool {
+    let is_unmasked = |entry| Masks::of_thread(ruby).is_none_or(|masks| !masks.defer(ruby, entry));
+    list(ruby).is_some_and(|list| entries(list).any(is_unmasked))
+}
+
+/// Whether `entry` is on the current thread's list. False before [`find`].
+pub fn has(ruby: &Ruby, entry: Value) -> bool {
+    list(ruby).is_some_and(|list| entries(list).any(|found| same(found, entry)))
 }
 
 /// Whether `error`, which was just caught, is the jump that ends a thread (`Thread#kill`), and not a fiber

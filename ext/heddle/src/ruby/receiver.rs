@@ -8,6 +8,8 @@ use magnus::typed_data::Obj;
 use magnus::{Error, TryConvert, TypedData, Value, prelude::*};
 use rb_sys::stable_api::StableApiDefinition;
 
+use super::value::is_of_type;
+
 /// The Rust side of a method's `self`, for use as an argument. Unlike `&T`, its conversion needs no `rb_protect`, which
 /// costs a quarter of a switch.
 ///
@@ -54,20 +56,12 @@ impl<T: TypedData> Receiver<T> {
 impl<T: TypedData> TryConvert for Receiver<T> {
     #[inline]
     fn try_convert(value: Value) -> Result<Self, Error> {
-        let data_type = std::ptr::from_ref(T::data_type()).cast::<rb_sys::rb_data_type_t>();
-        let (object, ruby) = (value.as_raw(), rb_sys::stable_api::get_default());
-        // SAFETY: called with the GVL on a valid object, and each check runs only if the one before it is true, as
-        // Ruby's own macros require. `DataType` is a transparent `rb_data_type_t`.
-        let is_of_type = unsafe {
-            ruby.type_p(object, rb_sys::ruby_value_type::RUBY_T_DATA)
-                && ruby.rtypeddata_p(object)
-                && ruby.rtypeddata_type(object) == data_type
-        };
-        if !is_of_type {
+        if !is_of_type::<T>(value) {
             return Receiver::convert_slowly(value);
         }
+        let ruby = rb_sys::stable_api::get_default();
         // SAFETY: the object is of that type, so its data is null, or a `T` that `T`'s allocator has stored.
-        let data = NonNull::new(unsafe { ruby.rtypeddata_get_data(object) }.cast::<T>());
+        let data = NonNull::new(unsafe { ruby.rtypeddata_get_data(value.as_raw()) }.cast::<T>());
         data.map_or_else(|| Receiver::convert_slowly(value), |data| Ok(Receiver { data, object: value }))
     }
 }

@@ -8,7 +8,7 @@ use rb_sys::stable_api::StableApiDefinition;
 
 use super::gvl::HoldsGvl;
 use super::outcome::RubyOutcome;
-use super::value::is_hidden;
+use super::value::{Registered, is_hidden};
 
 /// `value`, if it is a thread.
 pub fn of(value: Value) -> Option<Value> {
@@ -51,23 +51,25 @@ pub fn is_aborting(ruby: &Ruby) -> Result<bool, Error> {
     Ok(status.as_deref() == Some("aborting"))
 }
 
-static RAISE: Lazy<Value> = Lazy::new(|ruby| {
-    let own = ruby.class_thread().funcall("instance_method", ("raise",));
-    let own = own.not_an_interrupt("never: Ruby defines the method").unwrap_or_else(|| ruby.qnil().as_value());
-    ruby.gc_register_mark_object(own);
-    own
-});
+static RAISE: Registered = Registered::new();
 
 /// Remembers `Thread#raise` for [`raise_into`], when Heddle is loaded and has not changed the method.
-pub fn find_raise(ruby: &Ruby) {
-    ruby.get_inner(&RAISE);
+///
+/// # Errors
+/// What a signal or another thread raises meanwhile. Loading Heddle then fails.
+pub fn find_raise(ruby: &Ruby) -> Result<(), Error> {
+    let own = ruby.class_thread().funcall("instance_method", ("raise",))?;
+    RAISE.get_or_register(own);
+    Ok(())
 }
 
 /// Raises `exception` in `thread`, as Ruby's `Thread#raise` does: to the current thread, too, it is an interrupt, and
 /// not an exception of the current fiber as with `lib/heddle/patches/thread_raise.rb`.
 pub fn raise_into(thread: Value, exception: Value) -> Result<(), Error> {
+    // Never nil: Heddle is not loaded without it.
     let ruby = Ruby::get_with(exception);
-    ruby.get_inner(&RAISE).funcall::<_, _, Value>("bind_call", (thread, exception)).map(|_| ())
+    let own = RAISE.get(&ruby).map_or_else(|| ruby.qnil().as_value(), |own| own.get());
+    own.funcall::<_, _, Value>("bind_call", (thread, exception)).map(|_| ())
 }
 
 /// Whether the thread waits in a native call, or has ended (`Thread#stop?`).

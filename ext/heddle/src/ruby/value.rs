@@ -9,6 +9,7 @@ use magnus::typed_data::Obj;
 use magnus::value::ReprValue;
 use magnus::{Error, RClass, Ruby, TryConvert, TypedData, Value};
 use rb_sys::VALUE;
+use rb_sys::stable_api::StableApiDefinition;
 
 use super::gc;
 use super::outcome::RubyOutcome;
@@ -103,8 +104,25 @@ impl Registered {
 }
 
 /// The object, if it is a `T` of Rust's.
+///
+/// The type is asked first: for the message of its error magnus calls methods, at whose ends Ruby checks interrupts, and
+/// drops what they raise.
 pub fn cast<T: TypedData>(value: Value) -> Option<Obj<T>> {
-    if value.is_nil() { None } else { Obj::try_convert(value).not_an_interrupt("another type") }
+    if is_of_type::<T>(value) { Obj::try_convert(value).not_an_interrupt("never: the type was asked") } else { None }
+}
+
+/// Whether the object is a `T` of Rust's. Calls no method.
+#[inline]
+pub(super) fn is_of_type<T: TypedData>(value: Value) -> bool {
+    let data_type = std::ptr::from_ref(T::data_type()).cast::<rb_sys::rb_data_type_t>();
+    let (object, ruby) = (value.as_raw(), rb_sys::stable_api::get_default());
+    // SAFETY: called with the GVL on a valid object, and each check runs only if the one before it is true, as Ruby's own
+    // macros require. `DataType` is a transparent `rb_data_type_t`.
+    unsafe {
+        ruby.type_p(object, rb_sys::ruby_value_type::RUBY_T_DATA)
+            && ruby.rtypeddata_p(object)
+            && ruby.rtypeddata_type(object) == data_type
+    }
 }
 
 /// Whether two references refer to the same object.

@@ -211,9 +211,8 @@ impl Fibers {
         if self.parked.awaited > 0 {
             return Vec::new();
         }
-        let drains = |record: &Record| record.wait == Wait::Drain && record.state == FiberState::Waiting;
         self.iter()
-            .filter(|(key, record)| drains(record) && self.awaited_count(*key) == 0)
+            .filter(|(key, record)| record.is_draining() && self.awaited_count(*key) == 0)
             .map(|(key, _)| key)
             .collect()
     }

@@ -118,6 +118,10 @@ impl Scheduler {
         let workers =
             Arc::clone(self.io.workers.borrow_mut().get_or_insert_with(|| Arc::new(WorkerPool::new(options.workers))));
         let reactor = open_reactor(ruby, options.backend, &workers)?;
+        // A signal's handler may have called a hook meanwhile, and have set up a backend, by which its fibers wait.
+        if self.io.reactor.borrow().is_some() {
+            return Ok(());
+        }
         self.io.backend_name.set(Some(reactor.backend.name()));
         self.io.batches.set(reactor.backend.is_batching());
         *self.io.waker.borrow_mut() = Some(reactor.waker());

@@ -129,5 +129,7 @@ impl Scheduler {
         self.owner.fall_back.set(None);
         // The thread that forked is the only one in this process, even if another thread was the owner before.
         self.owner.set_thread(thread::current(ruby));
+        // Its fibers keep their masks, as in the parent.
+        self.find_masks(ruby);
     }
 }

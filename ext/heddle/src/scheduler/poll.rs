@@ -65,7 +65,11 @@ impl Scheduler {
         } else {
             self.wait_in_kernel(ruby, reactor, timeout, &mut now).map(|waited| interrupted = !waited)
         };
-        polled.map_err(|error| error::from_core(ruby, error))?;
+        if let Err(error) = polled {
+            // Ruby runs methods to make the error, and perhaps a signal's handler, which polls.
+            drop(slot);
+            return Err(error::from_core(ruby, error));
+        }
         let mut state = self.state.borrow_mut();
         if timeout == Some(Duration::ZERO) {
             state.complete(reactor.completions());

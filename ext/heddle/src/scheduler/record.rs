@@ -150,6 +150,11 @@ impl Record {
         !matches!(self.wait, Wait::Nothing | Wait::NotStarted | Wait::Preempted)
     }
 
+    /// Whether it waits for the end of all others.
+    pub fn is_draining(&self) -> bool {
+        self.wait == Wait::Drain && self.state == FiberState::Waiting
+    }
+
     /// Whether it is asked to end when all fibers are.
     pub fn is_stoppable(&self) -> bool {
         self.has_grace() && !self.task.shield.holds_back(RaiseScope::End)

@@ -41,6 +41,16 @@ pub enum Interrupts {
     Here,
 }
 
+/// An exception that a fiber has raised in its own thread, by `Thread.current.raise`.
+struct OwnException {
+    exception: PinnedValue,
+    fiber: PinnedValue,
+    /// Whether the gate has let it pass.
+    has_passed: bool,
+    /// How many postponed jobs have run while it was the next to be raised.
+    jobs: u8,
+}
+
 /// See the module.
 #[derive(Default)]
 pub struct RootInterrupts {
@@ -51,9 +61,8 @@ pub struct RootInterrupts {
     sent: RefCell<Vec<PinnedValue>>,
     /// The last exception that a signal or another thread raised in the root.
     last: Cell<Option<PinnedValue>>,
-    /// The exceptions that fibers raise in their own thread, by `Thread.current.raise`, each with its fiber. They stay
-    /// here while the fiber masks them.
-    pub own: RefCell<Vec<(PinnedValue, PinnedValue)>>,
+    /// They stay here while the fiber masks them.
+    own: RefCell<Vec<OwnException>>,
     /// Whether exceptions that signal handlers raise are sent to the root.
     guards_signals: Cell<bool>,
 }
@@ -62,9 +71,9 @@ impl RootInterrupts {
     /// Marks all Ruby objects that this refers to.
     pub fn mark(&self, marker: &Marker) {
         self.sent.borrow().iter().chain(&self.last.get()).for_each(|exception| exception.mark(marker));
-        for (exception, fiber) in self.own.borrow().iter() {
-            exception.mark(marker);
-            fiber.mark(marker);
+        for own in self.own.borrow().iter() {
+            own.exception.mark(marker);
+            own.fiber.mark(marker);
         }
     }
 }
@@ -89,15 +98,12 @@ impl pending_interrupts::Gate for RootGate {
 
 impl Scheduler {
     fn holds_back(&self, ruby: &Ruby, class: Value, entry: Value) -> bool {
-        // `Timeout` is meant for the current block. In a blocking fiber it asks no scheduler, and raises through the
-        // thread.
-        let is_for_current_fiber = || fiber::current_scheduler(ruby).is_none() && error::is_of_timeout(ruby, class);
         let current = fiber::ensure_current(ruby).not_an_interrupt("no memory for the root fiber's object");
         let is_elsewhere = current.is_some_and(|current| !self.handles_interrupts(current));
         match self.fiber_that_raises(entry) {
             // Masked until now, perhaps.
             Some(fiber) if current.is_some_and(|current| fiber == current) => {
-                self.forget_own(entry);
+                self.let_own_pass(entry);
                 if is_elsewhere {
                     return false;
                 }
@@ -107,12 +113,24 @@ impl Scheduler {
             Some(_) => self.forget_own(entry),
             None => {}
         }
+        // In a blocking fiber, and in `Fiber.blocking`, `Timeout` asks no scheduler, and raises through the thread. The
+        // fiber with the limit may have resumed the current one.
+        let is_for_current_fiber = || {
+            let resumer = self.state.borrow().current().map(|(fiber, _)| fiber.get());
+            fiber::current_scheduler(ruby).is_none()
+                && current.into_iter().chain(resumer).any(fiber::is_time_limited)
+                && error::is_of_timeout(ruby, class)
+        };
         let holds_back = is_elsewhere && !is_for_current_fiber();
         if holds_back {
             self.root.phase.set(Interrupts::ForRoot);
             postponed_job::trigger();
         } else {
             self.note_interruption(entry);
+            // Ruby raises one exception at a time, and the others when the thread next waits.
+            if pending_interrupts::count(ruby) > 1 || !self.root.sent.borrow().is_empty() {
+                self.root.phase.set(Interrupts::ForRoot);
+            }
         }
         holds_back
     }
@@ -125,18 +143,47 @@ impl Scheduler {
         // SAFETY: `RootInterrupts::mark` marks both.
         let [exception, fiber] = pair.map(|value| unsafe { PinnedValue::assume_marked(value) });
         let mut own = self.root.own.borrow_mut();
-        // Those that are left may be of fibers that have ended since.
-        own.retain(|(_, fiber)| state.fibers.find(*fiber).is_some());
-        own.push((exception, fiber));
+        // Those that are left may be of fibers that have ended since, or were raised.
+        own.retain(|own| {
+            let is_raised = own.has_passed && !pending_interrupts::has(ruby, own.exception.get());
+            !is_raised && state.fibers.find(own.fiber).is_some()
+        });
+        own.push(OwnException { exception, fiber, has_passed: false, jobs: 0 });
+    }
+
+    /// Whether `current` has raised an exception in its own thread that Ruby raises as soon as the running postponed job
+    /// ends. Another fiber must not run before that: it would check interrupts, and then Ruby does not search its list
+    /// again for this one.
+    pub fn is_own_next(&self, ruby: &Ruby, current: Value) -> bool {
+        /// As many jobs may come before it. Then something else has kept Ruby from raising it, such as the handler of a
+        /// signal that has waited, and Ruby raises it when the fiber next waits.
+        const MAX_JOBS: u8 = 8;
+        let is_next = |own: &&OwnException| own.fiber == current && pending_interrupts::has(ruby, own.exception.get());
+        let Some(next) = self.root.own.borrow().iter().find(is_next).map(|own| own.exception) else { return false };
+        // This allocates, so nothing may be borrowed that the collector marks.
+        if self.is_masked(ruby, next.get()) {
+            return false;
+        }
+        let mut own = self.root.own.borrow_mut();
+        own.iter_mut().find(|own| own.exception == next).is_some_and(|own| {
+            own.jobs = own.jobs.saturating_add(1);
+            own.jobs <= MAX_JOBS
+        })
     }
 
     fn fiber_that_raises(&self, exception: Value) -> Option<PinnedValue> {
         let own = self.root.own.borrow();
-        own.iter().find(|(raised, _)| same(*raised, exception)).map(|(_, fiber)| *fiber)
+        own.iter().find(|own| same(own.exception, exception)).map(|own| own.fiber)
+    }
+
+    /// Ruby raises `exception` now, but checks interrupts once more before that. So the exception is not forgotten yet.
+    fn let_own_pass(&self, exception: Value) {
+        let passes = |own: &&mut OwnException| same(own.exception, exception);
+        self.root.own.borrow_mut().iter_mut().filter(passes).for_each(|own| own.has_passed = true);
     }
 
     fn forget_own(&self, exception: Value) {
-        self.root.own.borrow_mut().retain(|(raised, _)| !same(*raised, exception));
+        self.root.own.borrow_mut().retain(|own| !same(own.exception, exception));
     }
 
     /// Whether the current fiber handles the thread's interrupts.
@@ -164,6 +211,9 @@ impl Scheduler {
     pub fn check_interrupts(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         self.state.borrow_mut().set_current(key);
         self.root.phase.set(Interrupts::None);
+        if pending_interrupts::is_any(ruby) {
+            interrupts::request_check(ruby);
+        }
         let checked = self.raise_sent(ruby).and_then(|()| interrupts::check(ruby));
         self.root.left_count.set(match &checked {
             Ok(()) => pending_interrupts::count(ruby),

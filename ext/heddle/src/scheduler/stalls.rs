@@ -67,7 +67,9 @@ impl Scheduler {
         *self.stalls.watch.borrow_mut() = Some(Arc::clone(&watch));
         self.state.borrow_mut().time_slices(Some(watch));
         let stalls: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("Stalls")?;
-        stalls.funcall::<_, _, Value>("watch", (object, ruby.thread_current())).map(|_| ())
+        let watched = stalls.funcall::<_, _, Value>("watch", (object, ruby.thread_current()));
+        // What is raised there, by a signal for instance, may have kept the thread from starting. The next hook tries again.
+        watched.map(|_| ()).inspect_err(|_raised| self.unwatch_stalls(false))
     }
 
     /// Ends the watching thread. `inherited` says that it belongs to the parent of this process.

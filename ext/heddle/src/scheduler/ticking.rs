@@ -10,6 +10,7 @@ use super::Scheduler;
 use super::fibers::FiberKey;
 use super::options::Preempt;
 use crate::ruby::error;
+use crate::ruby::frames::Frame;
 use crate::ruby::masks::Masks;
 use crate::ruby::outcome::{Ignore, RubyOutcome};
 use crate::ticker::{Ticker, TickerChoice, TickerState};
@@ -31,6 +32,22 @@ pub struct Preemption {
     pub masks: Cell<Option<Masks>>,
     /// How many of the masks are the root's.
     pub root_mask_count: Cell<usize>,
+    /// Where an explored schedule has its next point within a line.
+    pub next_branch: Cell<NextBranch>,
+    /// Whether an explored schedule has preempted a fiber at a branch, since the test has last asked.
+    pub preempted_at_branch: Cell<bool>,
+}
+
+/// In an explored schedule, the first check of interrupts after a line has begun. Ruby checks them at branches.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum NextBranch {
+    /// It is no point, as something else has come before.
+    #[default]
+    NoPoint,
+    /// The fiber with this number has passed the point before a line, which begins after Ruby's hooks for that.
+    BeforeLine(u64),
+    /// It is a point, if it is in this frame of the fiber with this number.
+    Point(u64, Frame),
 }
 
 /// Tick suppression: ticks are postponed while a fiber computes and it is known when another fiber can be due at the
