@@ -105,6 +105,7 @@ module Heddle
     #   Waits until all other fibers have ended. The scheduler can be used afterwards.
     #
     #   @return [void]
+    #   @raise [FiberError] in a fiber that other fibers wait for, as a parent waits for its children
     #   @raise [SystemExit] if a fiber calls `exit`, when the other fibers have ended
     #   @raise an exception for the whole thread (Ctrl-C, `Thread#raise`); the other fibers keep waiting
     #   @example
@@ -287,7 +288,7 @@ module Heddle
     #   @raise [Socket::ResolutionError] if the resolver fails for another reason
 
     # @!method blocking_operation_wait(work)
-    #   zlib, `IO#fsync`, `File#flock`, divisions of huge Integers: they run in a thread. Short operations, such as
+    #   zlib, copies of large `IO::Buffer`s, divisions of huge Integers: they run in a thread. Short operations, such as
     #   `File.stat`, are left to Ruby, which runs them in place.
     #
     #   @api private

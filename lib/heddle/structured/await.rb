@@ -9,7 +9,8 @@ module Heddle # :nodoc:
     # @param fiber [Fiber] a fiber of {spin} may have ended already
     # @return [Object] the value of its block; nil for a fiber that was stopped
     # @raise the error that ends it
-    # @raise [FiberError] for the calling fiber, a fiber of another thread, or a dead fiber that {spin} did not make
+    # @raise [FiberError] for the calling fiber, a fiber of another thread, a dead fiber that {spin} did not make, or
+    #   one that waits in {Scheduler#close} or {Scheduler#run} until all others have ended
     # @raise [TypeError] for an argument that is not a Fiber
     # @raise [RuntimeError] if the thread has no Heddle::Scheduler
     # @example

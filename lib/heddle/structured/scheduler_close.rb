@@ -19,18 +19,19 @@ module Heddle # :nodoc:
 
     private
 
-    # The extension calls this in {Scheduler#close}, which waits for all other fibers. If one of them waited for the
-    # calling fiber, both would wait for ever.
+    # The extension calls this in {Scheduler#close} and {Scheduler#run}, which wait for all other fibers. If one of them
+    # waited for the calling fiber, both would wait for ever. {Task#await} refuses the wait that comes afterwards.
     #
+    # @param method [String]
     # @raise [FiberError] in a fiber that other fibers wait for, as a parent waits for its children
-    def expect_not_awaited
+    def expect_not_awaited(method)
       task = Task.of(Fiber.current)
       return unless task
 
       task.reset_after_fork(self)
       return unless task.awaited?
 
-      raise FiberError, "Heddle::Scheduler#close waits for the other fibers, and one of them waits for this one: " \
+      raise FiberError, "Heddle::Scheduler##{method} waits for the other fibers, and one of them waits for this one: " \
                         "call it in a fiber that no other awaits, or end the fibers with Heddle.terminate"
     end
   end

@@ -17,11 +17,6 @@ module Heddle
         fiber.instance_variable_get(VARIABLE)
       end
 
-      # Makes `task` the fiber's task.
-      def assign(fiber, task)
-        fiber.instance_variable_set(VARIABLE, task)
-      end
-
       # @return [Task] the current fiber's task; it is made if need be
       def current(scheduler)
         task = of(Fiber.current)
@@ -92,6 +87,8 @@ module Heddle
     attr_accessor :fiber
     # @return [Proc, nil] the program's block
     attr_accessor :block
+    # @return [Integer] the number of the parent's scopes that were open when this task started
+    attr_accessor :depth
     # @return [Scheduler]
     attr_reader :scheduler
     # @return [Task, nil]
@@ -117,12 +114,14 @@ module Heddle
       # A Hash keeps the order, and deletes in constant time.
       @children = {}
       @waits = []
+      @depth = 0
       @generation = Native.generation
     end
 
     # Makes this the fiber's task.
     def assign_to(fiber)
-      Task.assign(@fiber = fiber, self)
+      @fiber = fiber
+      fiber.instance_variable_set(VARIABLE, self)
       Names.assign(fiber, @name) if @name
     end
 
@@ -193,10 +192,15 @@ module Heddle
     # Calls `wait.ended(task)` at the task's end, or now if the task has ended.
     #
     # @param wait [TaskWait]
+    # @raise [FiberError] if the fiber itself waits for the end of all others
     def await(wait)
       # In this order, because the fiber may be preempted in between.
       @waits << wait
-      wait.ended(self) if ended?
+      return wait.ended(self) if ended?
+      return unless Native.waits_for_all_others?(@scheduler, @fiber)
+
+      raise FiberError, "#{@fiber.inspect} waits in Heddle::Scheduler#close or #run until all other fibers have " \
+                        "ended: to await it, end the others first"
     end
 
     # Takes back {#await}.
@@ -215,15 +219,12 @@ module Heddle
 
     # The children: they are stopped when the task ends, and it waits for their end.
 
-    # @return [Integer] the number of the parent's scopes that were open when this task started
-    def depth = @depth || 0
-
     # @return [Array<Fiber>] the children that have started and not ended
     def child_fibers = @children.keys.filter_map(&:fiber)
 
     # A child is about to start.
     def add(child)
-      child.within(@enclosing&.size)
+      child.depth = @enclosing.size if @enclosing
       @children[child] = true
     end
 
@@ -275,11 +276,6 @@ module Heddle
       take_late_error
     ensure
       @ending = false
-    end
-
-    # Sets {#depth}.
-    def within(depth)
-      @depth = depth
     end
 
     # How the error of a child reaches its parent.
@@ -362,7 +358,8 @@ module Heddle
     rescue SignalException
       raise
     rescue Exception => e # rubocop:disable Lint/RescueException -- raised when the children have ended
-      @late_error ||= e
+      # As in an `ensure` clause it takes the place of a child's error. An `exit` in a signal's handler stays.
+      @late_error = e unless @late_error.is_a?(SystemExit)
       retry
     end
 

@@ -67,12 +67,14 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
   end
 
   it "keeps the time limit of the fiber that calls it" do
+    gate = Queue.new
     error = Heddle.run do
       Timeout.timeout(0.02) do
-        Fiber.schedule { sleep(0.1) }
+        Fiber.schedule { gate.pop }
         Fiber.scheduler.close
       end
     rescue Timeout::Error => e
+      gate.push(:open)
       e
     end
 
@@ -86,12 +88,45 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
 
   it "raises FiberError in a fiber that another fiber awaits" do
     closing = lambda do
-      Heddle.snooze
+      until_others_wait
       Fiber.scheduler.close
     rescue FiberError => e
       e.message
     end
 
     expect(Heddle.run { Heddle.await(Fiber.schedule(&closing)) }).to match(/one of them waits for this one/)
+  end
+
+  %i[close run].each do |method|
+    it "raises FiberError in a fiber that then awaits the one that waits in ##{method}" do
+      awaited = Heddle.run do
+        waiting = Fiber.schedule { Fiber.scheduler.public_send(method) && seen.push(method) }
+        Heddle.await(waiting)
+      rescue FiberError => e
+        [e.message, seen.dup]
+      end
+
+      expect(awaited).to match([/waits in Heddle::Scheduler#close or #run until all other fibers have ended/, []])
+    end
+  end
+
+  it "raises FiberError in a fiber that calls #run while its parent waits for it" do
+    expect { Heddle.run { Heddle.await(Heddle.spin { Fiber.scheduler.run }) } }
+      .to raise_error(FiberError, /Scheduler#run waits for .* one of them waits for this one/)
+  end
+
+  it "lets a fiber that has called #run be awaited when its wait has been broken off" do
+    value = Heddle.run do
+      waiting = Fiber.schedule do
+        Fiber.scheduler.run
+      rescue RuntimeError
+        Heddle.snooze
+        :broken_off
+      end
+      waiting.raise("enough")
+      Heddle.await(waiting)
+    end
+
+    expect(value).to eq :broken_off
   end
 end

@@ -96,7 +96,8 @@ pub fn kill_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, block: Value) -> 
 }
 
 /// Runs all fibers to their ends.
-pub fn run(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+pub fn run(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
+    scheduler.funcall::<_, _, Value>("expect_not_awaited", ("run",))?;
     let hook = scheduler.enter(ruby)?;
     scheduler.drain(ruby, hook.key)
 }
@@ -105,7 +106,7 @@ pub fn run(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
 pub fn close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
     scheduler.expect_owner(ruby)?;
     if !scheduler.closing.get() {
-        scheduler.funcall::<_, _, Value>("expect_not_awaited", ())?;
+        scheduler.funcall::<_, _, Value>("expect_not_awaited", ("close",))?;
     }
     let result = scheduler.finish(ruby);
     if scheduler.state.borrow().fibers.is_draining() {

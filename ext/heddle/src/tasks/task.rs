@@ -6,7 +6,7 @@ use crate::ruby::receiver::Receiver;
 use crate::ruby::value::same;
 use crate::ruby::{error, fiber, fork, ractor};
 use crate::scheduler::options::Preempt;
-use crate::scheduler::record::FiberState;
+use crate::scheduler::record::{FiberState, Record};
 use crate::scheduler::start::NewFiber;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::Outcome;
@@ -21,6 +21,7 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("post", function!(post, 3))?;
     native.define_singleton_method("observe_exit", function!(observe_exit, 3))?;
     native.define_singleton_method("current_fiber", function!(current_fiber, 1))?;
+    native.define_singleton_method("waits_for_all_others?", function!(waits_for_all_others, 2))?;
     native.define_singleton_method("counts", function!(counts, 1))?;
     ractor::safe(ruby, || native.define_singleton_method("state", function!(fiber_state, 1)))?;
     native.define_singleton_method("generation", function!(fork::generation, 0))?;
@@ -116,6 +117,13 @@ fn observe_exit(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: V
 /// The fiber that the scheduler switched to last, or nil.
 fn current_fiber(_: &Ruby, scheduler: &Scheduler) -> Option<Value> {
     scheduler.state.borrow().current().map(|(fiber, _)| fiber.get())
+}
+
+/// Whether the fiber waits, in the scheduler's `close` or `run`, until all others have ended.
+fn waits_for_all_others(_: &Ruby, scheduler: &Scheduler, target: Value) -> bool {
+    let state = scheduler.state.borrow();
+    let record = state.fibers.find(target).and_then(|key| state.fibers.get(key));
+    record.is_some_and(Record::is_draining)
 }
 
 /// `:running`, `:runnable`, `:waiting` or `:dead`.
