@@ -12,7 +12,7 @@ RSpec.describe "Heddle::Testing.explore" do
     { runs: 0 } => [ArgumentError, "runs: must be an Integer of at least 1, not 0"],
     { runs: "many" } => [TypeError, "runs: must be an Integer of at least 1, not \"many\""],
     { steps: 0 } => [ArgumentError, "steps: must be an Integer of at least 1, not 0"],
-    { depth: 0 } => [ArgumentError, "depth: must be an Integer of at least 1, not 0"],
+    { depth: 0 } => [ArgumentError, "depth: must be an Integer from 1 to 1000, not 0"],
     { preemptions: -1 } => [ArgumentError, "preemptions: must be an Integer of at least 0, not -1"],
     { strategy: :best } => [ArgumentError, "strategy: must be :random, :pct or :exhaustive, not :best"],
     { strategy: :exhaustive, seed: 1 } => [ArgumentError, "strategy: :exhaustive has no seeds: replay a schedule"],

@@ -113,6 +113,23 @@ RSpec.describe "The report of Heddle::Testing" do
     expect(text).to match(/has passed 2000 points without an end, at last in endless at -e:\d: raise steps:/)
   end
 
+  it "is raised again in a program that rescues it" do
+    text = report(<<~RUBY)
+      rescued = 0
+      begin
+        loop do
+          nil
+        end
+      rescue Heddle::Testing::NeverEnds
+        rescued += 1
+        retry if rescued < 3
+        print "rescued again. "
+      end
+    RUBY
+
+    expect(text).to start_with("rescued again.")
+  end
+
   it "says where a program starts a thread" do
     expect(report("Thread.new { nil }.join")).to match(/the program starts a thread at -e:4\. What threads do/)
   end

@@ -51,6 +51,14 @@ RSpec.describe "A seed of Heddle::Testing" do
     end
   end
 
+  it "gives the same schedule where Queues note their origins" do
+    before, after = in_child do
+      [notes(seed: 1), Heddle.const_get(:QueueOrigins).note_from_now_on && notes(seed: 1)]
+    end
+
+    expect(after).to eq before
+  end
+
   # What each kind of wait and of fiber does to the order of three fibers.
   def wait_for_everything(name, noted, resources)
     lock, monitor, condition, queues, pipe = resources
@@ -102,13 +110,62 @@ RSpec.describe "A seed of Heddle::Testing" do
   end
 
   {
-    { seed: 1 } => 849_818_682,
-    { seed: 5 } => 138_754_778,
+    { seed: 1 } => 2_870_826_900,
+    { seed: 5 } => 598_046_446,
     { seed: 42 } => 1_967_281_218,
-    { seed: 7, strategy: :pct } => 4_028_264_733
+    { seed: 7, strategy: :pct } => 1_085_885_299
   }.each do |options, expected|
     it "gives the recorded schedule of locks, limits, pipes and fibers within fibers with #{options}" do
       expect(checksum(**options)).to eq(expected)
+    end
+  end
+
+  # @return [Integer] how many points a run of the line has
+  def points_of(line)
+    Heddle::Testing.explore(seed: 0) { line.call([1, "x", nil], nil, { key: 1 }) }.steps
+  end
+
+  # How many points a line has besides its begin and end: the first branch that is taken, if no method was called
+  # before, ends of methods and blocks, and lines of blocks.
+  {
+    "||" => [1, ->(list, none, _) { list || none }],
+    "|| of nil" => [0, ->(list, none, _) { none || list }],
+    "&&" => [1, ->(list, none, _) { none && list }],
+    "||=" => [0, ->(list, none, _) { (none ||= list) && none }],
+    "&&=" => [1, ->(list, none, _) { (none &&= list) || none }],
+    "&." => [1, ->(_, none, _) { none&.size }],
+    "? :" => [0, ->(list, _, _) { list ? 1 : 2 }],
+    "? : of nil" => [1, ->(_, none, _) { none ? 1 : 2 }],
+    "if after a statement" => [1, ->(list, none, _) { list << 1 if none }],
+    "unless after a statement" => [0, ->(list, _, _) { list << 1 unless list.empty? }],
+    "while after a statement" => [3, ->(list, _, _) { list.shift while list[0] }],
+    "case" => [0, ->(list, _, _) { case list.size when 1 then 1 when 3 then 2 else 3 end }],
+    "case of Strings" => [0, ->(list, _, _) { case list[1] when "y", "x" then 1 else 2 end }],
+    "case of classes" => [0, ->(list, _, _) { case list when Integer then 1 when Array then 2 end }],
+    "pattern of an Array" => [3, ->(list, _, _) { case list; in [Integer => first, *] then first end }],
+    "pattern of a Hash" => [3, ->(_, _, table) { table in { key: Integer } }],
+    "nil?" => [0, ->(list, _, _) { list.nil? ? 1 : 2 }],
+    "!" => [0, ->(list, none, _) { !none && list }],
+    "==" => [0, ->(list, _, _) { list == 1 ? 1 : 2 }],
+    "include? of an Array" => [0, ->(list, _, _) { list.include?("y") ? 1 : 2 }],
+    "include? of what is written" => [0, ->(list, _, _) { [1, 2].include?(list.size) ? 1 : 2 }],
+    "min of what is written" => [0, ->(list, _, _) { [list.size, 9].min == 9 ? 1 : 2 }],
+    "the end of a method that is no point" => [0, ->(list, none, _) { list.to_s && none && list }],
+    "the end of a method that is a point" => [1, ->(list, none, table) { table.key?(:none) || none || list }],
+    "a block" => [8, ->(list, _, _) { list.each { |entry| entry || 1 } }],
+    "an empty block" => [0, ->(_, none, _) { [].each { |entry| entry || 1 } && none && 1 }],
+    "next" => [7, ->(list, _, _) { list.each { |entry| next if entry } }],
+    "break" => [2, ->(list, _, _) { list.map { |entry| break 1 if entry } }],
+    "times" => [4, ->(list, none, _) { 2.times { |number| list[number] ||= none } }],
+    "loop" => [9, ->(list, _, _) { loop { list.shift || break } }],
+    "rescue" => [0, ->(list, none, _) { Integer("x", exception: true) rescue list && none }], # rubocop:disable Style/RescueModifier
+    "text" => [1, ->(list, none, _) { "#{none ? 1 : 2} #{list || 1}" }],
+    "a Regexp" => [0, ->(list, _, _) { list[1] =~ /x/ ? 1 : 2 }],
+    "defined?" => [1, ->(_, _, _) { defined?(Nothing) ? 1 : 2 }],
+    "Queue#empty?" => [1, ->(_, none, _) { Queue.new.empty? && none && 1 }]
+  }.each do |name, (count, line)|
+    it "passes #{count} points within a line with #{name}" do
+      expect(points_of(line) - points_of(->(list, *) { list })).to eq(count)
     end
   end
 end

@@ -90,7 +90,7 @@ module Heddle
 
       # @return [String, nil] why the trace is not written, which must not hide the failure
       def write_trace(story)
-        StoryTrace.new(story).write(@settings.trace) if @settings.trace
+        story.write_trace(@settings.trace) if @settings.trace
         nil
       rescue StandardError => e
         "trace: the trace is not written: #{Text.clean(e.message)} (#{e.class})"

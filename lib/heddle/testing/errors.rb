@@ -33,7 +33,7 @@ module Heddle
       #     e.write_trace("failure.json")
       #   end
       def write_trace(target)
-        StoryTrace.new(@story).write(target)
+        @story.write_trace(target)
       end
     end
 

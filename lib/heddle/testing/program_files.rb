@@ -25,10 +25,11 @@ module Heddle
       # @return [Boolean]
       def include?(path) = @known[path]
 
-      # @return [String] the path for a report
-      def short(path)
+      # @return [String] the path and the line, for a report
+      def place(path, line)
         full = File.expand_path(path)
-        full.start_with?("#{@root}/") ? full.delete_prefix("#{@root}/") : path
+        short = full.start_with?("#{@root}/") ? full.delete_prefix("#{@root}/") : path
+        "#{Text.clean(short)}:#{line}"
       end
 
       # @return [String, nil] the line of the source, if its file can be read

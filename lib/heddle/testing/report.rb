@@ -87,11 +87,12 @@ module Heddle
       end
 
       def ending(segment)
-        place = segment.places.last
-        place.event == :line ? "-- preempted before line #{place.line}" : "-- preempted in line #{place.line}"
+        where = segment.before_line? ? "before" : "in"
+        branch = ", at a branch" if segment.preempted == :branch
+        "-- preempted #{where} line #{segment.places.last.line}#{branch}"
       end
 
-      def short(place) = "#{Text.clean(@files.short(place.path))}:#{place.line}"
+      def short(place) = @files.place(place.path, place.line)
 
       # Calls and returns are points, but say no more than the lines before them.
       def lines(places) = places.select { |place| place.event == :line }

@@ -9,22 +9,31 @@ module Heddle
 
       VARIABLE = :heddle_testing_run
       EVENTS = %i[line call return b_return c_return].freeze
-      # The ends of these methods are no points. The operators and the first names are instructions of Ruby's virtual
-      # machine for its own classes, in which no preemption happens. The others are written in C in some versions and in
-      # Ruby in others, or defined at a program's beginning; they call a block or another method, whose end is a point.
-      NO_POINTS = %i[
+      # The ends of these methods are no points, as they are instructions of Ruby's virtual machine for its own classes,
+      # in which no preemption happens.
+      INSTRUCTIONS = %i[
         + - * / % & | << >> < <= > >= == != ! === =~ [] []= -@ +@ ~ ^ <=> size length empty? succ nil? not freeze hash
-        min max first last include? pack to_s to_sym inspect itself class dup clone frozen? zero? positive? negative?
-        even? odd? to_i to_f new initialize exception backtrace loop times each each_with_index each_index each_entry
-        map collect flat_map select filter reject tap then yield_self reverse_each upto downto step sum any? all? none?
-        find detect inject reduce attr_reader attr_writer attr_accessor private public protected define_method
-        method_added singleton_method_added inherited require require_relative synchronize lock unlock try_lock locked?
-        owned? wait signal broadcast name id2name to_r to_c rationalize marshal_dump xmlschema iso8601
+        min max include? pack
+      ].to_h { |name| [name, true] }.freeze
+      # Nor are the ends of these. They are written in C in some versions and in Ruby in others, or defined at a
+      # program's beginning; they call a block or another method, whose end is a point.
+      NO_POINTS = %i[
+        first last to_s inspect itself class dup clone frozen? zero? positive? negative? even? odd? to_i to_f new
+        initialize exception backtrace loop times each each_with_index each_index each_entry map collect flat_map
+        select filter reject tap then yield_self reverse_each upto downto step sum any? all? none? find detect inject
+        reduce attr_reader attr_writer attr_accessor private public protected define_method method_added
+        singleton_method_added inherited require require_relative synchronize lock unlock try_lock locked? owned? wait
+        signal broadcast name id2name to_r to_c rationalize marshal_dump xmlschema iso8601
       ].to_h { |name| [name, true] }.freeze
       # Set is written in C in some versions of Ruby only. Hooks are called by methods of Ruby, of which the same holds.
       NO_POINTS_OF = { Set => true, Scheduler => true }.compare_by_identity
+      # These are written in C in all versions, and `empty?` is no instruction for them. That one of them is made is
+      # no point: it may note its origin then (QueueOrigins).
+      POINTS_OF = { Thread::Queue => true, Thread::SizedQueue => true }.compare_by_identity
       THREADS = %i[new start fork].freeze
-      private_constant :VARIABLE, :EVENTS, :NO_POINTS, :NO_POINTS_OF, :THREADS
+      AGAIN = 1_000
+      private_constant :VARIABLE, :EVENTS, :INSTRUCTIONS, :NO_POINTS, :NO_POINTS_OF, :POINTS_OF, :THREADS,
+                       :AGAIN
 
       class << self
         # @return [Run, nil] the run that is under way on this thread
@@ -32,7 +41,9 @@ module Heddle
 
         # While the block runs, points of this thread are noticed. Beginning this takes far longer than a run.
         def noticing(files)
-          TracePoint.new(*EVENTS) { |point| of_thread&.pass(point) if files.include?(point.path) }.enable { yield } # rubocop:disable Style/ExplicitBlockArgument -- with a block it is enabled for this thread only
+          points = TracePoint.new(*EVENTS) { |point| of_thread&.pass(point) if files.include?(point.path) }
+          # With a block it is enabled for this thread only.
+          Native.with_branches { points.enable { yield } } # rubocop:disable Style/ExplicitBlockArgument
         end
       end
 
@@ -65,6 +76,7 @@ module Heddle
           end
         end
         @scheduler = nil
+        @story&.preempt_at_branch if Native.preempted_at_branch?(scheduler)
         steps, deviations, decisions = Native.explored(scheduler)
         Outcome.new(error: @errors.first || error, steps:, deviations:, decisions:, story: @story)
       end
@@ -73,8 +85,8 @@ module Heddle
       def pass(point)
         return if @scheduler.nil? || (point.event == :c_return && !point?(point))
 
-        steps = @story ? pass_in_story(point) : Native.pass_point(@scheduler)
-        never_ends(point) if steps > @limit && ((steps - @limit) % 1_000) == 1
+        steps = @story ? pass_in_story(point) : Native.pass_point(@scheduler, point.event == :line)
+        never_ends(point) if steps > @limit
       end
 
       # An error has left a fiber that nothing awaits.
@@ -101,8 +113,9 @@ module Heddle
       end
 
       def pass_in_story(point)
+        @story.preempt_at_branch if Native.preempted_at_branch?(@scheduler)
         segment = @story.pass(point)
-        steps = Native.pass_point(@scheduler)
+        steps = Native.pass_point(@scheduler, point.event == :line)
         @story.continue(segment)
         steps
       end
@@ -111,7 +124,17 @@ module Heddle
         name = point.method_id
         started = point.self if THREADS.include?(name)
         refuse_thread(point) if started.is_a?(Class) && started <= Thread
-        !NO_POINTS[name] && !NO_POINTS_OF[point.defined_class]
+        end_of_method?(name, point.defined_class)
+      end
+
+      def end_of_method?(name, owner)
+        return true if POINTS_OF[owner] && name != :initialize
+        return false if INSTRUCTIONS[name] && !NO_POINTS_OF[owner]
+        return true unless NO_POINTS[name] || NO_POINTS_OF[owner]
+
+        # Where the method is written in Ruby, the next branch is within it.
+        Native.end_line(@scheduler)
+        false
       end
 
       def refuse_thread(point)
@@ -119,14 +142,16 @@ module Heddle
                            "no part of the schedule, so a failure could not be repeated: use Heddle.spin in the test"
       end
 
+      # The program may rescue the error, and gets it again after so many points more.
       def never_ends(point)
-        error = NeverEnds.new("the program has passed #{@limit} points without an end, at last in " \
+        @limit += AGAIN
+        error = NeverEnds.new("the program has passed #{@limit - AGAIN} points without an end, at last in " \
                               "#{Story.label(Fiber.current)} at #{at(point)}: raise steps: if it needs more")
         @errors << error
         raise error
       end
 
-      def at(point) = "#{Text.clean(@files.short(point.path))}:#{point.lineno}"
+      def at(point) = @files.place(point.path, point.lineno)
     end
     private_constant :Run
 

@@ -5,16 +5,17 @@ module Heddle
     # The checked options of {Testing.explore}.
     class Settings
       METHOD = "Heddle::Testing.explore"
+      CLOCKS = %i[real virtual].freeze
       STRATEGIES = %i[random pct exhaustive].freeze
       DEFAULTS = { runs: nil, strategy: :random, seed: nil, schedule: nil, depth: 3, preemptions: 2, steps: 100_000,
                    paths: nil, backend: nil, trace: nil, clock: :real, idle: 0.05 }.freeze
       RUNS = 1_000
       HIGHEST_SEED = (2**64) - 1
-      # The highest value of `depth:`. A schedule keeps so many places.
-      MOST_DEPTH = 1_000
+      # The values of `depth:`. A schedule keeps so many places.
+      DEPTHS = 1..1_000
       # The highest value of `idle:`: a day, as for `grace:` of a scheduler.
       LONGEST_IDLE = 86_400
-      private_constant :METHOD, :STRATEGIES, :DEFAULTS, :RUNS, :HIGHEST_SEED, :MOST_DEPTH, :LONGEST_IDLE
+      private_constant :METHOD, :CLOCKS, :STRATEGIES, :DEFAULTS, :RUNS, :HIGHEST_SEED, :DEPTHS, :LONGEST_IDLE
 
       attr_reader :runs, :strategy, :seed, :schedule, :depth, :preemptions, :steps, :files, :backend, :trace
       # @return [Numeric, nil] for a virtual clock: see {Testing.run}
@@ -23,10 +24,7 @@ module Heddle
       # @return [Boolean] whether the clock is a virtual one
       # @raise [ArgumentError, TypeError]
       def self.virtual?(clock, idle, method)
-        unless %i[real virtual].include?(clock)
-          raise ArgumentError, "#{method}: clock: must be :real or :virtual, not #{clock.inspect}"
-        end
-
+        ArgumentChecks.one_of(clock, "#{method}: clock", CLOCKS)
         if ArgumentChecks.seconds(idle, "#{method}: idle") > LONGEST_IDLE
           raise ArgumentError, "#{method}: idle: must be seconds from 0 to #{LONGEST_IDLE}, not #{idle.inspect}"
         end
@@ -38,11 +36,11 @@ module Heddle
       # @param options [Hash] see {Testing.explore}
       def initialize(caller_path, options)
         options = complete(options)
-        @strategy = one_of(options[:strategy])
+        @strategy = ArgumentChecks.one_of(options[:strategy], "#{METHOD}: strategy", STRATEGIES)
         set_replay(*options.values_at(:seed, :schedule))
         @runs = options[:runs] ? count(options, :runs) : environment_runs
-        @depth = depth_of(options)
-        @preemptions = count(options, :preemptions, least: 0)
+        @depth = count(options, :depth, DEPTHS)
+        @preemptions = count(options, :preemptions, 0..)
         @steps = count(options, :steps)
         @files = ProgramFiles.new(caller_path, paths_of(options[:paths]))
         @idle = options[:idle] if Settings.virtual?(options[:clock], options[:idle], METHOD)
@@ -70,22 +68,8 @@ module Heddle
         @seed = seed_of(ENV.fetch("HEDDLE_SEED", nil), "HEDDLE_SEED") unless @schedule || @strategy == :exhaustive
       end
 
-      def one_of(strategy)
-        return strategy if STRATEGIES.include?(strategy)
-
-        raise ArgumentError, "#{METHOD}: strategy: must be #{STRATEGIES[..-2].map(&:inspect).join(", ")} or " \
-                             "#{STRATEGIES.last.inspect}, not #{strategy.inspect}"
-      end
-
-      def count(options, name, least: 1)
-        ArgumentChecks.count(options[name], "#{METHOD}: #{name}", least:)
-      end
-
-      def depth_of(options)
-        depth = count(options, :depth)
-        return depth if depth <= MOST_DEPTH
-
-        raise ArgumentError, "#{METHOD}: depth: must be an Integer from 1 to #{MOST_DEPTH}, not #{depth}"
+      def count(options, name, range = 1..)
+        ArgumentChecks.count(options[name], "#{METHOD}: #{name}", range)
       end
 
       def seed_of(value, name)

@@ -7,9 +7,7 @@ module Heddle
       VARIABLE = :heddle_testing_threads
       # Waits that only another fiber or thread ends, if they have no time limit.
       ENDLESS = %i[block sleep suspend close nothing].freeze
-      # What Ruby calls a thread that waits without a limit for another thread.
-      ASLEEP = / sleep_forever>\z/
-      private_constant :VARIABLE, :ENDLESS, :ASLEEP
+      private_constant :VARIABLE, :ENDLESS
 
       class << self
         # Notes which threads there are. They belong to the surroundings of the test that the block runs.
@@ -27,7 +25,7 @@ module Heddle
         def run?
           before = Thread.current.thread_variable_get(VARIABLE) || []
           (Thread.list - [Thread.current]).any? do |thread|
-            before.include?(thread) ? thread.status == "run" : !thread.inspect.match?(ASLEEP)
+            before.include?(thread) ? thread.status == "run" : !Deadlocks.asleep?(thread)
           end
         end
 
@@ -56,7 +54,7 @@ module Heddle
         def place(fiber)
           files = Run.of_thread&.files or return
           found = fiber.backtrace_locations&.find { |location| files.include?(location.path) }
-          " at #{Text.clean(files.short(found.path))}:#{found.lineno}" if found
+          " at #{files.place(found.path, found.lineno)}" if found
         end
       end
     end

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use heddle_core::exploration::{Decision, Deviation, Exploration, Strategy};
-use magnus::{Error, Integer, Object, RArray, RModule, Ruby, function, prelude::*};
+use magnus::{Error, Integer, Object, RArray, RModule, Ruby, Value, function, prelude::*};
 
 use crate::ruby::receiver::Receiver;
-use crate::ruby::{error, fiber, interrupts, thread};
+use crate::ruby::{error, fiber, frames, interrupts, line_events, postponed_job, thread};
 use crate::scheduler::Scheduler;
 use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::ticking::NextBranch;
 
 /// After so many points timers and I/O are polled, as ticks do it otherwise.
 const POINTS_PER_POLL: u64 = 256;
@@ -19,7 +20,10 @@ pub fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("explore_recorded", function!(explore_recorded, 3))?;
     native.define_singleton_method("explore_random", function!(explore_random, 2))?;
     native.define_singleton_method("explore_priorities", function!(explore_priorities, 4))?;
-    native.define_singleton_method("pass_point", function!(pass_point, 1))?;
+    native.define_singleton_method("pass_point", function!(pass_point, 2))?;
+    native.define_singleton_method("preempted_at_branch?", function!(preempted_at_branch, 1))?;
+    native.define_singleton_method("end_line", function!(end_line, 1))?;
+    native.define_singleton_method("with_branches", function!(with_branches, 0))?;
     native.define_singleton_method("explored", function!(explored, 1))?;
     native.define_singleton_method("stop_clock", function!(stop_clock, 2))?;
     native.define_singleton_method("virtual_time", function!(virtual_time, 1))
@@ -79,13 +83,43 @@ fn virtual_time(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<In
     whole.funcall("+", (time.subsec_nanos(),)).map(Some)
 }
 
-/// The running fiber passes a point. Returns how many points there were; nil without an exploration.
-fn pass_point(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<u64>, Error> {
+/// The running fiber passes a point, which is before a line or elsewhere. Returns how many points there were; nil
+/// without an exploration.
+fn pass_point(ruby: &Ruby, scheduler: Receiver<Scheduler>, before_line: bool) -> Result<Option<u64>, Error> {
     let steps = scheduler.state.borrow_mut().queue.exploration_mut().map(Exploration::step);
     if let Some(steps) = steps {
-        scheduler.pass_point(ruby, steps)?;
+        let passed = scheduler.pass_point(ruby, steps)?;
+        let next = passed.filter(|_| before_line).map_or(NextBranch::NoPoint, NextBranch::BeforeLine);
+        scheduler.preemption.next_branch.set(next);
     }
     Ok(steps)
+}
+
+/// Whether a fiber was preempted at a branch since the last call.
+fn preempted_at_branch(_: &Ruby, scheduler: Receiver<Scheduler>) -> bool {
+    scheduler.preemption.preempted_at_branch.take()
+}
+
+/// Nothing within the line that has begun is a point any more.
+fn end_line(_: &Ruby, scheduler: Receiver<Scheduler>) {
+    scheduler.preemption.next_branch.set(NextBranch::NoPoint);
+}
+
+/// While the block runs, the first branch of each line of this thread is a point, if a point was passed before the
+/// line. A TracePoint that is enabled within the block is called before this notices the line.
+fn with_branches(ruby: &Ruby) -> Result<Value, Error> {
+    line_events::watch_lines(ruby, begin_line, || ruby.yield_value(()))?
+}
+
+/// A line begins. TracePoint has no event for branches, but Ruby checks interrupts at each, and runs the postponed job.
+fn begin_line(ruby: &Ruby) {
+    let Some(scheduler) = Scheduler::of_thread(ruby) else { return };
+    if let NextBranch::BeforeLine(fiber) = scheduler.preemption.next_branch.get()
+        && let Some(frame) = frames::innermost(ruby)
+    {
+        scheduler.preemption.next_branch.set(NextBranch::Point(fiber, frame));
+        postponed_job::trigger();
+    }
 }
 
 /// What was explored: the number of points, the deviations as Arrays of three numbers, and all decisions if they were
@@ -113,16 +147,14 @@ fn explored(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<RArray
 
 impl Scheduler {
     /// Preempts the running fiber if it may be preempted and the exploration decides so. Raises what is due in it: the
-    /// caller is a method of Ruby's, so no safe point is needed for that.
-    fn pass_point(&self, ruby: &Ruby, steps: u64) -> Result<(), Error> {
+    /// caller is a method of Ruby's, so no safe point is needed for that. Returns the fiber's number, if it may be
+    /// preempted.
+    fn pass_point(&self, ruby: &Ruby, steps: u64) -> Result<Option<u64>, Error> {
         if self.is_inherited() || !self.is_owned_by(thread::current(ruby)) || interrupts::is_trap_due(ruby) {
-            return Ok(());
+            return Ok(None);
         }
         let current = fiber::ensure_current(ruby)?;
-        let preemptible = self.preemptible_current(ruby, current);
-        // Points take the place of ticks, and the end of a critical section is followed by one.
-        self.preemption.missed_tick.set(false);
-        let Some(running) = preemptible else { return Ok(()) };
+        let Some(running) = self.preemptible_at_point(ruby, current) else { return Ok(None) };
         if steps.is_multiple_of(POINTS_PER_POLL) {
             self.poll(ruby)?;
         }
@@ -130,11 +162,42 @@ impl Scheduler {
             self.raise_due_unmasked(ruby, running)?;
         }
         let number = running.map_or(0, FiberKey::number);
-        if !self.state.borrow_mut().queue.is_preempted_at_point(number) {
-            return Ok(());
+        if self.state.borrow_mut().queue.is_preempted_at_point(number) {
+            let hook = self.enter(ruby)?.keep_wake_ups();
+            self.yield_masked(ruby, current, hook.key)?;
+            self.raise_due_unmasked(ruby, hook.key)?;
         }
-        let hook = self.enter(ruby)?.keep_wake_ups();
-        self.yield_masked(ruby, current, hook.key)?;
-        self.raise_due_unmasked(ruby, hook.key)
+        Ok(Some(number))
+    }
+
+    /// Ruby checks interrupts for the first time since a line has begun. Called from its postponed job.
+    pub(super) fn pass_branch(&self, ruby: &Ruby, current: Value) {
+        let next = self.preemption.next_branch.get();
+        let NextBranch::Point(fiber, frame) = next else { return };
+        self.preemption.next_branch.set(NextBranch::NoPoint);
+        if frames::innermost(ruby) != Some(frame) || interrupts::is_trap_due(ruby) {
+            return;
+        }
+        let Some(running) = self.preemptible_at_point(ruby, current) else { return };
+        if running.map_or(0, FiberKey::number) != fiber {
+            return;
+        }
+        let is_preempted = {
+            let mut state = self.state.borrow_mut();
+            state.queue.exploration_mut().map(Exploration::step);
+            state.queue.is_preempted_at_point(fiber)
+        };
+        if is_preempted {
+            self.preemption.preempted_at_branch.set(true);
+            self.preempt_current(ruby, current);
+        }
+    }
+
+    /// [`Scheduler::preemptible_current`] at a point. Points take the place of ticks, and the end of a critical section
+    /// is followed by one.
+    fn preemptible_at_point(&self, ruby: &Ruby, current: Value) -> Option<Option<FiberKey>> {
+        let preemptible = self.preemptible_current(ruby, current);
+        self.preemption.missed_tick.set(false);
+        preemptible
     }
 }

@@ -145,11 +145,14 @@ impl Scheduler {
         else {
             return;
         };
+        if self.is_own_next(ruby, current) {
+            return interrupts::request_check(ruby);
+        }
         if self.is_root_wanted(ruby) && !self.handles_interrupts(current) {
             return self.yield_to_root(ruby, current);
         }
         if self.is_explored() {
-            return;
+            return self.pass_branch(ruby, current);
         }
         let Some(running) = self.preemptible_current(ruby, current) else { return };
         if self.poll_at_tick(ruby).deferred().is_none() {
@@ -184,7 +187,7 @@ impl Scheduler {
         exception.is_some_and(|exception| !self.is_masked(ruby, exception))
     }
 
-    pub(super) fn is_masked(&self, ruby: &Ruby, exception: Value) -> bool {
+    pub fn is_masked(&self, ruby: &Ruby, exception: Value) -> bool {
         self.preemption.masks.get().is_some_and(|masks| masks.defer(ruby, exception))
     }
 
@@ -237,7 +240,7 @@ impl Scheduler {
     }
 
     /// The running fiber yields, until it is picked again.
-    fn preempt_current(&self, ruby: &Ruby, current: Value) {
+    pub(super) fn preempt_current(&self, ruby: &Ruby, current: Value) {
         let Some(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups).deferred() else { return };
         let key = hook.key;
         throttle::end();

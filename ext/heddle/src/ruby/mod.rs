@@ -15,6 +15,7 @@ pub mod insides;
 pub mod interrupts;
 pub mod io;
 pub mod io_buffer;
+pub mod line_events;
 pub mod masks;
 pub mod nogvl;
 pub mod outcome;
