@@ -21,28 +21,13 @@ module Heddle
 
       @busy += 1
       begin
-        WaitNames.within("a worker thread", nil) { wait_for(Thread.new { work.call }) }
+        # The operation uses memory on the stack of the calling fiber. So neither an exception nor Fiber#kill may leave
+        # this method before the operation is over.
+        WaitNames.within("a worker thread", nil) { HelperThread.run(joins: true) { work.call } }
       ensure
         @busy -= 1 if generation == @generation
       end
     end
-
-    # The operation uses memory on the stack of the calling fiber. So neither an exception nor Fiber#kill may leave this
-    # method before the operation is over.
-    def self.wait_for(thread)
-      thread.report_on_exception = false
-      thread.value
-    ensure
-      # The fiber must not be abandoned in the meantime, either.
-      Native.defer_raises(Fiber.scheduler) { kill(thread) } if thread.alive?
-    end
-
-    def self.kill(thread)
-      thread.kill.join
-    rescue Exception # rubocop:disable Lint/RescueException -- the caller raises the first exception
-      retry if thread.alive?
-    end
-    private_class_method :wait_for, :kill
   end
   private_constant :BlockingWork
 end

@@ -16,13 +16,7 @@ module Heddle
     # @param flags [Integer] as `Process.wait` takes them
     # @return [Process::Status]
     def self.call(pid, flags)
-      thread = Thread.new do
-        Thread.current.report_on_exception = false
-        Process::Status.wait(pid, flags)
-      end
-      thread.value
-    ensure
-      thread&.kill
+      HelperThread.run { Process::Status.wait(pid, flags) }
     end
   end
   private_constant :ProcessWait

@@ -11,7 +11,6 @@ module Heddle
     FAMILIES = [Socket::AF_INET6, Socket::AF_INET].freeze
     private_constant :FAMILIES
 
-    require_relative "happy_eyeballs/attempt"
     require_relative "happy_eyeballs/deadlines"
     require_relative "happy_eyeballs/lookups"
     require_relative "happy_eyeballs/report"
@@ -77,9 +76,33 @@ module Heddle
       return if @local_addresses && !local
 
       begin_last_attempt(address) unless alternatives?
-      socket, connected = Attempt.begin(address, local, @report)
+      socket, connected = begin_attempt(address, local)
       add_attempt(socket, address) if socket && !connected
       [socket, connected]
+    end
+
+    # @param local [Addrinfo, nil] to connect from; nil is any address
+    # @return (see #attempt)
+    def begin_attempt(address, local)
+      @report.call = "socket(2)"
+      socket = Socket.new(address.pfamily, address.socktype, address.protocol)
+      bind(socket, local) if local
+      @report.call = "connect(2)"
+      [socket, socket.connect_nonblock(address, exception: false) != :wait_writable]
+    rescue SystemCallError => e
+      socket&.close
+      @report.failed(e.errno)
+      nil
+    rescue Exception # rubocop:disable Lint/RescueException -- raised again
+      socket&.close
+      raise
+    end
+
+    def bind(socket, local)
+      socket.setsockopt(:SOCKET, :REUSEADDR, true)
+      @report.binding
+      socket.bind(local)
+      @report.bound
     end
 
     def add_attempt(socket, address)

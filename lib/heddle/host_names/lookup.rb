@@ -75,28 +75,17 @@ module Heddle
       #
       # @return [Object] the block's value
       # @raise the block's error, with the fiber's backtrace added
-      def in_thread(&) = permits.acquire { run_in_thread(&) }
+      def in_thread(&) = permits.acquire { HelperThread.run(&) }
 
       private
 
       # A forked child has permits of its own, as the parent's fibers never give theirs back there.
       def permits
-        unless @permits_of == Process.pid
+        unless @generation == Native.generation
           @permits = Semaphore.new(MAX_THREADS)
-          @permits_of = Process.pid
+          @generation = Native.generation
         end
         @permits
-      end
-
-      def run_in_thread(&)
-        thread = Thread.new(&)
-        thread.report_on_exception = false
-        thread.value
-      rescue StandardError => e
-        e.set_backtrace([*e.backtrace, *caller])
-        raise
-      ensure
-        thread&.kill
       end
 
       def number?(service)

@@ -58,8 +58,13 @@ module Heddle
     # Makes `socket` the connection. `initialize_copy` copies an IO's mode and descriptor, but only from an IO of the
     # same class. So the connection first becomes an IO of that class.
     def self.adopt(socket, connected)
-      connected.autoclose = false
-      same_class = BasicSocket.method(:for_fd).unbind.bind_call(socket.class, connected.fileno)
+      same_class = nil
+      # If anything was raised at the end of the call, its result would be lost. The collector would close that, by a
+      # number that another IO may have by then.
+      Heddle.without_preemption do
+        connected.autoclose = false
+        same_class = BasicSocket.method(:for_fd).unbind.bind_call(socket.class, connected.fileno)
+      end
       IO.instance_method(:initialize_copy).bind_call(socket, same_class)
     ensure
       connected.autoclose = true unless same_class

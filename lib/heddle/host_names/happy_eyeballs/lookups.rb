@@ -4,13 +4,12 @@ module Heddle
   class HappyEyeballs
     # Looks up a host's addresses of both families side by side, on native threads, and hands them out in turn.
     class Lookups
-      NUMERIC_SERVICE = Socket.const_defined?(:AI_NUMERICSERV) ? Socket::AI_NUMERICSERV : 0
       ADDRESS_FAMILY_ERROR = Socket.const_defined?(:EAI_ADDRFAMILY) ? Socket::EAI_ADDRFAMILY : nil
       # An answer's layout, in native 32-bit integers: the answer's length; family, code and errno (the head); then for
       # each address its length and the address itself.
       LENGTH = 4
       HEAD = 12
-      private_constant :NUMERIC_SERVICE, :ADDRESS_FAMILY_ERROR, :LENGTH, :HEAD
+      private_constant :ADDRESS_FAMILY_ERROR, :LENGTH, :HEAD
 
       # @return [IO, nil] becomes readable when there is an answer for {#take}; nil without native look-ups
       attr_reader :answers
@@ -98,7 +97,7 @@ module Heddle
         service = numeric ? service.to_s : service && String.try_convert(service)
         host &&= String.try_convert(host)
         @pending = families.dup
-        @answers = Native.look_up(scheduler, host, service, families, numeric ? NUMERIC_SERVICE : 0)
+        @answers = Native.look_up(scheduler, host, service, families, numeric ? Socket::AI_NUMERICSERV : 0)
         OpenIOs.note(@answers, "worker: resolving #{host}")
       end
 
