@@ -17,7 +17,7 @@ module Heddle
       def unhandled(error, block)
         thread = Thread.current
         head = "#{describe(Fiber.current, block, "resumed")} terminated with exception (report_on_exception is true):\n"
-        write { head + error.full_message(highlight: terminal?) } if thread.report_on_exception
+        write { head + error.full_message } if thread.report_on_exception
         thread.abort_on_exception || Thread.abort_on_exception
       end
 
@@ -48,8 +48,6 @@ module Heddle
       end
 
       private
-
-      def terminal? = $stderr.respond_to?(:tty?) && $stderr.tty?
 
       def overdue(fiber, block, grace)
         name = describe(fiber, Task.of(fiber)&.block || block, "suspended")

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "traces/summary"
 require_relative "traces/output"
 require_relative "traces/waits"
 require_relative "traces/events"
@@ -13,12 +12,24 @@ require_relative "traces/timeline"
 require_relative "traces/session"
 
 module Heddle # :nodoc:
+  # What a trace has recorded.
+  #
+  # @!attribute [r] path
+  #   @return [String, nil] the file; nil if the trace was written to an IO
+  # @!attribute [r] events
+  #   @return [Integer] how many recorded events the trace has. The file shows one event as several, or as none.
+  # @!attribute [r] dropped
+  #   @return [Integer] how many events were dropped, the oldest, because there were more than `events:`
+  # @!attribute [r] seconds
+  #   @return [Float] for how long events were recorded. If events were dropped, the trace has the last part of that.
+  TraceSummary = Data.define(:path, :events, :dropped, :seconds)
+
   # The trace that this process records, if it records one.
   module Traces
     # The default of `events:`.
     EVENTS = 500_000
-    # The highest value of `events:`. A record takes 40 bytes.
-    MOST_EVENTS = 100_000_000
+    # The values of `events:`. A record takes 40 bytes.
+    VALID_EVENTS = 1..100_000_000
 
     @begun = false
 
@@ -26,9 +37,7 @@ module Heddle # :nodoc:
       # @param target [String, #to_path, #write]
       # @return [Session]
       def start(target, events)
-        ArgumentChecks.count(events, "Heddle.trace")
-        raise ArgumentError, "Heddle.trace: at most #{MOST_EVENTS} events, not #{events}" if events > MOST_EVENTS
-
+        ArgumentChecks.count(events, "Heddle.trace: events", VALID_EVENTS)
         recorder = Native.reserve_trace(events)
         unless recorder
           raise Error, "Heddle.trace: a trace is being recorded already, and there can be one at a time: it ends " \

@@ -2,16 +2,14 @@
 
 require "json"
 require_relative "../heddle"
-require_relative "argument_checks"
 require_relative "metrics/lag_probe"
 require_relative "web/access"
 require_relative "web/answers"
 require_relative "web/assets"
-require_relative "web/backtraces_report"
 require_relative "web/fiber_filter"
 require_relative "web/fiber_rows"
 require_relative "web/fibers_report"
-require_relative "web/frames"
+require_relative "web/backtraces_report"
 require_relative "web/kept_answers"
 require_relative "web/names_report"
 require_relative "web/origin"
@@ -99,7 +97,7 @@ module Heddle
     private
 
     REPORTS = { "/names.json" => NamesReport, "/fibers.json" => FibersReport, "/backtraces.json" => BacktracesReport,
-                "/stats.json" => StatsReport, "/stalls.json" => StallsReport }.freeze
+                "/stats.json" => StatsReport, "/stalls.json" => StallLog }.freeze
     READING = %w[GET HEAD].freeze
     TRACE = "/trace"
     private_constant :REPORTS, :READING, :TRACE

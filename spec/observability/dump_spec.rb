@@ -100,8 +100,8 @@ RSpec.describe "Heddle.dump" do
 
   it "raises what the io raises, and disturbs no fiber" do
     closed = StringIO.new.tap(&:close)
-    value = Heddle.run do
-      fiber = Heddle.spin { sleep(0.001) && :undisturbed }
+    value = virtually do
+      fiber = Heddle.spin { sleep(1) && :undisturbed }
       begin
         Heddle.dump(closed)
       rescue IOError

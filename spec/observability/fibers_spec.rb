@@ -84,10 +84,10 @@ RSpec.describe "Heddle.fibers" do
   reading = /(waiting to read|reading)/
   {
     "sleep" => [-> { sleep }, /sleep/],
-    "sleep with a time" => [-> { sleep 60 }, /sleep, (60\.0|59\.\d) s left/],
-    "Queue#pop" => [-> { Queue.new.pop }, /Queue#pop/],
-    "Queue#pop with a timeout" => [-> { Queue.new.pop(timeout: 60) }, /Queue#pop, \d+\.\d s left/],
-    "SizedQueue#push" => [-> { SizedQueue.new(1).push(1).push(2) }, /SizedQueue#push \(1 of 1\)/],
+    "sleep with a time" => [-> { sleep 60 }, /sleep, (60\.0|[1-5]?\d\.\d) s left/],
+    "Queue#pop" => [-> { Queue.new.pop }, /Queue#pop( on .*)?/],
+    "Queue#pop with a timeout" => [-> { Queue.new.pop(timeout: 60) }, /Queue#pop( on .*)?, \d+\.\d s left/],
+    "SizedQueue#push" => [-> { SizedQueue.new(1).push(1).push(2) }, /SizedQueue#push.* \(1 of 1\)/],
     "ConditionVariable#wait" => [
       -> { Mutex.new.then { |mutex| mutex.synchronize { ConditionVariable.new.wait(mutex) } } },
       /ConditionVariable#wait/
@@ -261,7 +261,7 @@ RSpec.describe "Heddle.fibers" do
       info_of(fiber)
     end
 
-    expect([told.name, told.waiting_for]).to eq(["GET /first", "Queue"])
+    expect([told.name, told.waiting_for]).to match(["GET /first", /\AQueue(?!#)/])
   end
 
   it "can be called in a trap handler" do

@@ -24,6 +24,27 @@ RSpec.describe "Heddle.on_stall" do
     end
   RUBY
 
+  it "is told of stalls, too, if something was raised before the watching thread had started" do
+    expect(printed(<<~RUBY)).to eq "raised\n2\n"
+      begun = 0
+      trace = TracePoint.new(:call) do |event|
+        next unless event.method_id == :watch
+
+        begun += 1
+        raise "raised" if begun == 1
+      end
+      trace.enable
+      Fiber.set_scheduler(Heddle::Scheduler.new(stall_after: 1))
+      2.times do
+        Fiber.schedule {}
+      rescue => e
+        puts e.message
+      end
+      trace.disable
+      puts begun
+    RUBY
+  end
+
   # Computes until Heddle has written a line of this program's stall.
   until_a_line_is_written = <<~RUBY
     written = Thread::Queue.new

@@ -128,7 +128,11 @@ RSpec.describe "Heddle.trace" do
       Heddle.spin { lock.synchronize { sleep 0.001 } } && Heddle.snooze
       lock.synchronize { nil }
     },
-    "Thread" => -> { Thread.new { sleep 0.001 }.join },
+    "Thread" => lambda {
+      gate = Queue.new
+      Heddle.spin { gate.push(:open) }
+      Thread.new { gate.pop }.join
+    },
     "Heddle.await" => -> { Heddle.await(Heddle.spin { sleep 0.001 }) },
     "Heddle.schedule" => lambda {
       current = Fiber.current
@@ -212,7 +216,7 @@ RSpec.describe "Heddle.trace" do
     it "tells what else has woken a fiber" do
       trace = traced do
         sleep 0.001
-        IO.pipe { |reader, writer| Thread.new { writer.write("x") }.tap { reader.readpartial(1) }.join }
+        IO.pipe { |reader, writer| Heddle.spin { writer.write("x") } && reader.readpartial(1) }
         queue = Queue.new
         Thread.new do
           pass_until { queue.num_waiting == 1 }

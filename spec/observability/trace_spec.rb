@@ -75,7 +75,7 @@ RSpec.describe "Heddle.trace" do
     it "lets other fibers run meanwhile" do
       order = []
       Heddle.run do
-        Fiber.schedule { order << sleep(0.001) }
+        Fiber.schedule { order << sleep(0) }
         Heddle.trace(path, seconds: 0.01)
         order << :traced
       end
@@ -253,7 +253,8 @@ RSpec.describe "Heddle.trace" do
 
   it "records what other threads do" do
     Heddle.run do
-      Thread.new { Heddle.trace(path) { sleep 0.001 } }.join
+      joining = Thread.current
+      Thread.new { Heddle.trace(path) { until_asleep(joining) } }.join
     end
 
     expect(TraceFile.read(path).waits.map { |wait| wait["name"] }).to include("Thread")

@@ -28,8 +28,8 @@ module Heddle
       def take(totals)
         @mutex.synchronize do
           # A forked child counts from zero.
-          @before = {} unless @pid == Process.pid
-          @pid = Process.pid
+          @before = {} unless @generation == Native.generation
+          @generation = Native.generation
           totals = bounded(totals)
           before = moved(@before, totals)
           @before = totals

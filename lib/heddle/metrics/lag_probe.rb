@@ -53,7 +53,7 @@ module Heddle
     # @return [void]
     def start(finish = Float::INFINITY)
       scheduler = Fiber.scheduler
-      @pid = Process.pid
+      @generation = Native.generation
       @finish = finish
       @due = Context.now
       task = Task.new(scheduler, name: NAME, context: WorkContext.none)
@@ -68,7 +68,7 @@ module Heddle
     end
 
     # @return [Boolean]
-    def running? = @pid == Process.pid && @fiber.alive?
+    def running? = @generation == Native.generation && @fiber.alive?
 
     # Ends the fiber.
     def stop = @fiber.kill

@@ -4,7 +4,6 @@ require "opentelemetry-metrics-api"
 require_relative "../../heddle"
 require_relative "catalogue"
 require_relative "growth"
-require_relative "name_totals"
 require_relative "source"
 
 module Heddle

@@ -3,7 +3,6 @@
 require "prometheus/client"
 require_relative "../../heddle"
 require_relative "catalogue"
-require_relative "name_totals"
 require_relative "source"
 
 module Heddle
@@ -130,8 +129,8 @@ module Heddle
       #
       # @api private
       class SampledByName < Sampled
-        # @yieldparam total [NameTotals::Total]
-        # @yieldreturn [Hash{Hash => Integer, Float, NameTotals::Total}] the values by labels
+        # @yieldparam total [Source::Total]
+        # @yieldreturn [Hash{Hash => Integer, Float, Source::Total}] the values by labels
         def initialize(kind, name, description, &values)
           super(Metric.new(path: [], kind:, description:), name)
           @values = values

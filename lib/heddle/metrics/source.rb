@@ -2,15 +2,18 @@
 
 module Heddle
   module Metrics
-    # A scheduler's numbers, for a reader that asks for one after the other.
+    # A scheduler's numbers, for a reader that asks for one after the other; and what it has counted by name, see
+    # {NameReport}. There are at most 100 names, and `other`; fibers without a name are left out.
     #
     # @api private
     class Source
       # Seconds for which numbers serve: long enough for one round of questions.
       AGE = 0.05
       # The numbers that were read last.
-      Kept = Data.define(:read_at, :pid, :stats)
-      private_constant :AGE, :Kept
+      Kept = Data.define(:read_at, :generation, :stats)
+      # A name: how many fibers had it and for how long, as a histogram, and what they spent that time on.
+      Total = Data.define(:name, :count, :sum, :buckets, :max, :ran, :runnable, :waited)
+      private_constant :AGE, :Kept, :Total
 
       # @raise [TypeError] if it is no {Scheduler}
       def initialize(scheduler)
@@ -34,13 +37,22 @@ module Heddle
         # Read and written once: several threads may ask at a time.
         kept = @kept
         now = Context.now
-        return kept.stats if kept && now - kept.read_at < AGE && kept.pid == Process.pid
+        return kept.stats if kept && now - kept.read_at < AGE && kept.generation == Native.generation
 
-        scheduler.stats.tap { |stats| @kept = Kept.new(now, Process.pid, stats) }
+        scheduler.stats.tap { |stats| @kept = Kept.new(now, Native.generation, stats) }
       end
 
-      # @return [Array<NameTotals::Total>] what was counted by name; empty after {#detach}
-      def names = @scheduler ? NameTotals.of(@scheduler) : []
+      # @return [Array<Total>] what was counted by name; empty if nothing is counted, and after {#detach}
+      def names
+        return [] unless (scheduler = @scheduler)
+
+        Native.name_totals(scheduler).filter_map do |values|
+          name, _, count, _, _, max, ran, runnable, waited, _, sum, buckets = values
+          next if name.nil? || (count.zero? && ran.zero?)
+
+          Total.new(name: NameReport.text(name), count:, sum:, buckets:, max:, ran:, runnable:, waited:)
+        end
+      end
     end
     private_constant :Source
   end

@@ -37,14 +37,7 @@ module Heddle
         %i[scheduled_duration slice_duration].each do |name|
           run_queue[name] = Histogram.of(*run_queue[name]) if run_queue[name]
         end
-        freeze_all(numbers.merge(gc:))
-      end
-
-      private
-
-      def freeze_all(numbers)
-        numbers.each_value { |value| freeze_all(value) if value.is_a?(Hash) }
-        numbers.freeze
+        Ractor.make_shareable(numbers.merge(gc:))
       end
     end
   end

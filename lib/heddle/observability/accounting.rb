@@ -58,7 +58,10 @@ module Heddle # :nodoc:
 
     class << self
       # The extension calls this when it begins to count. Every Ractor may ask {begun?}.
-      def begin = @begun = true
+      def begin
+        QueueOrigins.note_from_now_on
+        @begun = true
+      end
 
       # @return [Boolean] whether any scheduler counts, or has counted
       def begun? = @begun
@@ -68,7 +71,7 @@ module Heddle # :nodoc:
       # @param seconds [Numeric]
       # @return [void]
       def run_for(seconds)
-        @begun = true
+        self.begin
         Native.count_times(Float(seconds))
       end
 

@@ -19,8 +19,9 @@ module Heddle
     HOOK_BELOW = /:in (?:'Heddle::(?:Scheduler#|Native\.).*|`timeout_after)'\z/
     # How many of the innermost frames are looked at for the method that waits. Most fibers need the first few alone.
     INNERMOST = [4, 20].freeze
+    PLACE = /\A.+?:\d+(?=:in )/
     MONITOR = %r{:in 'Monitor#|/monitor\.rb:\d+:in }
-    private_constant :MONITOR, :FOLDER, :HOOKS, :TYPES, :INTERNAL, :FRAME, :HOOK_BELOW, :INNERMOST
+    private_constant :PLACE, :MONITOR, :FOLDER, :HOOKS, :TYPES, :INTERNAL, :FRAME, :HOOK_BELOW, :INNERMOST
 
     class << self
       # @param fiber [Fiber]
@@ -41,6 +42,10 @@ module Heddle
       def in_monitor?(fiber)
         (fiber.backtrace(0, INNERMOST.first) || []).any? { |line| line.match?(MONITOR) }
       end
+
+      # @param line [String, nil] of a backtrace
+      # @return [String, nil] the file and the line
+      def place_in(line) = line&.[](PLACE)
 
       # @return [String, nil] where the block is, unless it is one of Heddle's own
       def place(block)

@@ -10,6 +10,10 @@ module Heddle
     ASLEEP = / sleep_forever>\z/
     private_constant :ENDLESS, :ASLEEP
 
+    # @param thread [Thread]
+    # @return [Boolean] whether it waits, without a limit, for another thread
+    def self.asleep?(thread) = thread.inspect.match?(ASLEEP)
+
     # @param sections [Array<Snapshots::Section>]
     # @param holders [MutexHolders]
     def initialize(sections, holders)
@@ -42,7 +46,7 @@ module Heddle
 
     def threads_that_may_wake?
       others = Thread.list - [Thread.current, *@stuck.map(&:thread)]
-      !others.all? { |thread| thread.inspect.match?(ASLEEP) }
+      !others.all? { |thread| Deadlocks.asleep?(thread) }
     end
 
     # @return [Array<Fiber>, nil] fibers of which each waits for the next, and the last for the first

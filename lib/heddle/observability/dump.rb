@@ -28,12 +28,13 @@ module Heddle # :nodoc:
       add_line(text, "", "#{section.scheduler.inspect} of #{section.thread&.inspect || "no thread yet"}")
       @deadlocks.report(section).each { |line| add_line(text, INDENT, line) }
       blocks = section.fibers.to_h { |entry| [entry.fiber.object_id, entry.program_block] }
-      RareCollections.each(enum_for(:each_in_tree, infos)) do |info, depth|
-        add_fiber(text, info, blocks[info.id], INDENT * depth)
+      RareCollections.each(Snapshots.each_in_tree(infos, Snapshots.parents(section.fibers))) do |info, depth|
+        add_fiber(text, info, blocks[info.id], depth)
       end
     end
 
-    def add_fiber(text, info, block, indent)
+    def add_fiber(text, info, block, depth)
+      indent = INDENT * [depth + 1, DEEPEST].min
       add_line(text, indent, info.to_s)
       times = info.named_times || info.times
       add_line(text, indent + INDENT, times.to_s) if times
@@ -42,21 +43,8 @@ module Heddle # :nodoc:
       lines.each { |line| add_line(text, indent + INDENT + INDENT, line) }
     end
 
-    # Names and paths can have any encoding, and invalid bytes.
     def add_line(text, indent, line)
-      text << indent << line.encode(Encoding::UTF_8, invalid: :replace, undef: :replace).scrub << "\n"
-    end
-
-    # Calls the block with each fiber and its depth, parents first. Not recursive: a tree may be deeper than the stack.
-    def each_in_tree(infos)
-      known = infos.to_h { |info| [info.id, info] }
-      roots, children = infos.partition { |info| !known.key?(info.parent) }
-      children = children.group_by(&:parent)
-      pending = roots.reverse.map { |info| [info, 1] }
-      while (info, depth = pending.pop)
-        yield info, [depth, DEEPEST].min
-        children.fetch(info.id, []).reverse_each { |child| pending << [child, depth + 1] }
-      end
+      text << indent << Text.clean(line) << "\n"
     end
   end
   private_constant :DumpText

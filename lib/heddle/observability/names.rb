@@ -4,9 +4,7 @@ module Heddle # :nodoc:
   # The names of fibers. A name is an instance variable of its fiber, so switching fibers costs nothing for it.
   module Names
     VARIABLE = :@heddle_name
-    # The number of characters of a name that reports show. A name may come from outside, as a request's path does.
-    SHOWN = 120
-    private_constant :VARIABLE, :SHOWN
+    private_constant :VARIABLE
 
     class << self
       # @return [String, nil]
@@ -43,12 +41,8 @@ module Heddle # :nodoc:
       # @param name [String, nil]
       # @return [String]
       def quoted(name)
-        name ? " #{shortened(name).inspect}" : ""
+        name ? " #{Text.shortened(name).inspect}" : ""
       end
-
-      # @param name [String]
-      # @return [String] the characters that reports show
-      def shortened(name) = name.length > SHOWN ? "#{name[0, SHOWN]}…" : name
 
       # @return [String] `fiber 16 "GET /users/7"`
       def label(fiber)

@@ -36,6 +36,30 @@ module Heddle
       end
     end
 
+    # @param entries [Array<Entry>]
+    # @return [Hash{Fiber => Fiber, nil}] the parent of each fiber
+    def self.parents(entries)
+      entries.to_h { |entry| [entry.fiber, entry.parent] }.compare_by_identity
+    end
+
+    # Calls the block with each item and its depth in the tree, parents first. Not recursive: a tree may be deeper than
+    # the stack.
+    #
+    # @param items [Array<#fiber>]
+    # @param parents [Hash] see {parents}; a parent that is in it has an item
+    # @return [Enumerator] without a block
+    def self.each_in_tree(items, parents)
+      return enum_for(__method__, items, parents) unless block_given?
+
+      roots, others = items.partition { |item| !parents.key?(parents[item.fiber]) }
+      children = others.group_by { |item| parents[item.fiber] }.compare_by_identity
+      unvisited = roots.reverse.map { |item| [item, 0] }
+      while (item, depth = unvisited.pop)
+        yield item, depth
+        children.fetch(item.fiber, []).reverse_each { |child| unvisited << [child, depth + 1] }
+      end
+    end
+
     # @param sections [Array<Section>]
     # @return [MutexHolders]
     def self.holders(sections)

@@ -5,6 +5,10 @@ module Heddle
   #
   # @api private
   module Text
+    # The number of characters of a name that reports show. A name may come from outside, as a request's path does.
+    NAME_LENGTH = 120
+    private_constant :NAME_LENGTH
+
     # @param text [String, nil]
     # @return [String, nil] valid UTF-8
     def self.clean(text)
@@ -20,11 +24,22 @@ module Heddle
 
     # @param text [String]
     # @param most [Integer] how many characters
+    # @return [String] its first characters, in an encoding that fits others
+    def self.shortened(text, most = NAME_LENGTH)
+      first = text[0, most]
+      first = clean(first) unless first.encoding == Encoding::UTF_8
+      text.length > most ? "#{first}…" : first
+    end
+
+    # @param name [String, nil]
+    # @return [String, nil] what reports in other formats than a line show of a fiber's name
+    def self.of_name(name) = name && clean(shortened(name))
+
+    # @param text [String]
+    # @param most [Integer] how many characters
     # @return [String] what one line shows of it, without control characters
     def self.line(text, most)
-      text = clean(text)
-      text = "#{text[0, most]}…" if text.length > most
-      text.gsub(/[[:cntrl:]]/) { |character| character.dump[1..-2] }
+      shortened(clean(text), most).gsub(/[[:cntrl:]]/) { |character| character.dump[1..-2] }
     end
   end
   private_constant :Text

@@ -109,8 +109,7 @@ module Heddle
       case (blocker = entry.subject)
       when nil then "a lock inside Ruby"
       when Thread::Mutex then locked(blocker, entry)
-      when Thread::SizedQueue then "#{called(blocker, waiting_method(entry))} (#{blocker.size} of #{blocker.max})"
-      when Thread::Queue then called(blocker, waiting_method(entry)) + waiters(blocker)
+      when Thread::Queue then called(blocker, waiting_method(entry)) + known_of(blocker)
       when Task then "the end of its children: #{list(blocker.child_fibers)}"
       else called(blocker, waiting_method(entry))
       end
@@ -139,10 +138,18 @@ module Heddle
     # Many fibers may wait for the same one.
     def place_of(holder)
       @places ||= {}.compare_by_identity
-      @places[holder] ||= Backtraces.of(holder).first&.[](/\A.+?:\d+(?=:in )/)&.then { |place| " at #{place}" } || ""
+      @places[holder] ||= Backtraces.place_in(Backtraces.of(holder).first)&.then { |place| " at #{place}" } || ""
     end
 
-    def waiters(queue) = queue.num_waiting > 1 ? " (#{queue.num_waiting} wait)" : ""
+    # @return [String] ` on one made at app.rb:12 (by "GET /orders"; 2 of 2; 20 wait)`, or as much as is known
+    def known_of(queue)
+      place, name = QueueOrigins.of(queue)
+      details = []
+      details << "by#{Names.quoted(name)}" if name
+      details << "#{queue.size} of #{queue.max}" if queue.is_a?(Thread::SizedQueue)
+      details << "#{queue.num_waiting} wait" if queue.num_waiting > 1
+      "#{" on one made at #{place}" if place}#{" (#{details.join("; ")})" if details.any?}"
+    end
 
     # @return [String] `Queue#pop`
     def call(blocker, method)

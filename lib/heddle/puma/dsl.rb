@@ -20,8 +20,7 @@ module Heddle
       #   plugin :heddle
       #   heddle fibers: 200, quantum: 0.005
       def heddle(**)
-        settings = Settings.of(@options)
-        @options[:heddle] = settings ? settings.with(**) : Settings.new(**)
+        @options[:heddle] = @options[:heddle]&.with(**) || Settings.new(**)
       end
     end
   end

@@ -11,7 +11,8 @@ module Heddle
       # @param thread_name [String]
       # @return [Thread] the server's thread
       def run(background = true, thread_name: "srv") # rubocop:disable Style/OptionalBooleanParameter -- Puma's signature
-        settings = Settings.of(options)
+        # Puma's control server has none.
+        settings = options[:heddle]
         return super unless settings
 
         BasicSocket.do_not_reverse_lookup = true
@@ -105,7 +106,6 @@ module Heddle
       def start_thread(settings, name)
         ServerThread.new(self, name) do
           Fiber.set_scheduler(settings.make_scheduler)
-          Fiber.schedule { accept_until_stopped }
           run_fibers
         end
       end
@@ -119,8 +119,10 @@ module Heddle
       end
 
       # Runs the fibers until the acceptor ends. What another thread raises in this thread, and no fiber but the root
-      # receives, stops the server first, so that the other requests are answered.
+      # receives, stops the server first, so that the other requests are answered. Requests may be under way before the
+      # acceptor first waits.
       def run_fibers
+        Fiber.schedule { accept_until_stopped }
         Fiber.scheduler.run
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised again
         raised = e

@@ -16,12 +16,6 @@ module Heddle
       SIGNAL = "USR2"
       private_constant :FIBERS, :FIBERS_RANGE, :SIGNALS, :SIGNAL
 
-      # @param options [#[]] a server's options
-      # @return [Settings, nil] nil for a server that Heddle does not run, such as Puma's control server
-      def self.of(options)
-        options[:heddle]
-      end
-
       # @return [Integer] how many requests are handled at a time
       attr_reader :fibers
 
@@ -33,16 +27,13 @@ module Heddle
       # @param scheduler_options [Hash] see {Heddle::Scheduler#initialize}
       # @raise [ArgumentError, TypeError] for invalid values, when the configuration is read
       def initialize(fibers: FIBERS, slow: nil, **scheduler_options)
-        @fibers = ArgumentChecks.count(fibers, "heddle fibers")
-        unless FIBERS_RANGE.cover?(fibers)
-          raise ArgumentError, "heddle fibers: must be #{FIBERS_RANGE.min} to #{FIBERS_RANGE.max}, not #{fibers}"
-        end
-
+        @fibers = ArgumentChecks.count(fibers, "heddle fibers", FIBERS_RANGE)
         @slow = slow && ArgumentChecks.seconds(slow, "heddle slow")
         @given = scheduler_options.freeze
         # Without detailed counts the log could not tell where the time went.
         defaults = slow ? { preempt: :all, stats: :detailed } : { preempt: :all }
         @scheduler_options = { **defaults, **@given }.freeze
+        QueueOrigins.note_from_now_on if @scheduler_options[:stats] == :detailed # before the application is loaded
         # An invalid option fails here, rather than in each worker.
         make_scheduler.close
         refuse_signal_of_puma

@@ -34,7 +34,7 @@ module Heddle
       def log(name, seconds)
         times = FiberTimes.of(Native.named_times(Fiber.current))
         took = format("%.3f", seconds)
-        @log_writer.log("heddle: slow request #{Names.shortened(name).inspect} took #{took} s#{": #{times}" if times}")
+        @log_writer.log("heddle: slow request #{Text.shortened(name).inspect} took #{took} s#{": #{times}" if times}")
       end
     end
   end

@@ -39,8 +39,8 @@ module Heddle
 
       # A forked child counts anew.
       def forget_parent
-        @places.clear unless @pid == Process.pid
-        @pid = Process.pid
+        @places.clear unless @generation == Native.generation
+        @generation = Native.generation
       end
     end
     private_constant :Causes

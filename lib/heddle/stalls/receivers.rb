@@ -19,7 +19,7 @@ module Heddle
         @recorders = []
         @mutex = Mutex.new
         @reports = Thread::Queue.new
-        @pid = Process.pid
+        @generation = Native.generation
       end
 
       # @param receiver [#call]
@@ -38,7 +38,7 @@ module Heddle
       # @param stall [Stall]
       def report(stall)
         @mutex.synchronize do
-          forget_parent unless @pid == Process.pid
+          forget_parent unless @generation == Native.generation
           @reports.push(-> { deliver(stall) }) if @reports.size < LIMIT
           @thread = WorkContext.thread("heddle stalls") { run } unless @thread&.alive?
         end
@@ -56,7 +56,7 @@ module Heddle
 
       # In a forked child the thread is not alive, and what it had to report is the parent's.
       def forget_parent
-        @pid = Process.pid
+        @generation = Native.generation
         @reports.clear
       end
 

@@ -29,14 +29,14 @@ module Heddle
 
     # @return [String, nil] the file and the line: `app/models/report.rb:31`. Stalls at the same place have the same
     #   cause.
-    def location = place_of(backtrace.first)
+    def location = Backtraces.place_in(backtrace.first)
 
     # @return [String, nil] the innermost place in a file that belongs neither to Ruby nor to a gem, if that is not the
     #   {#location}
     def called_from
       return unless location
 
-      place = place_of(backtrace.find { |line| !line.start_with?(*Stalls.libraries) })
+      place = Backtraces.place_in(backtrace.find { |line| !line.start_with?(*Stalls.libraries) })
       place unless place == location
     end
 
@@ -53,8 +53,6 @@ module Heddle
 
       location ? "#{native_method} called at #{location}" : native_method
     end
-
-    def place_of(line) = line&.[](/\A.+?:\d+(?=:in )/)
 
     def caller_place = ("from #{called_from}" if called_from)
 

@@ -47,11 +47,6 @@ module Heddle
         @events << { ph: "f", bp: "e", name: "wake", cat: "wake", id:, ts: micro(time), pid: track.pid, tid: track.tid }
       end
 
-      # An operation of a fiber.
-      def operation(track, times, name, args, result)
-        interval(track, times, { name:, cat: "operation" }, args, { result: })
-      end
-
       # What may overlap with others of the same fiber. Its number is local to the scheduler: Perfetto shows events with
       # global numbers outside of all schedulers.
       #

@@ -6,9 +6,7 @@ module Heddle
     class FiberNames
       # How many are kept, the latest.
       MOST = 100_000
-      # How many characters are kept of a name.
-      LONGEST = 120
-      private_constant :MOST, :LONGEST
+      private_constant :MOST
 
       def initialize
         @present = {}
@@ -20,14 +18,14 @@ module Heddle
       # Keeps the names that fibers have when the trace begins. The block fills a Hash with them.
       def note_present
         yield @present
-        @present.transform_values! { |name| shortened(name) }
+        @present.transform_values! { |name| Text.of_name(name) }
       end
 
       # A fiber gets a name, or loses it.
       #
       # @return [Integer] a number for {at}
       def add(fiber, name)
-        name = shortened(name) if name
+        name = Text.of_name(name)
         number = @count += 1
         @log[number] = name
         @log.shift if @log.size > MOST
@@ -51,11 +49,6 @@ module Heddle
         @last.delete(id)
         @last.shift if @last.size >= MOST
         @last[id] = name
-      end
-
-      def shortened(name)
-        text = name.length > LONGEST ? "#{name[0, LONGEST]}…" : name
-        text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace).scrub
       end
     end
     private_constant :FiberNames

@@ -51,7 +51,7 @@ module Heddle
         args[:fd] = begun.value if begun.value >= 0
         # The result of the first kind is a set of bits.
         result = name if name == KINDS.first && result&.positive?
-        @events.operation(fiber, begun.time..time, name, args, outcome(result))
+        @events.interval(fiber, begun.time..time, { name:, cat: "operation" }, args, { result: outcome(result) })
       end
 
       # @return [Integer, String, nil] the number of bytes, or the error's name

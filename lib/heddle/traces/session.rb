@@ -118,7 +118,7 @@ module Heddle
       def finish_quietly
         finish
       rescue SystemCallError, IOError => e
-        warn "heddle: the trace was not written: #{e.message} (#{e.class})"
+        Reports.write { "heddle: the trace was not written: #{e.message} (#{e.class})\n" }
       end
 
       def abandon

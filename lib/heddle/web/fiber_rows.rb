@@ -47,26 +47,12 @@ module Heddle
       private
 
       def tree(limit)
-        @parents = @entries.to_h { |entry| [entry.fiber, entry.parent] }.compare_by_identity
+        @parents = Snapshots.parents(@entries)
         matching = @matching.to_h { |entry| [entry.fiber, true] }.compare_by_identity
         shown = @filter.none? ? matching : with_ancestors(matching.keys)
-        each_in_tree(@entries.select { |entry| shown.key?(entry.fiber) }).first(limit).map do |entry, depth|
+        entries = @entries.select { |entry| shown.key?(entry.fiber) }
+        Snapshots.each_in_tree(entries, @parents).first(limit).map do |entry, depth|
           Row.new(entry, depth, matching.key?(entry.fiber))
-        end
-      end
-
-      # Not recursive: a tree may be deeper than the stack.
-      #
-      # @return [Enumerator] the entries with their depths, parents first
-      def each_in_tree(entries)
-        return enum_for(:each_in_tree, entries) unless block_given?
-
-        roots, others = entries.partition { |entry| !@parents.key?(@parents[entry.fiber]) }
-        children = others.group_by { |entry| @parents[entry.fiber] }.compare_by_identity
-        pending = roots.reverse.map { |entry| [entry, 0] }
-        while (entry, depth = pending.pop)
-          yield entry, depth
-          children.fetch(entry.fiber, []).reverse_each { |child| pending << [child, depth + 1] }
         end
       end
 

@@ -39,8 +39,7 @@ module Heddle
       def describe(row, description)
         entry = row.entry
         fiber = entry.fiber
-        name = entry.name
-        { id: fiber.object_id, name: name && Text.clean(Names.shortened(name)), state: entry.state,
+        { id: fiber.object_id, name: Text.of_name(entry.name), state: entry.state,
           waiting_for: Text.clean(description.of(entry)), seconds: entry.seconds,
           block: Text.clean(Backtraces.place(entry.program_block)), parent: entry.parent&.object_id,
           depth: row.depth, match: row.match, times: times(entry) }

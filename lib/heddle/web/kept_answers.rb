@@ -39,13 +39,13 @@ module Heddle
       def forget
         @entries = {}
         @lock = Mutex.new
-        @pid = Process.pid
+        @generation = Native.generation
       end
 
       # Without waits: a fiber that is ended while it waits here would leave no lock behind, but a forked child may
       # have been forked while another fiber held one.
       def entry_of(key)
-        forget unless @pid == Process.pid
+        forget unless @generation == Native.generation
         @lock.synchronize do
           @entries.select! { |_, entry| entry.made_at.nil? || fresh?(entry) }
           # The oldest: a Hash keeps the order.

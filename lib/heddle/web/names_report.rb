@@ -17,7 +17,13 @@ module Heddle
       GROUPS = 12
       LATE = 50
       PAGE = "heddle: this page"
-      private_constant :PAGE, :COUNTED, :WINDOW, :WINDOWS, :DESCRIBED, :GROUPS, :LATE
+      # What differs among fibers that wait for the same thing: how much of a time limit is left, and which fibers use
+      # the thing.
+      REST = /, \d+\.\d s left\z/
+      DETAILS = / \(.*\)/
+      # The number of a fiber that is waited for, before its name.
+      NUMBER = /\bfiber \d+ (?=")/
+      private_constant :REST, :DETAILS, :NUMBER, :PAGE, :COUNTED, :WINDOW, :WINDOWS, :DESCRIBED, :GROUPS, :LATE
 
       # @param parameters [Hash{String => String}] the request's: `window`, in seconds, and `only`
       # @param mount [String] where the application is mounted
@@ -32,7 +38,8 @@ module Heddle
       def key = [@window, @filter.key]
 
       # @return [Hash] what `Heddle::NameReport.take` tells, where the page's own requests are of the kind `heddle`; and
-      #   `waits`, groups of the `waiting` fibers, of which the `described` ones have waited longest
+      #   `waits`, groups of the `waiting` fibers, of which the `described` ones have waited longest, the largest group
+      #   first
       def to_h
         Accounting.run_for(COUNTED)
         NameReport.take(window: @window) => { window:, seconds:, names:, history:, late: }
@@ -47,9 +54,21 @@ module Heddle
         sections = Snapshots.take
         waiting = sections.flat_map(&:fibers).select { |entry| entry.state == :waiting && @filter.match?(entry, nil) }
         described = waiting.max_by(DESCRIBED, &:seconds)
-        groups = WaitGroups.of(described, WaitDescription.new(sections))
         { waiting: waiting.size, described: described.size,
-          waits: groups.first(GROUPS).map { |group| { **group, waiting_for: text(group[:waiting_for]) } } }
+          waits: groups(described, WaitDescription.new(sections)).first(GROUPS) }
+      end
+
+      # Fibers that wait for nothing are left out.
+      def groups(entries, description)
+        texts = entries.filter_map { |entry| (text = description.of(entry)) && [entry, text.sub(REST, "")] }
+        groups = texts.group_by { |_, text| text.gsub(DETAILS, "").gsub(NUMBER, "") }.values
+        groups.map { |group| group(group) }.sort_by { |group| [-group[:count], -group[:longest]] }
+      end
+
+      # @return [Hash{Symbol => Object}] `waiting_for` is the text of the fiber that has waited longest
+      def group(group)
+        longest, text = group.max_by { |entry, _| entry.seconds }
+        { waiting_for: text(text), count: group.size, longest: longest.seconds }
       end
 
       # Names of waits come from programs, too.
@@ -72,7 +91,7 @@ module Heddle
 
       def cause(name) = @own_requests.include?(name) ? PAGE : name
 
-      def text(name) = Text.clean(name && Names.shortened(name))
+      def text(name) = Text.of_name(name)
     end
     private_constant :NamesReport
   end

@@ -144,5 +144,31 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
         ]
       end
     end
+
+    it "ends the server and names the exception, too, if the acceptor has not waited yet" do
+      application = <<~RUBY
+        Puma::Server.prepend(Module.new do
+          def handle_servers
+            thread = Thread.current
+            raised = false
+            Thread.new do
+              sleep 0.001 until File.exist?("continue")
+              thread.raise(ArgumentError, "from a thread")
+              raised = true
+            end
+            Heddle.without_preemption { nil until raised }
+            super
+          end
+        end)
+        run ->(_) { [200, {}, []] }
+      RUBY
+      with_server(application) do |server|
+        FileUtils.touch(File.join(server.folder, "continue"))
+
+        expect([server.wait.exitstatus, server.log]).to match [
+          1, /has raised #<ArgumentError: from a thread>.* stops the server/
+        ]
+      end
+    end
   end
 end

@@ -46,7 +46,7 @@ RSpec.describe "The options of Puma's plugin :heddle" do
     with_server(app, "heddle fibers: 0") do |server|
       server.wait
 
-      expect(server.log).to include "heddle fibers: must be an Integer of at least 1, not 0"
+      expect(server.log).to include "heddle fibers: must be an Integer from 1 to 1000000, not 0"
     end
   end
 

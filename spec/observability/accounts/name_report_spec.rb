@@ -20,7 +20,7 @@ RSpec.describe "Heddle::NameReport" do
     found = Heddle.run(stats: :detailed) do
       3.times { |id| Heddle.spin(name: "GET /orders/#{id}") { compute_for(0.01) } }
       running = Heddle.spin(name: "GET /orders/9") { sleep }
-      sleep 0.001
+      until_others_wait
       row("GET /orders/:id").tap { running.kill }
     end
 
@@ -96,18 +96,31 @@ RSpec.describe "Heddle::NameReport" do
     expect(found).to include(running: 0)
   end
 
-  it "tells which fiber was late, and which one ran meanwhile" do
-    found = Heddle.run(stats: :detailed) do
+  # The block starts a fiber that waits for the Queue, and is woken before another one computes.
+  def late_ones
+    Heddle.run(stats: :detailed) do
       queue = Queue.new
-      clock = Heddle.spin(name: "clock") { queue.pop }
-      sleep 0
+      woken = yield queue
+      until_others_wait
       queue << :wake
       Heddle.annotate("computing") { compute_for(0.05) }
-      Heddle.await(clock)
-      report[:late].find { |late| late[:name] == "clock" }
+      Heddle.await(woken)
+      report[:late]
     end
+  end
 
-    expect(found).to include(waited: be >= 0.05, ran_meanwhile: include(include(name: "computing")))
+  it "tells which fiber was late, and which one ran meanwhile" do
+    late = late_ones { |queue| Heddle.spin(name: "clock") { queue.pop } }
+
+    expect(late).to include(include(name: "clock", waited: be >= 0.05,
+                                    ran_meanwhile: include(include(name: "computing"))))
+  end
+
+  # The fiber of a connection reads a request before it knows which one it is.
+  it "tells of a late fiber by the name that it takes before others run" do
+    late = late_ones { |queue| Heddle.spin { queue.pop && Heddle.annotate("GET /slow") { nil } } }
+
+    expect(late).to include(include(name: "GET /slow", waited: be >= 0.05))
   end
 
   it "has the spans of the last minutes" do

@@ -97,19 +97,6 @@ RSpec.describe "Heddle.waiting_for" do
     expect { Heddle.waiting_for("x") }.to raise_error(ArgumentError, "Heddle.waiting_for needs a block")
   end
 
-  it "groups the fibers that wait for the same thing" do
-    groups = Heddle.run do
-      fibers = Array.new(3) { |id| Fiber.schedule { Heddle.waiting_for("a permit", detail: -> { id }) { sleep } } }
-      fibers << Fiber.schedule { sleep 1000 }
-      sections = Heddle.const_get(:Snapshots).take
-      description = Heddle.const_get(:WaitDescription).new(sections)
-      Heddle.const_get(:WaitGroups).of(sections.flat_map(&:fibers), description).tap { fibers.each(&:kill) }
-    end
-
-    expect(groups.first).to match(waiting_for: /\Aa permit \(\d\)\z/, count: 3, longest: Float)
-    expect(groups.sum { |group| group[:count] }).to be >= 4
-  end
-
   describe "Heddle::FiberInfo#waiting_for" do
     it "tells where the holder of a Mutex is" do
       mutex = Mutex.new
@@ -147,7 +134,7 @@ RSpec.describe "Heddle.waiting_for" do
       queue = SizedQueue.new(2)
       info = info_of { 3.times { queue << 1 } }
 
-      expect(info.waiting_for).to match(/\ASizedQueue#(<<|push) \(2 of 2\)\z/)
+      expect(info.waiting_for).to match(/\ASizedQueue#(<<|push)( on one made at .*)? \(2 of 2\)\z/)
     end
 
     it "tells how many wait for a Queue if there are several" do
@@ -157,7 +144,58 @@ RSpec.describe "Heddle.waiting_for" do
         Heddle.fibers.filter_map { |info| info.waiting_for if fibers.include?(info.fiber) }.tap { fibers.each(&:kill) }
       end
 
-      expect(texts).to eq ["Queue#pop (2 wait)"] * 2
+      expect(texts).to match [/\AQueue#pop.* \(2 wait\)\z/] * 2
+    end
+
+    describe "of a Queue, while times are counted," do
+      let(:preamble) do
+        <<~RUBY
+          require "heddle"
+          def told
+            Heddle.run(stats: :detailed) do
+              fiber = Fiber.schedule { yield }
+              Heddle.fibers.find { |info| info.fiber == fiber }.waiting_for.tap { fiber.kill }
+            end
+          end
+        RUBY
+      end
+
+      it "tells where it was made" do
+        expect(printed("puts told { Queue.new.pop }")).to match(/\AQueue#pop on one made at -e:\d+\n\z/)
+      end
+
+      it "tells who made it, if the fiber has a name" do
+        expect(printed(<<~RUBY)).to match(%r{#(<<|push) on one made at -e:\d+ \(by "GET /orders"; 1 of 1\)\n\z})
+          puts(told { Heddle.annotate("GET /orders") { SizedQueue.new(1) }.then { |queue| 2.times { queue << 1 } } })
+        RUBY
+      end
+
+      it "makes what it made before, of a subclass and with values, too" do
+        made = printed(<<~RUBY)
+          class Jobs < Queue; def initialize = super([1, 2]); end
+          told { sleep }
+          jobs = Jobs.new
+          p [[jobs.pop, jobs.pop], SizedQueue.new(3).max, Queue.new.size, jobs.class]
+          puts((Queue.new(7) rescue $!.class), (SizedQueue.new rescue $!.message))
+        RUBY
+
+        expect(made).to eq "[[1, 2], 3, 0, Jobs]\nTypeError\nwrong number of arguments (given 0, expected 1)\n"
+      end
+
+      it "lets a Ractor make one" do
+        output, = run_ruby(<<~RUBY)
+          #{preamble}
+          told { sleep }
+          ractor = Ractor.new { Queue.new.tap { |queue| queue << 1 }.pop }
+          puts ractor.respond_to?(:value) ? ractor.value : ractor.take
+        RUBY
+
+        expect(output).to eq "1\n"
+      end
+
+      it "tells nothing of one that was made before" do
+        expect(printed("queue = Queue.new; puts told { queue.pop }")).to eq "Queue#pop\n"
+      end
     end
   end
 

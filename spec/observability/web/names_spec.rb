@@ -29,7 +29,7 @@ RSpec.describe Heddle::Web do
     run_with_web do
       report
       Heddle.spin(name: "GET /") { Thread::Queue.new.pop }
-      sleep 0.001
+      until_others_wait
 
       expect(row("GET /")).to include(running: 1)
     end
@@ -45,10 +45,20 @@ RSpec.describe Heddle::Web do
       Heddle.snooze
       waits = report("only=named").slice(:waiting, :described, :waits)
 
+      popped = %r{\AQueue#pop on one made at .*names_spec.rb:15 \(by "GET /\d"\)\z}
       expect(waits).to match(waiting: 3, described: 3, waits: [
-                               { waiting_for: "Queue#pop", count: 2, longest: be > 0 },
+                               { waiting_for: popped, count: 2, longest: be > 0 },
                                { waiting_for: "sleep", count: 1, longest: be >= 0 }
                              ])
+    end
+  end
+
+  it "groups fibers that say the same, whatever the details" do
+    with_fibers do
+      3.times { |id| Heddle.spin(name: "GET /") { Heddle.waiting_for("a permit", detail: -> { id }) { sleep } } }
+      Heddle.snooze
+
+      expect(report("only=named")[:waits]).to match([include(waiting_for: /\Aa permit \(\d\)\z/, count: 3)])
     end
   end
 

@@ -9,8 +9,9 @@ mod threads;
 use magnus::typed_data::Obj;
 use magnus::{Error, Object, RArray, RModule, Ruby, Value, function};
 
+use crate::ruby::hidden_variable::HiddenVariable;
 use crate::ruby::value::PinnedValue;
-use crate::ruby::{error, fiber, thread};
+use crate::ruby::{error, fiber, ractor, thread};
 use crate::scheduler::{Scheduler, registry};
 use crate::ticker::signal_disposition;
 
@@ -24,6 +25,9 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("fiber_address", function!(fiber_address, 1))?;
     native.define_singleton_method("fiber_serial", function!(fiber_serial, 1))?;
     native.define_singleton_method("holder_number", function!(holder_number, 1))?;
+    native.define_singleton_method("queue_origin", function!(queue_origin, 1))?;
+    // Queues of every Ractor do.
+    ractor::safe(ruby, || native.define_singleton_method("note_queue_origin", function!(note_queue_origin, 2)))?;
     native.define_singleton_method("signal_handler", function!(signal_disposition::handler_of, 1))?;
     native.define_singleton_method("watch_dump_signal", function!(signal::watch, 1))?;
     native.define_singleton_method("dump_begins", function!(signal::begin, 0))
@@ -32,6 +36,19 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
 /// All schedulers of this process that are open.
 fn open_schedulers(ruby: &Ruby) -> Result<RArray, Error> {
     registry::objects(ruby)
+}
+
+/// What a Queue has noted of its origin.
+static QUEUE_ORIGIN: HiddenVariable = HiddenVariable::new("__heddle_queue_origin__");
+
+/// What [`note_queue_origin`] has noted; nil if it has not.
+fn queue_origin(queue: Value) -> Value {
+    QUEUE_ORIGIN.get(queue)
+}
+
+/// Lets the Queue keep it.
+fn note_queue_origin(queue: Value, origin: Value) -> Result<(), Error> {
+    QUEUE_ORIGIN.set(queue, origin)
 }
 
 /// The thread that the scheduler belongs to; nil before its first hook, and in a forked child that has not used it.
