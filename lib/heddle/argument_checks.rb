@@ -21,14 +21,27 @@ module Heddle
 
     # @param value [Object] a number of threads, permits or items
     # @param method [String]
-    # @param least [Integer] the smallest valid number
+    # @param range [Range] the valid numbers
     # @return [Integer] the number
     # @raise [TypeError, ArgumentError]
-    def count(value, method, least: 1)
-      return value if value.is_a?(Integer) && value >= least
+    def count(value, method, range = 1..)
+      return value if value.is_a?(Integer) && range.cover?(value)
 
       error = value.is_a?(Integer) ? ArgumentError : TypeError
-      raise error, "#{method}: must be an Integer of at least #{least}, not #{value.inspect}"
+      valid = range.end ? "from #{range.begin} to #{range.end}" : "of at least #{range.begin}"
+      raise error, "#{method}: must be an Integer #{valid}, not #{value.inspect}"
+    end
+
+    # @param value [Object] an option
+    # @param method [String]
+    # @param allowed [Array<Symbol>] two or more
+    # @return [Symbol] the option
+    # @raise [ArgumentError]
+    def one_of(value, method, allowed)
+      return value if allowed.include?(value)
+
+      *most, last = allowed.map(&:inspect)
+      raise ArgumentError, "#{method}: must be #{most.join(", ")} or #{last}, not #{value.inspect}"
     end
 
     # Tries the options of a scheduler that another thread makes later.

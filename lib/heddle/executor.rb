@@ -8,8 +8,8 @@ require "heddle"
 # The log, `Concurrent::Concern::Logging`, is private.
 Heddle.const_get(:TriedVersions).check("concurrent-ruby", Concurrent::VERSION)
 
-require_relative "executor/lane"
-require_relative "executor/lanes"
+require_relative "executor/task_queue"
+require_relative "executor/task_queues"
 
 module Heddle
   # Runs concurrent-ruby's tasks on fibers: those of `Concurrent::Promises`, `Concurrent::Future` and all else that
@@ -56,9 +56,9 @@ module Heddle
     # rubocop:disable-next Metrics/ParameterLists -- keywords
     def initialize(fibers: DEFAULT_FIBERS, max_queue: 0, fallback_policy: :abort, on: :caller, name: nil, **options)
       @fibers = ArgumentChecks.count(fibers, "Heddle::Executor.new: fibers")
-      @max_queue = ArgumentChecks.count(max_queue, "Heddle::Executor.new: max_queue", least: 0)
-      @fallback_policy = one_of(POLICIES, fallback_policy, "fallback_policy")
-      @on = one_of(HOMES, on, "on")
+      @max_queue = ArgumentChecks.count(max_queue, "Heddle::Executor.new: max_queue", 0..)
+      @fallback_policy = ArgumentChecks.one_of(fallback_policy, "Heddle::Executor.new: fallback_policy", POLICIES)
+      @on = ArgumentChecks.one_of(on, "Heddle::Executor.new: on", HOMES)
       @name = name
       @options = { preempt: :all, **options }
       # Raises for invalid options here, and not in the thread.
@@ -88,7 +88,8 @@ module Heddle
     #   executor.post(user) { |recipient| Mailer.welcome(recipient) }
     def post(*arguments, &task)
       ArgumentChecks.block(task, "Heddle::Executor#post")
-      submit(task, arguments, WorkContext.capture_storage) || fall_back { task.call(*arguments) }
+      # A promise does not take the application's context along; see {WorkContext}.
+      submit(task, arguments, Fiber.current.storage || {}) || fall_back { task.call(*arguments) }
     end
 
     # @api private
@@ -97,7 +98,7 @@ module Heddle
     # @return [Boolean] (see #post)
     # @raise (see #post)
     def post_detached(&task)
-      submit(task, [], WorkContext.none) ||
+      submit(task, [], {}) ||
         fall_back { Fiber.new(storage: {}, blocking: Fiber.current.blocking?, &task).resume }
     end
 
@@ -107,7 +108,7 @@ module Heddle
     #
     # @return [Boolean] false after {#kill}, and if the current fiber runs no task of this executor
     def replace(&task) # rubocop:disable Naming/PredicateMethod -- it is an action
-      !lanes.replace([task, [], WorkContext.none]).nil?
+      !queues.replace([task, [], {}]).nil?
     end
 
     # @return [Boolean] whether {#post} can refuse a task for lack of room
@@ -120,7 +121,7 @@ module Heddle
     #
     # @return [true]
     def shutdown # rubocop:disable Naming/PredicateMethod -- it is an action
-      lanes.shutdown
+      queues.shutdown
       true
     end
 
@@ -129,7 +130,7 @@ module Heddle
     #
     # @return [true]
     def kill # rubocop:disable Naming/PredicateMethod -- it is an action
-      lanes.kill
+      queues.kill
       true
     end
 
@@ -142,37 +143,37 @@ module Heddle
     #   executor.shutdown
     #   executor.wait_for_termination(30) or executor.kill
     def wait_for_termination(timeout = nil)
-      lanes.wait(timeout)
+      queues.wait(timeout)
     end
 
     # @return [Boolean] whether {#post} takes tasks
-    def running? = lanes.open?
+    def running? = queues.open?
 
     # @return [Boolean] whether {#shutdown} or {#kill} was called, and tasks have not ended yet
     def shuttingdown? = !running? && !shutdown?
 
     # @return [Boolean] whether {#shutdown} or {#kill} was called, and all tasks have ended
-    def shutdown? = lanes.terminated?
+    def shutdown? = queues.terminated?
 
     # @return [Boolean] true: the executor's thread does not keep the process from ending
     def auto_terminate? = true
 
     # @return [Integer] how many tasks have begun and not ended
-    def length = lanes.running
+    def length = queues.running
 
     # @return [Integer] how many tasks wait in queues
-    def queue_length = lanes.waiting
+    def queue_length = queues.waiting
 
     # @return [Integer] how many tasks were taken
-    def scheduled_task_count = lanes.scheduled
+    def scheduled_task_count = queues.scheduled
 
     # @return [Integer] how many tasks have ended, by whatever means
-    def completed_task_count = lanes.completed
+    def completed_task_count = queues.completed
 
     # @return [Integer] how many more tasks fit into the queue of the thread on which a task of the caller would run; -1
     #   means any number
     def remaining_capacity
-      can_overflow? ? lanes.room(home) : -1
+      can_overflow? ? queues.room(home) : -1
     end
 
     # @return [String]
@@ -185,19 +186,19 @@ module Heddle
     private
 
     # Threads, and the fibers of other threads, do not survive a fork.
-    def lanes
-      reset unless @lanes.current?
-      @lanes
+    def queues
+      reset unless @queues.current?
+      @queues
     end
 
     def reset
-      @lanes = Lanes.new(fibers: @fibers, max_queue: @max_queue, name: @name, options: @options)
+      @queues = TaskQueues.new(limit: @fibers, max_queue: @max_queue, name: @name, options: @options)
     end
 
-    def submit(task, arguments, context) # rubocop:disable Naming/PredicateMethod -- it is an action
-      lane = lanes.post(home, [task, arguments, context])
-      lane&.wake
-      !lane.nil?
+    def submit(task, arguments, storage) # rubocop:disable Naming/PredicateMethod -- it is an action
+      queue = queues.post(home, [task, arguments, storage])
+      queue&.wake
+      !queue.nil?
     end
 
     # The scheduler beside whose fibers a task of the caller runs.
@@ -219,13 +220,6 @@ module Heddle
     rescue StandardError => e
       log(Concurrent::Concern::Logging::DEBUG, e)
       true
-    end
-
-    def one_of(allowed, value, option)
-      return value if allowed.include?(value)
-
-      raise ArgumentError, "Heddle::Executor.new: #{option} must be one of #{allowed.map(&:inspect).join(", ")}, " \
-                           "not #{value.inspect}"
     end
   end
 end

@@ -15,11 +15,9 @@ require "heddle/executor"
 
 # Each file changes one part of Rails; the Railtie says when.
 require_relative "rails/cable"
-require_relative "rails/connection_pools"
+require_relative "rails/checks"
 require_relative "rails/executors"
 require_relative "rails/interlock"
-require_relative "rails/isolation"
 require_relative "rails/live"
 require_relative "rails/request_context"
-require_relative "rails/web_mount"
 require_relative "rails/railtie"

@@ -24,11 +24,6 @@ module Heddle
       # @return [WorkContext]
       def capture(wrap: true) = new(Fiber.current.storage || {}, @application&.capture(wrap:))
 
-      # For work of which the application's context is no business: that of concurrent-ruby's executors.
-      #
-      # @return [WorkContext]
-      def capture_storage = new(Fiber.current.storage || {}, nil)
-
       # For work that has nothing to do with the fiber that happens to start it.
       #
       # @return [WorkContext]

@@ -15,7 +15,6 @@ module Heddle
     def initialize
       @guard = Guard.new
       @tasks = []
-      @waiters = []
       @running = 0
       @awaiting = 0
     end
@@ -95,7 +94,8 @@ module Heddle
       @guard.synchronize do
         @running -= 1
         @failed ||= task if task.error
-        @waiters.each(&:wake).clear
+        @waiter&.wake
+        @waiter = nil
       end
     end
 
@@ -109,13 +109,8 @@ module Heddle
     # Waits until the block's value is true.
     def wait
       until yield
-        waiter = Waiter.new
-        @guard.synchronize { yield ? waiter.wake : @waiters << waiter }
-        begin
-          waiter.wait
-        ensure
-          @guard.synchronize { @waiters.delete(waiter) }
-        end
+        waiter = @guard.synchronize { yield ? nil : @waiter ||= Waiter.new }
+        waiter&.wait
       end
     end
 

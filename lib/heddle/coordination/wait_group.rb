@@ -23,9 +23,8 @@ module Heddle
     # @raise [ArgumentError] if the number is negative
     # @raise [TypeError] if the number is not an Integer
     def initialize(count = 0)
-      @count = ArgumentChecks.count(count, "Heddle::WaitGroup.new", least: 0)
+      @count = ArgumentChecks.count(count, "Heddle::WaitGroup.new", 0..)
       @guard = Guard.new
-      @waiters = []
     end
 
     # @return [Integer] the number of pieces of work that are not done
@@ -55,7 +54,10 @@ module Heddle
         end
 
         @count -= 1
-        @waiters.each(&:wake).clear if @count.zero?
+        next unless @count.zero?
+
+        @waiter&.wake
+        @waiter = nil
       end
       self
     end
@@ -76,7 +78,7 @@ module Heddle
       scheduler = Context.scheduler("Heddle::WaitGroup#go")
       counted = nil
       task = Task.new(scheduler, parent: Task.current(scheduler), name:)
-      task.await(Member.new(self))
+      task.await(self)
       @guard.synchronize { counted = @count += 1 }
       task.start(*, **, &block)
     ensure
@@ -93,34 +95,26 @@ module Heddle
     #   group.wait(timeout: 5.0) or abort "too slow"
     def wait(timeout: nil)
       ArgumentChecks.seconds(timeout, "Heddle::WaitGroup#wait") if timeout
-      waiter = Waiter.new
-      @guard.synchronize do
+      waiter = @guard.synchronize do
         return true if @count.zero?
 
-        @waiters << waiter
+        @waiter ||= Waiter.new
       end
       waiter.wait(timeout)
-    ensure
-      @guard.synchronize { @waiters.delete(waiter) } if waiter
+    end
+
+    # @api private
+    # A fiber of {#go} has ended.
+    #
+    # @return [Boolean] false: the fiber's error is raised in its parent
+    def ended(_task) # rubocop:disable Naming/PredicateMethod -- it is an action
+      done
+      false
     end
 
     # @return [String]
     def inspect
       "#<#{self.class} count=#{@count}>"
     end
-
-    # Observes the end of a fiber of {#go}.
-    class Member
-      def initialize(group)
-        @group = group
-      end
-
-      # @return [Boolean] false: the fiber's error is raised in its parent
-      def ended(_task) # rubocop:disable Naming/PredicateMethod -- it is an action
-        @group.done
-        false
-      end
-    end
-    private_constant :Member
   end
 end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  # One wait of a fiber or a thread, which ends with one wake-up from any thread. It is built on Ruby's Queue, which
+  # Waits of fibers and threads, all of which end with one wake-up from any thread. It is built on Ruby's Queue, which
   # wakes across threads and schedulers.
   class Waiter
     # @param seconds [Numeric, nil] nil is for ever
@@ -14,7 +14,7 @@ module Heddle
       @queue = Thread::Queue.new
     end
 
-    # Ends the wait, or the next one.
+    # Ends the waits, and those that begin later.
     def wake
       @queue.close
     end

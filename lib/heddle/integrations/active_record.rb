@@ -72,23 +72,5 @@ module Heddle # :nodoc:
   end
   private_constant :ConnectionSharing
 
-  # Runs the check of {ConnectionSharing} when a scheduler is made or closed.
-  module ConnectionCheck
-    # Makes the scheduler; see {Scheduler#initialize}.
-    def initialize(...)
-      super
-      ConnectionSharing.check
-    end
-
-    # @api private
-    def scheduler_close
-      ConnectionSharing.check
-    ensure
-      super
-    end
-  end
-  private_constant :ConnectionCheck
-
-  Scheduler.prepend(ConnectionCheck)
   ConnectionSharing.watch_loading
 end

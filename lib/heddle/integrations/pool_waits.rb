@@ -11,13 +11,13 @@ module Heddle
 
     # Of `ActiveRecord::ConnectionAdapters::ConnectionPool::Queue`, which is asked with a time limit only if no
     # connection is free.
-    module ActiveRecord
+    module ConnectionQueue
       # Takes a connection from the queue, or waits for one.
       def poll(timeout = nil)
         return super unless timeout
 
         pool = @lock
-        WaitNames.within("a connection of ActiveRecord's pool", -> { PoolWaits.active_record(pool) }) { super }
+        WaitNames.within("a connection of ActiveRecord's pool", -> { PoolWaits.use_of(pool) }) { super }
       end
     end
 
@@ -39,7 +39,7 @@ module Heddle
       end
 
       # @return [String, nil] `20 of 20 in use, by GET /orders, Report and 18 more`
-      def active_record(pool)
+      def use_of(pool)
         # The pool's own methods take its lock.
         connections = pool.instance_variable_get(:@connections).to_a
         owners = connections.filter_map(&:owner)
@@ -51,7 +51,7 @@ module Heddle
       def install_active_record
         return unless TriedVersions.tried?("activerecord", ::ActiveRecord.version)
 
-        ::ActiveRecord::ConnectionAdapters::ConnectionPool::Queue.prepend(ActiveRecord)
+        ::ActiveRecord::ConnectionAdapters::ConnectionPool::Queue.prepend(ConnectionQueue)
       end
 
       def install_connection_pool
@@ -62,23 +62,11 @@ module Heddle
 
       def names(owners)
         named = owners.first(HOLDERS).map { |owner| (owner.is_a?(Fiber) && Names.of(owner)) || owner.class.name }
-        named = named.map { |name| Names.shortened(name) }
+        named = named.map { |name| Text.shortened(name) }
         more = owners.size - named.size
         more.positive? ? "#{named.join(", ")} and #{more} more" : named.join(", ")
       end
     end
-
-    # Installs {PoolWaits} when a scheduler is made.
-    module Check
-      # Makes the scheduler; see {Scheduler#initialize}.
-      def initialize(...)
-        super
-        PoolWaits.install
-      end
-    end
-    private_constant :Check
-
-    Scheduler.prepend(Check)
   end
   private_constant :PoolWaits
 end

@@ -7,12 +7,12 @@ module Heddle
   module Offload # :nodoc:
     # Each call of a gRPC client waits in `GRPC::Core::Call#run_batch`, which blocks the thread. Streams call it for
     # each message, so their blocks run in the fiber.
-    module Grpc
+    module GrpcCalls
       # @api private
       def run_batch(...) = Offload.call { super }
     end
-    private_constant :Grpc
+    private_constant :GrpcCalls
 
-    ::GRPC::Core::Call.prepend(Grpc)
+    ::GRPC::Core::Call.prepend(GrpcCalls)
   end
 end

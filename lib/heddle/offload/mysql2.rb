@@ -6,7 +6,7 @@ require_relative "../offload"
 module Heddle
   module Offload # :nodoc:
     # Connecting, `ping` and prepared statements of mysql2 block the thread; `query` does not.
-    module Mysql2
+    module Mysql2Calls
       # For clients.
       module Client
         # Prepares a statement; see mysql2's documentation.
@@ -26,9 +26,9 @@ module Heddle
         def execute(...) = Offload.call { super }
       end
     end
-    private_constant :Mysql2
+    private_constant :Mysql2Calls
 
-    ::Mysql2::Client.prepend(Mysql2::Client)
-    ::Mysql2::Statement.prepend(Mysql2::Statement)
+    ::Mysql2::Client.prepend(Mysql2Calls::Client)
+    ::Mysql2::Statement.prepend(Mysql2Calls::Statement)
   end
 end

@@ -5,7 +5,7 @@ require_relative "../offload"
 module Heddle
   module Offload # :nodoc:
     # Waiting for a Ractor blocks the thread: by `take`, and in Ruby 4.0 by `value` and `join`.
-    module Ractor
+    module RactorWaits
       if ::Ractor.method_defined?(:take)
         # Waits for a value of the Ractor; see Ruby's documentation.
         def take = Offload.call { super }
@@ -17,8 +17,8 @@ module Heddle
         def join = Offload.call { super }
       end
     end
-    private_constant :Ractor
+    private_constant :RactorWaits
 
-    ::Ractor.prepend(Ractor)
+    ::Ractor.prepend(RactorWaits)
   end
 end

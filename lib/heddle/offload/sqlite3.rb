@@ -8,7 +8,7 @@ module Heddle
     # `busy_timeout=` waits for a lock inside SQLite, with the GVL, so no thread of a pool could help: no other thread
     # of the process runs meanwhile. `busy_handler_timeout=`, which replaces it here, sleeps in Ruby, and so in the
     # fiber.
-    module SQLite3
+    module SQLite3Waits
       # @param milliseconds [Integer] how long a statement waits for a lock of another connection; 0 is not at all
       def busy_timeout=(milliseconds)
         super(0)
@@ -18,8 +18,8 @@ module Heddle
       # The same.
       def busy_timeout(milliseconds) = self.busy_timeout = milliseconds
     end
-    private_constant :SQLite3
+    private_constant :SQLite3Waits
 
-    ::SQLite3::Database.prepend(SQLite3)
+    ::SQLite3::Database.prepend(SQLite3Waits)
   end
 end

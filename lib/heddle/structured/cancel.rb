@@ -86,6 +86,58 @@ module Heddle # :nodoc:
       end
     end
 
+    # Stops a fiber, and does not wait for its end; {await} does. The fiber's wait is cancelled, its `ensure`
+    # clauses run, and its value is nil. Further calls change nothing.
+    #
+    # The `ensure` clauses, and a `rescue Exception`, may wait. But if the fiber rescues the exception and goes on, the
+    # exception is raised again at its next wait. A fiber that has not ended within the scheduler's `grace:` is
+    # abandoned; see {Scheduler#initialize}.
+    #
+    # @param fiber [Fiber] a fiber of this thread, made by {spin} or `Fiber.schedule`. It may be the calling fiber. A
+    #   dead fiber is left alone.
+    # @return [Fiber] the fiber
+    # @raise [FiberError] for a root fiber, a fiber of another thread, or a fiber that neither {spin} nor
+    #   `Fiber.schedule` made
+    # @raise [TypeError] for an argument that is not a Fiber
+    # @example
+    #   clock = Heddle.spin { Heddle.every(1) { puts Time.now } }
+    #   Heddle.terminate(clock)
+    def terminate(fiber)
+      ArgumentChecks.fiber(fiber, "Heddle.terminate")
+      return fiber unless fiber.alive?
+      if fiber.blocking?
+        raise FiberError, "Heddle.terminate: #{fiber.inspect} is a blocking fiber, such as a thread's root; only " \
+                          "fibers of Heddle.spin and Fiber.schedule can be stopped"
+      end
+
+      scheduler = Context.scheduler("Heddle.terminate")
+      unless Native.stop(scheduler, fiber) || ended?(fiber)
+        raise FiberError,
+              "Heddle.terminate: #{fiber.inspect} was not made by Heddle.spin or Fiber.schedule on this thread"
+      end
+
+      Native.raise_deferred(scheduler) if fiber.equal?(Fiber.current)
+      fiber
+    end
+
+    # Runs a block that must not be broken off. While it runs, other fibers cannot cancel or terminate this one, and no
+    # child's error is raised in it. All that happens at the end of the block instead.
+    #
+    # Time limits that are set in the block work as usual. So do Ruby's own `Fiber#raise` and `Fiber#kill`, and
+    # exceptions for the whole thread. The idea is that of Trio's shielded cancel scopes.
+    #
+    # @yield what must not be broken off
+    # @return [Object] the block's value
+    # @raise an exception that another fiber sent in the meantime
+    # @raise [ArgumentError] without a block
+    # @example
+    #   Heddle.shield { account.withdraw(1); other.deposit(1) }
+    def shield(&block)
+      ArgumentChecks.block(block, "Heddle.shield")
+      scheduler = Context.scheduler_if_any
+      scheduler ? Native.shield(scheduler, &block) : yield
+    end
+
     private
 
     # Raises a {Cancelled} in the block, and `error` outside; or `error` in both places if it is no StandardError.

@@ -22,9 +22,7 @@ module Heddle
     # @return [Scheduler]
     # @raise [RuntimeError] if the thread has another library's scheduler
     def scheduler_or_new(method)
-      current = Fiber.scheduler
-      return current if current.is_a?(Scheduler)
-      raise foreign_scheduler(current, method) if current
+      return scheduler(method) if Fiber.scheduler
 
       Scheduler.new.tap { |scheduler| Fiber.set_scheduler(scheduler) }
     end
@@ -89,9 +87,12 @@ module Heddle
     # @return [Object] the block's value
     # @raise the block's error
     def in_child
-      fiber = Heddle.spin { yield } # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+      left = false
+      # If something is raised at the end of `spin`, the fiber is there, and this method does not know it.
+      fiber = Heddle.spin { yield unless left }
       Heddle.await(fiber)
     ensure
+      left = true
       end_helper(fiber) if fiber&.alive?
     end
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  # One fiber's wait for the end of several tasks.
+  # One fiber's wait for the end of several tasks. {Pool::JobWait} does the same for jobs, across threads.
   class TaskWait
     # @return [Task, nil] the task that ended first
     attr_reader :first
@@ -41,16 +41,18 @@ module Heddle
       @pending.empty?
     end
 
+    # @return [Boolean] whether the task is the owner's child, so that this wait raises its error in the parent
+    def claims?(task) = task.parent.equal?(@owner)
+
     # A task has ended.
     #
-    # @return [Boolean] whether the task is the owner's child, so that this wait raises its error in the parent
-    def ended(task)
-      own_child = task.parent.equal?(@owner)
+    # @return [Boolean] see {#claims?}
+    def ended(task) # rubocop:disable Naming/PredicateMethod -- it is an action
       if record(task)
-        @claimed << task if own_child && task.error
-        @scheduler.unblock(self, @fiber)
+        @claimed << task if claims?(task) && task.error
+        wake
       end
-      own_child
+      claims?(task)
     end
 
     # Sends the claimed errors to the parent after all, except that of `task`, which the caller raises.
@@ -76,7 +78,7 @@ module Heddle
     def record_ended(ended)
       ended.sort_by(&:end_number).each { |task| record(task) }
       # This wait raises the errors that are on their way to this fiber. They must not be raised twice.
-      @claimed.concat(ended.select { |task| task.parent.equal?(@owner) && task.retract })
+      @claimed.concat(ended.select { |task| claims?(task) && task.retract })
     end
 
     # If the wait was broken off, sends the claimed errors to the parent after all.
@@ -84,6 +86,8 @@ module Heddle
       @pending.each_key { |task| task.forget(self) }
       propagate_all_but(nil) unless @settled
     end
+
+    def wake = @scheduler.unblock(self, @fiber)
 
     def record(task)
       return unless @pending.delete(task)

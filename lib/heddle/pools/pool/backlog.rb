@@ -8,7 +8,6 @@ module Heddle
       def initialize(guard)
         @guard = guard
         @jobs = {}
-        @idle = []
         @unfinished = 0
         @closed = false
       end
@@ -41,9 +40,8 @@ module Heddle
       #
       # @return [Job, nil] nil if the backlog is closed and all jobs have ended
       def take
-        until (taken = @guard.synchronize { take_now })
-          waiter = Waiter.new
-          @guard.synchronize { @jobs.empty? && !finished? ? @idle << waiter : waiter.wake }
+        taken = nil
+        while (waiter = @guard.synchronize { (taken = take_now) ? nil : @waiter ||= Waiter.new })
           waiter.wait
         end
         taken unless taken == :finished
@@ -56,33 +54,28 @@ module Heddle
         @jobs.delete(job) && job
       end
 
-      # A job has ended. Call it within the guard, and {#wake_at_end} after it.
+      # A job has ended. If it is the last one of a closed backlog, the threads end. Call it within the guard.
       def ended
         @unfinished -= 1
-      end
-
-      # Lets the threads of a closed backlog end.
-      def wake_at_end
-        wake if @closed
+        wake_all if finished?
       end
 
       # From now on, only jobs add jobs.
       def close
-        @closed = true
-        wake
+        @guard.synchronize do
+          @closed = true
+          wake_all
+        end
       end
 
       def closed? = @closed
 
       private
 
-      def wake
-        @guard.synchronize { wake_all }
-      end
-
       # If only one thread was woken, it could be busy with other fibers while another one is idle.
       def wake_all
-        @idle.each(&:wake).clear
+        @waiter&.wake
+        @waiter = nil
       end
 
       def take_now

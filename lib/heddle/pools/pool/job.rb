@@ -177,17 +177,16 @@ module Heddle
       end
 
       def conclude(value, error)
-        waits = @pool.guard.synchronize do
+        @pool.guard.synchronize do
           @value = value
           @error = error
           @state = :ended
           @pool.forget(self, keep: error && @waits.empty?)
           @pool.backlog.ended
-          @waits.slice!(0..)
+          # With the guard: a wait that finds the job ended takes the error back, and raises it itself.
+          propagate if error && @parent && @waits.none? { |wait| wait.claims?(self) }
+          @waits.slice!(0..).each { |wait| wait.ended(self) }
         end
-        claims = waits.map { |wait| wait.ended(self) }
-        propagate if error && @parent && claims.none?
-        @pool.backlog.wake_at_end
       end
 
       # Whether the job ends because its thread is being killed.

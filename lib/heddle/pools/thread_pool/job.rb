@@ -11,7 +11,7 @@ module Heddle
         @arguments = arguments
         @work = work
         @guard = Guard.new
-        @waiters = []
+        @end = Waiter.new
         @state = :pending
       end
 
@@ -22,7 +22,7 @@ module Heddle
       # @raise [ThreadError] if the block was left by `throw`, or its thread was killed
       def await
         run if @pool.current?
-        wait until ended?
+        @end.wait unless ended?
         raise @error if @error
 
         @value
@@ -89,16 +89,8 @@ module Heddle
           @value = value
           @error = error
           @state = :ended
-          @waiters.each(&:wake).clear
+          @end.wake
         end
-      end
-
-      def wait
-        waiter = Waiter.new
-        @guard.synchronize { ended? ? waiter.wake : @waiters << waiter }
-        waiter.wait
-      ensure
-        @guard.synchronize { @waiters.delete(waiter) }
       end
     end
   end

@@ -6,20 +6,21 @@ module Heddle
   class Executor
     # The tasks of one scheduler: those that wait, and the fibers of those that run. Its methods are called on the
     # scheduler's thread, unless their comments say otherwise.
-    class Lane
+    class TaskQueue
       include Concurrent::Concern::Logging
 
-      # @return [Array] the tasks that wait; guarded by the lanes' guard
+      # @return [Array] the tasks that wait; guarded by the queues' guard
       attr_reader :waiting
-      # @return [Hash{Fiber => true}] the tasks that run; guarded by the lanes' guard
+      # @return [Hash{Fiber => true}] the tasks that run; guarded by the queues' guard
       attr_reader :fibers
       # @return [Scheduler, nil] nil until the executor's own thread has one
       attr_reader :scheduler
 
-      # @param lanes [Lanes]
+      # @param queues [TaskQueues]
       # @param scheduler [Scheduler]
-      def initialize(lanes, scheduler)
-        @lanes = lanes
+      def initialize(queues, scheduler)
+        @queues = queues
+        @guard = queues.guard
         @scheduler = scheduler
         @waiting = []
         @fibers = {}.compare_by_identity
@@ -32,7 +33,7 @@ module Heddle
       # @return [Boolean] whether there is nothing left to do
       def empty? = @waiting.empty? && running.zero?
 
-      # Starts waiting tasks. The caller is a fiber of the lane's scheduler.
+      # Starts waiting tasks. The caller is a fiber of the queue's scheduler.
       def wake = start_tasks
 
       # Tells the running tasks to end. Any thread may call this.
@@ -40,11 +41,22 @@ module Heddle
         @fibers.keys.each { |fiber| Native.stop(@scheduler, fiber) } # rubocop:disable Style/HashEachMethods -- a copy
       end
 
+      private
+
+      # An exception for the calling fiber is deferred: it must not lose the task that was taken.
+      def start_tasks
+        Native.defer_raises(@scheduler) do
+          while (entry = @guard.synchronize { take })
+            start(entry)
+          end
+        end
+      end
+
       # Takes the next task, if it may start. Called with the guard.
       #
-      # @return [Array(Proc, Array, WorkContext), nil] the task, its arguments and its context
-      def take(limit)
-        return if running >= limit || @waiting.empty?
+      # @return [Array(Proc, Array, Hash), nil] the task, its arguments and its fiber's storage
+      def take
+        return if running >= @queues.limit || @waiting.empty?
 
         @starting += 1
         @waiting.shift
@@ -61,30 +73,19 @@ module Heddle
         false
       end
 
-      private
-
-      # An exception for the calling fiber is deferred: it must not lose the task that was taken.
-      def start_tasks
-        Native.defer_raises(@scheduler) do
-          while (entry = @lanes.take(self))
-            start(entry)
-          end
-        end
-      end
-
       def start(entry)
         begun = false
-        Fiber.schedule(storage: entry.last.storage) do
+        Fiber.schedule(storage: entry.last) do
           begun = true
-          run(*entry)
+          run(*entry.first(2))
         end
       rescue FiberError, NoMemoryError
         # Without memory for another fiber the task waits for the end of those that run.
-        raise if begun || @lanes.put_back(self, entry)
+        raise if begun || @guard.synchronize { give_back(entry) }
       end
 
-      def run(task, arguments, _context)
-        @lanes.begun { count_in }
+      def run(task, arguments)
+        @guard.synchronize { count_in }
         # The fiber of Fiber.schedule runs at once. The caller's goes first.
         @scheduler.yield
         task.call(*arguments)
@@ -105,25 +106,25 @@ module Heddle
 
       # A thread that is killed starts no further tasks, and neither does a child that was forked by a task.
       def ended
-        return unless @lanes.current?
+        return unless @queues.current?
 
-        @lanes.ended(self, abandon: Thread.current.status == "aborting") { @fibers.delete(Fiber.current) }
+        @queues.ended(self, abandon: Thread.current.status == "aborting") { @fibers.delete(Fiber.current) }
         start_tasks
-        @lanes.settle(self)
+        @queues.settle(self)
       end
     end
-    private_constant :Lane
+    private_constant :TaskQueue
 
     # The tasks of the executor's own thread.
-    class ThreadLane < Lane
-      # @param lanes [Lanes]
+    class ThreadTaskQueue < TaskQueue
+      # @param queues [TaskQueues]
       # @param name [String, nil]
       # @param options [Hash] for the scheduler
-      def initialize(lanes, name, options)
-        super(lanes, nil)
+      def initialize(queues, name, options)
+        super(queues, nil)
         @name = name
         @options = options
-        @bell = Thread::Queue.new
+        @wake_ups = Thread::Queue.new
       end
 
       # @return [Boolean] whether the thread runs
@@ -136,28 +137,28 @@ module Heddle
 
       # Wakes the thread, which then starts tasks. Any thread may call this.
       def wake
-        @bell.push(true)
+        @wake_ups.push(true)
       rescue ClosedQueueError
         # The executor has been shut down. The thread looks for tasks once more before it ends.
         nil
       end
 
       # The thread ends when its tasks have ended. Any thread may call this.
-      def close = @bell.close
+      def close = @wake_ups.close
 
       private
 
       def serve
         Heddle.run(**@options) do
           @scheduler = Fiber.scheduler
-          start_tasks while @bell.pop
+          start_tasks while @wake_ups.pop
           start_tasks
         end
       ensure
         @fibers.clear
-        @lanes.thread_ended(self)
+        @queues.thread_ended(self)
       end
     end
-    private_constant :ThreadLane
+    private_constant :ThreadTaskQueue
   end
 end

@@ -2,15 +2,15 @@
 
 module Heddle
   class Executor
-    # What an executor does in one process: its lanes, one for each scheduler, and its counters. Any thread may call its
-    # methods.
-    class Lanes
-      # @param fibers [Integer]
+    # What an executor does in one process: its queues, one for each scheduler, and its counters. Any thread may call
+    # its methods.
+    class TaskQueues
+      # @param limit [Integer] how many tasks of a queue run at a time
       # @param max_queue [Integer]
       # @param name [String, nil]
       # @param options [Hash] for the scheduler of the executor's own thread
-      def initialize(fibers:, max_queue:, name:, options:)
-        @fibers = fibers
+      def initialize(limit:, max_queue:, name:, options:)
+        @limit = limit
         @max_queue = max_queue
         @name = name
         @options = options
@@ -22,21 +22,23 @@ module Heddle
         @scheduled = @completed = 0
       end
 
+      # @return [Guard]
+      attr_reader :guard
       # @return [Integer]
-      attr_reader :scheduled, :completed
+      attr_reader :limit, :scheduled, :completed
 
       # @return [Integer]
       def running = all.sum(&:running)
 
       # @return [Integer]
-      def waiting = all.sum { |lane| lane.waiting.size }
+      def waiting = all.sum { |queue| queue.waiting.size }
 
       # @param scheduler [Object, nil] that of the calling fiber
       # @return [Integer] how many more of its tasks fit into the queue
       def room(scheduler)
         @guard.synchronize do
-          lane = own?(scheduler) ? @own : @by_scheduler[scheduler]
-          lane ? room_in(lane).clamp(0, @max_queue) : @max_queue
+          queue = own?(scheduler) ? @own : @by_scheduler[scheduler]
+          queue ? room_in(queue).clamp(0, @max_queue) : @max_queue
         end
       end
 
@@ -58,115 +60,102 @@ module Heddle
       #
       # @param scheduler [Object, nil] that of the calling fiber
       # @param entry [Array]
-      # @return [Lane, nil] nil if the task is refused
+      # @return [TaskQueue, nil] nil if the task is refused
       def post(scheduler, entry)
         @guard.synchronize do
           next unless @open
 
-          lane = lane_for(scheduler)
-          next if @max_queue.positive? && !room_in(lane).positive?
+          queue = queue_for(scheduler)
+          next if @max_queue.positive? && !room_in(queue).positive?
 
-          add(lane, entry)
+          add(queue, entry)
         end
       end
 
       # Queues a task in the place of the current fiber's, which is about to end.
       #
       # @param entry [Array]
-      # @return [Lane, nil] nil if no task may begin any more, or the current fiber runs none
+      # @return [TaskQueue, nil] nil if no task may begin any more, or the current fiber runs none
       def replace(entry)
         @guard.synchronize do
-          lane = all.find { |each| each.fibers.key?(Fiber.current) } unless @killed
-          add(lane, entry) if lane
+          queue = all.find { |each| each.fibers.key?(Fiber.current) } unless @killed
+          add(queue, entry) if queue
         end
       end
-
-      # @return [Array, nil] the lane's next task, if it may start
-      def take(lane)
-        @guard.synchronize { lane.take(@fibers) }
-      end
-
-      # @return [Boolean] whether the task is lost, as no running task could start it later
-      def put_back(lane, entry)
-        @guard.synchronize { lane.give_back(entry) }
-      end
-
-      # A task begins; the block counts it.
-      def begun(&) = @guard.synchronize(&)
 
       # A task has ended; the block stops counting it.
       #
-      # @param abandon [Boolean] whether the lane's other tasks cannot be run any more
-      def ended(lane, abandon:)
+      # @param abandon [Boolean] whether the queue's other tasks cannot be run any more
+      def ended(queue, abandon:)
         @guard.synchronize do
           yield
           @completed += 1
-          lane.waiting.clear if abandon
+          queue.waiting.clear if abandon
         end
       end
 
-      # Forgets a lane that has nothing to do.
-      def settle(lane)
+      # Forgets a queue that has nothing to do.
+      def settle(queue)
         @guard.synchronize do
-          @by_scheduler.delete(lane.scheduler) if lane.empty? && !lane.equal?(@own)
+          @by_scheduler.delete(queue.scheduler) if queue.empty? && !queue.equal?(@own)
           terminate_if_done
         end
       end
 
       # The executor's own thread has ended.
-      def thread_ended(lane)
+      def thread_ended(queue)
         @guard.synchronize do
           # A thread that could not begin leaves its tasks to the thread that the next task starts.
-          lane.waiting.clear unless @open
-          @own = nil if lane.equal?(@own) && lane.empty?
+          queue.waiting.clear unless @open
+          @own = nil if queue.equal?(@own) && queue.empty?
           terminate_if_done
         end
       end
 
       # Takes no further tasks.
       def shutdown
-        @guard.synchronize { close_lanes }
+        @guard.synchronize { close_queues }
       end
 
       # Takes no further tasks, forgets those that wait, and tells the running ones to end.
       def kill
-        lanes = @guard.synchronize do
+        queues = @guard.synchronize do
           @killed = true
-          all.each { |lane| lane.waiting.clear }
-          close_lanes
+          all.each { |queue| queue.waiting.clear }
+          close_queues
           all
         end
-        lanes.each(&:stop)
+        queues.each(&:stop)
       end
 
       private
 
-      # Those that can start at once count, too: they wait in the queue until the lane starts them.
-      def room_in(lane) = @fibers + @max_queue - lane.running - lane.waiting.size
+      # Those that can start at once count, too: they wait until the queue starts them.
+      def room_in(queue) = @limit + @max_queue - queue.running - queue.waiting.size
 
       def all = [*@by_scheduler.values, *@own]
 
-      def add(lane, entry)
-        lane.waiting << entry
+      def add(queue, entry)
+        queue.waiting << entry
         @scheduled += 1
-        lane
+        queue
       end
 
       def own?(scheduler) = !scheduler.is_a?(Scheduler) || @own&.scheduler.equal?(scheduler)
 
-      def lane_for(scheduler)
-        return own_lane if own?(scheduler)
+      def queue_for(scheduler)
+        return own_queue if own?(scheduler)
 
-        @by_scheduler[scheduler] ||= Lane.new(self, scheduler)
+        @by_scheduler[scheduler] ||= TaskQueue.new(self, scheduler)
       end
 
-      def own_lane
-        @own ||= ThreadLane.new(self, @name, @options)
+      def own_queue
+        @own ||= ThreadTaskQueue.new(self, @name, @options)
         @own.start_thread unless @own.alive?
         @own
       end
 
-      def close_lanes
+      def close_queues
         @open = false
         # The thread could not begin, and has left tasks.
         @own.start_thread if @own && !@own.alive? && !@own.waiting.empty?
@@ -182,6 +171,6 @@ module Heddle
         @termination.done
       end
     end
-    private_constant :Lanes
+    private_constant :TaskQueues
   end
 end
