@@ -119,7 +119,7 @@ RSpec.describe Heddle::Scheduler do
     it "that is infinite lets Queue#pop wait without a limit, as without a scheduler" do
       value = Heddle.run do
         queue = Queue.new
-        Fiber.schedule { queue << :pushed if sleep(0.001) }
+        Heddle.spin { queue << :pushed }
         queue.pop(timeout: Float::INFINITY)
       end
 
@@ -130,7 +130,7 @@ RSpec.describe Heddle::Scheduler do
       joined = Heddle.run do
         gate = Queue.new
         thread = Thread.new { gate.pop }
-        Fiber.schedule { gate.close if sleep(0.001) }
+        Heddle.spin { gate.close }
         thread.join(Float::INFINITY) == thread
       end
 
@@ -209,7 +209,7 @@ RSpec.describe Heddle::Scheduler do
     it "that has ended does nothing" do
       result = hook do |scheduler|
         scheduler.unblock(:test, Fiber.schedule { nil })
-        sleep(0.001)
+        until_others_wait
         :goes_on
       end
 
@@ -219,7 +219,7 @@ RSpec.describe Heddle::Scheduler do
     it "that no scheduler has scheduled does nothing" do
       result = hook do |scheduler|
         scheduler.unblock(:test, Fiber.new { nil })
-        sleep(0.001)
+        until_others_wait
         :goes_on
       end
 
@@ -311,7 +311,7 @@ RSpec.describe Heddle::Scheduler do
       error_of { scheduler.io_select([IO.pipe.each(&:close).first]) }
       error_of { scheduler.address_resolve(nil) }
       IO.pipe do |reader, writer|
-        Fiber.schedule { writer.puts("usable") if sleep(0.001) }
+        Heddle.spin { writer.puts("usable") }
         reader.gets
       end
     end

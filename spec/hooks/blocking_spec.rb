@@ -82,7 +82,7 @@ RSpec.describe "A scheduler that blocks and unblocks fibers" do
         results = Queue.new
         fiber = Fiber.schedule { results.push(reader.readpartial(10)) }
         Fiber.scheduler.unblock(:blocker, fiber)
-        sleep(0.001)
+        until_others_wait
         writer.write("bytes")
         results.pop
       end
@@ -116,7 +116,7 @@ RSpec.describe "A scheduler that blocks and unblocks fibers" do
         results = Queue.new
         fiber = Fiber.schedule { results.push(IO.select([reader])&.first&.size) }
         Fiber.scheduler.unblock(:blocker, fiber)
-        sleep(0.001)
+        until_others_wait
         writer.write("x")
         results.pop
       end
@@ -256,7 +256,7 @@ RSpec.describe "A scheduler that blocks and unblocks fibers" do
       Fiber.schedule { received << queue.pop }
       Fiber.blocking { sleep(0.03) }
       queue.push(:item)
-      sleep(0.001)
+      until_others_wait
       queue.push(:other) if queue.num_waiting.positive?
     end
     expect(received.first).to eq :item
@@ -278,7 +278,7 @@ RSpec.describe "A scheduler that blocks and unblocks fibers" do
       # While this fiber holds the mutex, the interrupted one has to wait for it.
       mutex.synchronize do
         fiber.raise("interrupt")
-        sleep(0.001)
+        until_others_wait
         expect(owned).to be_nil
       end
     end

@@ -58,25 +58,25 @@ RSpec.describe "Enumerators and fibers inside fibers" do
     end
 
     it "may wait in a generator inside a generator" do
-      values = Heddle.run do
-        inner = Enumerator.new { |yielder| 3.times { |number| yielder << number.tap { sleep(0.001) } } }
-        outer = Enumerator.new { |yielder| loop { yielder << (inner.next * 10).tap { sleep(0.001) } } }
+      values = virtually do
+        inner = Enumerator.new { |yielder| 3.times { |number| yielder << number.tap { sleep(1) } } }
+        outer = Enumerator.new { |yielder| loop { yielder << (inner.next * 10).tap { sleep(1) } } }
         Array.new(3) { outer.next }
       end
       expect(values).to eq [0, 10, 20]
     end
 
     it "may wait in Enumerator#peek, which consumes nothing" do
-      values = Heddle.run do
-        numbers = Enumerator.new { |yielder| 2.times { |number| yielder << number.tap { sleep(0.001) } } }
+      values = virtually do
+        numbers = Enumerator.new { |yielder| 2.times { |number| yielder << number.tap { sleep(1) } } }
         [numbers.peek, numbers.next, numbers.next]
       end
       expect(values).to eq [0, 0, 1]
     end
 
     it "may wait in both Enumerators of a zip" do
-      slow = ->(range) { Enumerator.new { |yielder| range.each { |number| yielder << number.tap { sleep(0.001) } } } }
-      expect(Heddle.run { slow.call(1..3).zip(slow.call(4..6)) }).to eq [[1, 4], [2, 5], [3, 6]]
+      slow = ->(range) { Enumerator.new { |yielder| range.each { |number| yielder << number.tap { sleep(1) } } } }
+      expect(virtually { slow.call(1..3).zip(slow.call(4..6)) }).to eq [[1, 4], [2, 5], [3, 6]]
     end
 
     it "keep the generators of many fibers apart" do
@@ -94,8 +94,8 @@ RSpec.describe "Enumerators and fibers inside fibers" do
 
     it "may be continued by another fiber than the one that started them" do
       values = []
-      Heddle.run do
-        numbers = Enumerator.new { |yielder| 2.times { |number| yielder << number.tap { sleep(0.001) } } }
+      virtually do
+        numbers = Enumerator.new { |yielder| 2.times { |number| yielder << number.tap { sleep(1) } } }
         values << numbers.next
         Fiber.schedule { values << numbers.next }
       end
@@ -103,11 +103,11 @@ RSpec.describe "Enumerators and fibers inside fibers" do
     end
 
     it "wait between their yields" do
-      values = Heddle.run do
+      values = virtually do
         inner = Fiber.new do
-          sleep(0.001)
+          sleep(1)
           Fiber.yield(1)
-          sleep(0.001)
+          sleep(1)
           2
         end
         [inner.resume, inner.resume, inner.alive?]
@@ -116,11 +116,11 @@ RSpec.describe "Enumerators and fibers inside fibers" do
     end
 
     it "receive the argument of resume, also after a wait" do
-      given = Heddle.run do
+      given = virtually do
         inner = Fiber.new do |first|
-          sleep(0.001)
+          sleep(1)
           second = Fiber.yield(first)
-          sleep(0.001)
+          sleep(1)
           [first, second]
         end
         inner.resume(:first)
@@ -131,9 +131,9 @@ RSpec.describe "Enumerators and fibers inside fibers" do
 
     it "raise an error of the generator in the fiber that called next, also after a wait" do
       expect do
-        Heddle.run do
+        virtually do
           Enumerator.new do |_yielder|
-            sleep(0.001)
+            sleep(1)
             raise "generator"
           end.next
         end
@@ -148,10 +148,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
           lines = lines_of(reader)
           writer.puts("a")
           first = lines.next
-          Fiber.schedule do
-            sleep(0.005)
-            writer.puts("b")
-          end
+          Heddle.spin { writer.puts("b") }
           [first, lines.next]
         end
       end
@@ -223,8 +220,9 @@ RSpec.describe "Enumerators and fibers inside fibers" do
 
     it "return to the root when a scheduled fiber begins while a generator is suspended" do
       order = []
-      with_scheduler do
-        numbers = Enumerator.new { |yielder| 2.times { |number| yielder << number.tap { sleep(0.001) } } }
+      # After a tick, fibers that were woken would run first.
+      with_scheduler(tick: 60, quantum: 60) do
+        numbers = Enumerator.new { |yielder| 2.times { |number| yielder << number.tap { sleep(0) } } }
         order << numbers.next
         Fiber.schedule do
           sleep(0)

@@ -40,11 +40,11 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
 
   it "return to the raising fiber also when the fiber waits again in its rescue" do
     order = []
-    Heddle.run do
+    virtually do
       fiber = Fiber.schedule do
         sleep
       rescue cancelled
-        sleep(0.005)
+        sleep(1)
         order << :rescued
       end
       fiber.raise(cancelled)
@@ -56,14 +56,14 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
   # After Fiber#kill an ensure can't wait: Ruby kills the fiber again at each switch to it.
   it "let an ensure wait for other fibers" do
     order = []
-    Heddle.run do
+    virtually do
       queue = Queue.new
       fiber = Fiber.schedule do
         begin
           sleep
         ensure
           order << queue.pop
-          sleep(0.001)
+          sleep(1)
         end
       rescue cancelled
         order << :done

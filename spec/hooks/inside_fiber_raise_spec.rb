@@ -37,7 +37,7 @@ RSpec.describe "A fiber that is inside Fiber#raise", :regression do
 
   it "may be raised into by the fiber that it interrupts, which continues" do
     events = []
-    Heddle.run do
+    virtually do
       raiser = nil
       interrupted = Fiber.schedule do
         sleep
@@ -49,7 +49,7 @@ RSpec.describe "A fiber that is inside Fiber#raise", :regression do
         raiser = Fiber.current
         interrupted.raise(cancelled)
       rescue cancelled => e
-        sleep(0.001)
+        sleep(1)
         events << e.message
       end
     end
@@ -58,11 +58,11 @@ RSpec.describe "A fiber that is inside Fiber#raise", :regression do
 
   it "may be raised into by a third fiber, which continues" do
     events = []
-    Heddle.run do
+    virtually do
       interrupted = Fiber.schedule do
         sleep
       rescue cancelled
-        sleep(0.001)
+        sleep(1)
         events << :interrupted
       end
       raiser = nil

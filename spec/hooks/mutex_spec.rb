@@ -154,11 +154,11 @@ RSpec.describe "Mutex in fibers" do
 
   it "is unlocked during Mutex#sleep, and locked again after it" do
     events = []
-    Heddle.run do
+    virtually do
       mutex = Mutex.new
       Fiber.schedule do
         mutex.synchronize do
-          mutex.sleep(0.005)
+          mutex.sleep(1)
           events << [:slept, mutex.owned?]
         end
       end
@@ -188,11 +188,11 @@ RSpec.describe "Monitor in fibers" do
   end
 
   it "can be entered again by the fiber that is inside, after it has waited there" do
-    entered = Heddle.run do
+    entered = virtually do
       monitor = Monitor.new
       Fiber.schedule { monitor.synchronize { :other } }
       monitor.synchronize do
-        sleep(0.001)
+        sleep(1)
         monitor.synchronize { :again }
       end
     end

@@ -33,7 +33,7 @@ RSpec.describe "Queues in fibers" do
       item = Heddle.run do
         queue = Queue.new
         Fiber.schedule do
-          sleep(0.005)
+          sleep(0)
           queue.push(:in_time)
         end
         queue.pop(timeout: 60)

@@ -12,11 +12,12 @@ RSpec.describe "A scheduler that switches fibers" do
   it "returns the values of an Enumerator that waits in next to its caller", trap: 1 do
     values = IO.pipe do |reader, writer|
       Heddle.run do
-        lines = Enumerator.new { |yielder| 2.times { yielder << reader.gets(chomp: true) } }
+        asked = Queue.new
+        lines = Enumerator.new { |yielder| 2.times { asked.push(true) && (yielder << reader.gets(chomp: true)) } }
         Fiber.schedule do
           2.times do |number|
+            asked.pop
             writer.puts(number)
-            sleep(0.001)
           end
         end
         [lines.next, lines.next]
@@ -90,7 +91,7 @@ RSpec.describe "A scheduler that switches fibers" do
       end
       first = yielding.resume
       Fiber.scheduler.unblock(:anything, yielding)
-      sleep(0.001)
+      sleep(0)
       [first, yielding.resume]
     end
     expect(values).to eq %i[first second]
@@ -99,16 +100,16 @@ RSpec.describe "A scheduler that switches fibers" do
   it "lets the siblings of a fiber that ends with an error run to their end", trap: 4 do
     ended = []
     expect do
-      Heddle.run do
+      virtually do
         Fiber.schedule do
-          sleep(0.005)
+          sleep(5)
           ended << :sibling
         ensure
           ended << :ensured
         end
         Fiber.schedule { raise "ends this fiber" }
         Fiber.schedule do
-          sleep(0.001)
+          sleep(1)
           raise Exception, "ends this one" # rubocop:disable Lint/RaiseException -- not only a StandardError
         end
       end

@@ -104,6 +104,33 @@ RSpec.describe "Waiting for a thread in a fiber" do
     expect(result).to eq :real
   end
 
+  it "ends if the thread ends while an unrelated wake-up is told from its end" do
+    joined = false
+    Heddle.run do
+      gate = Queue.new
+      thread = Thread.new { gate.pop }
+      waiter = Fiber.schedule do
+        thread.join
+        joined = true
+      end
+      trace = TracePoint.new(:c_return) do |event|
+        next unless event.method_id == :alive? && event.self.equal?(thread)
+
+        trace.disable
+        gate.push(:open)
+        Thread.pass while thread.status
+      end
+      trace.enable(target_thread: Thread.current)
+      Fiber.scheduler.unblock(thread, waiter)
+      # The waiter runs, asks, and waits again.
+      2.times { sleep(0) }
+      trace.disable
+      gate.push(:open)
+      Heddle.terminate(waiter) unless joined
+    end
+    expect(joined).to be true
+  end
+
   it "returns a value during whose creation garbage was collected" do
     expect(Heddle.run { Thread.new { GC.start || "made" }.value }).to eq "made"
   end

@@ -36,7 +36,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface", :least
           Fiber.schedule do
             2.times do
               writer.write("abc")
-              sleep(0.001)
+              sleep(0)
             end
           end
           [io_read(reader, buffer, 5, 0), buffer.get_string(0, 6)]
@@ -79,7 +79,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface", :least
         Heddle.run do
           Fiber.schedule do
             writer.write("abc")
-            sleep(0.001)
+            sleep(0)
             writer.close
           end
           io_read(reader, buffer_of(8), 8, 0)
@@ -128,7 +128,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface", :least
           Fiber.schedule do
             2.times do
               writer.write("abc")
-              sleep(0.001)
+              sleep(0)
             end
           end
           buffer.read(reader, 6)

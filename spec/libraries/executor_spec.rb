@@ -52,7 +52,8 @@ RSpec.describe "Heddle::Executor" do
     it "returns before the task runs" do
       expect(printed(<<~RUBY)).to eq "posted\nruns\n"
         executor = Heddle::Executor.new
-        Heddle.run do
+        # After a tick, fibers that were woken would run first.
+        Heddle.run(tick: 60, quantum: 60) do
           executor.post { puts "runs" }
           puts "posted"
         end
@@ -290,8 +291,8 @@ RSpec.describe "Heddle::Executor" do
   wrong = {
     "fibers: 0" => /fibers: must be an Integer of at least 1, not 0/,
     "max_queue: nil" => /max_queue: must be an Integer of at least 0, not nil/,
-    "fallback_policy: :wait" => /fallback_policy must be one of :abort, :discard, :caller_runs, not :wait/,
-    "on: :main" => /on must be one of :caller, :thread, not :main/,
+    "fallback_policy: :wait" => /fallback_policy: must be :abort, :discard or :caller_runs, not :wait/,
+    "on: :main" => /on: must be :caller or :thread, not :main/,
     "quantum: -1" => /quantum/
   }
   wrong.each do |arguments, message|

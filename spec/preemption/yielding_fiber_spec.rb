@@ -240,10 +240,9 @@ RSpec.describe "A CPU-bound fiber" do
         order = with_scheduler(ticker:, preempt: :all) do
           events = []
           finished = several_quanta
-          Fiber.schedule do
-            sleep(0)
-            events << :other
-          end
+          gate = Queue.new
+          Fiber.schedule { events << gate.pop }
+          gate.push(:other)
           nil until finished.call
           events << :root
         end
@@ -254,11 +253,10 @@ RSpec.describe "A CPU-bound fiber" do
         order = Heddle.run(ticker:, preempt: :all) do
           events = []
           finished = several_quanta
-          Fiber.schedule do
-            sleep(0)
-            events << :other
-          end
+          gate = Queue.new
+          Fiber.schedule { events << gate.pop }
           Fiber.new(blocking: true) do
+            gate.push(:other)
             nil until finished.call
             events << :blocking
           end.resume

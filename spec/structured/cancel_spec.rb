@@ -94,16 +94,16 @@ RSpec.describe "Cancelling" do
 
   describe "Heddle.cancel_after" do
     it "returns the block's value when the block ends in time" do
-      expect(Heddle.run { Heddle.cancel_after(60) { sleep(0.001) && :value } }).to eq(:value)
+      expect(virtually { Heddle.cancel_after(60) { sleep(1) && :value } }).to eq(:value)
     end
 
     it "raises an error that a rescue of Timeout::Error handles" do
-      expect { Heddle.run { Heddle.cancel_after(0.001) { sleep } } }.to raise_error(Timeout::Error)
+      expect { virtually { Heddle.cancel_after(1) { sleep } } }.to raise_error(Timeout::Error)
     end
 
     it "raises Heddle::TimeoutError, which a rescue of StandardError in the block doesn't handle" do
       attempt = lambda do
-        Heddle.run do
+        virtually do
           Heddle.cancel_after(0.001) do
             sleep
           rescue StandardError
@@ -117,11 +117,11 @@ RSpec.describe "Cancelling" do
 
     it "raises an error that the caller's rescue of StandardError handles, so that it does not end the tree" do
       events = []
-      Heddle.run do
+      virtually do
         raised = Queue.new
         brother = Heddle.spin { raised.pop && (events << :brother) }
         Heddle.spin do
-          Heddle.cancel_after(0.001) { sleep }
+          Heddle.cancel_after(1) { sleep }
         rescue => e # rubocop:disable Style/RescueStandardError -- as programs write it
           events << e.class
           raised.push(true)
@@ -133,8 +133,8 @@ RSpec.describe "Cancelling" do
     end
 
     it "raises an error whose cause is the Heddle::Cancelled of the block" do
-      cause = Heddle.run do
-        Heddle.cancel_after(0.001) { sleep }
+      cause = virtually do
+        Heddle.cancel_after(1) { sleep }
       rescue Heddle::TimeoutError => e
         e.cause
       end
@@ -145,7 +145,7 @@ RSpec.describe "Cancelling" do
     it "raises the class, or the exception, that it is given" do
       error = KeyError.new("mine")
       raised = [IOError, error].map do |wanted|
-        Heddle.run { Heddle.cancel_after(0.001, wanted) { sleep } }
+        virtually { Heddle.cancel_after(1, wanted) { sleep } }
       rescue StandardError => e
         e
       end
@@ -155,11 +155,11 @@ RSpec.describe "Cancelling" do
 
     it "runs the block's ensure, which may wait" do
       events = []
-      Heddle.run do
-        Heddle.cancel_after(0.001, KeyError) do
+      virtually do
+        Heddle.cancel_after(1, KeyError) do
           sleep
         ensure
-          sleep(0.001)
+          sleep(1)
           events << :ensured
         end
       rescue KeyError
@@ -200,7 +200,7 @@ RSpec.describe "Cancelling" do
       events = []
       error = with_scheduler do
         Heddle.cancel_after(60) do |deadline|
-          Heddle.spin { sleep(0.001) && (events << :fiber) && deadline.reset(0) }
+          Heddle.spin { (events << :fiber) && deadline.reset(0) }
           IO.pipe { |reader, _writer| reader.gets }
         end
       rescue Heddle::TimeoutError => e
@@ -217,7 +217,7 @@ RSpec.describe "Cancelling" do
     end
 
     it "returns nil by default" do
-      expect(Heddle.run { Heddle.move_on_after(0.001) { sleep } }).to be_nil
+      expect(virtually { Heddle.move_on_after(1) { sleep } }).to be_nil
     end
 
     it "propagates the block's own error" do
@@ -252,9 +252,9 @@ RSpec.describe "Cancelling" do
 
   describe "of nested blocks" do
     it "ends the inner block if its time limit expires first" do
-      values = Heddle.run do
+      values = virtually do
         Heddle.move_on_after(60, value: :outer) do
-          [Heddle.move_on_after(0.001, value: :inner) { sleep }, :outer_goes_on]
+          [Heddle.move_on_after(1, value: :inner) { sleep }, :outer_goes_on]
         end
       end
 
@@ -262,8 +262,8 @@ RSpec.describe "Cancelling" do
     end
 
     it "ends the outer block if its time limit expires first" do
-      value = Heddle.run do
-        Heddle.move_on_after(0.001, value: :outer) do
+      value = virtually do
+        Heddle.move_on_after(1, value: :outer) do
           Heddle.move_on_after(60, value: :inner) { sleep }
           :not_reached
         end
@@ -291,13 +291,13 @@ RSpec.describe "Cancelling" do
 
     it "works with Timeout.timeout inside and outside" do
       events = []
-      Heddle.run do
+      virtually do
         Heddle.move_on_after(60) do
-          Timeout.timeout(0.001) { sleep }
+          Timeout.timeout(1) { sleep }
         rescue Timeout::Error
           events << :timeout
         end
-        Timeout.timeout(60) { events << Heddle.move_on_after(0.001, value: :moved_on) { sleep } }
+        Timeout.timeout(60) { events << Heddle.move_on_after(1, value: :moved_on) { sleep } }
       end
 
       expect(events).to eq(%i[timeout moved_on])

@@ -100,9 +100,9 @@ RSpec.describe Heddle::Channel do
   end
 
   it "returns nil from pop when the time limit expires" do
-    values = Heddle.run do
+    values = virtually do
       channel = described_class.new
-      [channel.pop(timeout: 0.001), channel.push(1, timeout: 0.001).equal?(channel), channel.push(2, timeout: 0.001),
+      [channel.pop(timeout: 1), channel.push(1, timeout: 1).equal?(channel), channel.push(2, timeout: 1),
        channel.pop(timeout: 0), channel.size]
     end
 
@@ -129,7 +129,7 @@ RSpec.describe Heddle::Channel do
       found = Heddle.run do
         empty = described_class.new
         full = described_class.new
-        Heddle.spin { sleep(0.001) && (full << :value) }
+        Heddle.spin { full << :value }
         channel, value = described_class.select(empty, full)
         [channel.equal?(full), value, empty.push(1, timeout: 0).equal?(empty)]
       end
@@ -175,9 +175,9 @@ RSpec.describe Heddle::Channel do
     end
 
     it "returns nil when the time limit expires, and takes nothing later" do
-      found = Heddle.run do
+      found = virtually do
         channel = described_class.new
-        first = described_class.select(channel, timeout: 0.001)
+        first = described_class.select(channel, timeout: 1)
         channel << :later
         [first, channel.pop(timeout: 0)]
       end

@@ -290,6 +290,43 @@ RSpec.describe Heddle::Pool do
     expect(raised).to eq(["mine", true])
   end
 
+  # Calls the block on the child's thread, before the child's error is sent to its parent.
+  def before_propagation(&block)
+    first = true
+    TracePoint.new(:call) do |point|
+      next unless first && point.method_id == :propagate
+
+      first = false
+      block.call
+    end
+  end
+
+  it "raises a child's error once, if its parent awaits it when it is about to be sent" do
+    found = Queue.new
+    parent_thread = nil
+    ending = Queue.new
+    awaiting = Queue.new
+    tracing = before_propagation { (ending << true) && awaiting.pop && until_asleep(parent_thread) }
+    parent = lambda do |pool|
+      parent_thread = Thread.current
+      child = pool.go { raise "of the child" }
+      # So the other thread takes the child.
+      Fiber.blocking { ending.pop }
+      found << begin
+        awaiting << true
+        pool.await_all(child)
+      rescue StandardError => e
+        e.message
+      end
+      # Another wait, in which it must not be raised again.
+      Queue.new.pop(timeout: 0.01)
+      found << "once"
+    end
+
+    with_pool(2) { |pool| tracing.enable(target_thread: nil) { pool.go(pool, &parent).await } }
+    expect(Array.new(found.size) { found.pop }).to eq(["of the child", "once"])
+  end
+
   it "replaces a thread that is killed, whose jobs raise ThreadError where they are awaited" do
     with_pool(1) do |pool|
       threads = Queue.new

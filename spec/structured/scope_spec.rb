@@ -5,14 +5,14 @@
   RSpec.describe "Heddle.run within Heddle.run, with preempt: :#{options[:preempt]}" do
     let(:events) { [] }
 
-    define_method(:run) { |&block| Heddle.run(**options, &block) }
+    define_method(:run) { |&block| virtually(**options, &block) }
 
     # A fiber's work that lasts until the fiber is stopped.
     def endless(started, name)
       started << name
       sleep
     ensure
-      sleep(0.001)
+      Heddle.snooze
       events << name
     end
 
@@ -39,7 +39,7 @@
     end
 
     it "runs the block in the calling fiber and returns its value" do
-      values = run { [Fiber.current, Heddle.run { sleep(0.001) && Fiber.current }] }
+      values = run { [Fiber.current, Heddle.run { sleep(1) && Fiber.current }] }
 
       expect(values.uniq.size).to eq(1)
     end
@@ -70,10 +70,10 @@
       run do
         Heddle.run do
           Fiber.schedule do
-            sleep(0.001)
-            Fiber.schedule { sleep(0.001) && (events << :innermost) }
+            sleep(1)
+            Fiber.schedule { sleep(1) && (events << :innermost) }
           end
-          Heddle.await(Heddle.spin { Fiber.schedule { sleep(0.001) && (events << :of_spun) } })
+          Heddle.await(Heddle.spin { Fiber.schedule { sleep(1) && (events << :of_spun) } })
         end
         events << :left
       end
@@ -86,7 +86,7 @@
       run do
         spun = Heddle.spin { gate.pop && (events << :spun) }
         Fiber.schedule { gate.pop && (events << :scheduled) }
-        Heddle.run { sleep(0.001) }
+        Heddle.run { sleep(1) }
         events << :left
         2.times { gate.push(:open) }
         Heddle.await(spun)
@@ -112,7 +112,7 @@
         rescue KeyError => e
           events << e.message
         end
-        sleep(0.002)
+        sleep(1)
         events
       end
 
@@ -140,13 +140,13 @@
 
     it "raises an error of a fiber that was spun outside only once" do
       run do
-        failing = Heddle.spin { sleep(0.001) && raise(KeyError) }
+        failing = Heddle.spin { sleep(1) && raise(KeyError) }
         begin
           Heddle.run { Heddle.await(failing) }
         rescue KeyError
           events << :raised
         end
-        sleep(0.002)
+        sleep(1)
       end
 
       expect(events).to eq([:raised])
@@ -155,7 +155,7 @@
     it "waits for its fibers before it raises the block's error" do
       run do
         Heddle.run do
-          Fiber.schedule { sleep(0.001) && (events << :scheduled) }
+          Fiber.schedule { sleep(1) && (events << :scheduled) }
           raise KeyError
         end
       rescue KeyError
@@ -170,7 +170,7 @@
         Heddle.move_on_after(60) do |deadline|
           Heddle.run do
             start_both
-            deadline.reset(0.001) && sleep
+            deadline.reset(1) && sleep
           end
         end
         events << :moved_on
@@ -182,7 +182,7 @@
     it "tells its fibers to end when a time limit elapses after the block" do
       run do
         Heddle.move_on_after(60) do |deadline|
-          Heddle.run { start_both || deadline.reset(0.001) }
+          Heddle.run { start_both || deadline.reset(1) }
         end
         events << :moved_on
       end
@@ -245,7 +245,7 @@
     end
 
     it "works in an Enumerator" do
-      spin = -> { Heddle.await(Heddle.spin { sleep(0.001) && :spun }) }
+      spin = -> { Heddle.await(Heddle.spin { sleep(1) && :spun }) }
       value = run { Enumerator.new { |yielder| yielder << Heddle.run(&spin) }.next }
 
       expect(value).to eq(:spun)
@@ -258,7 +258,7 @@
     end
 
     it "waits in a forked child for none of its parent's fibers" do
-      status = run do
+      status = Heddle.run(**options) do
         pid = Heddle.run do
           Heddle.spin { sleep }
           Fiber.schedule { sleep(0.01) }

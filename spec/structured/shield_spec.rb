@@ -114,7 +114,7 @@ RSpec.describe "Heddle.shield" do
   it "lets a closed IO end a wait" do
     reader, writer = IO.pipe
     error = Heddle.run do
-      Heddle.spin { sleep(0.001) && reader.close }
+      Heddle.spin { reader.close }
       Heddle.shield { reader.read(1) }
     rescue IOError => e
       e

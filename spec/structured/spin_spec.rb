@@ -120,11 +120,11 @@ RSpec.describe "Fibers that are spun" do
 
   describe "Heddle.await" do
     it "returns the values in the order of its arguments" do
-      values = Heddle.run do
-        Heddle.await_all(*[0.003, 0.001, 0.002].map { |time| Heddle.spin { sleep(time) && time } })
+      values = virtually do
+        Heddle.await_all(*[3, 1, 2].map { |time| Heddle.spin { sleep(time) && time } })
       end
 
-      expect(values).to eq([0.003, 0.001, 0.002])
+      expect(values).to eq([3, 1, 2])
     end
 
     it "returns the value of a fiber that has ended" do
@@ -163,17 +163,41 @@ RSpec.describe "Fibers that are spun" do
       expect(values).to eq([nil, nil])
     end
 
+    it "returns nil for a fiber that was killed before it began, if something is raised at the end of the kill" do
+      value = raised = :none
+      Heddle.run do
+        unborn = Heddle.spin { :never }
+        trace = TracePoint.new(:c_return) do |event|
+          next unless event.method_id == :raising
+
+          trace.disable
+          raise "at the end"
+        end
+        begin
+          trace.enable(target_thread: Thread.current)
+          unborn.kill
+        rescue RuntimeError => e
+          raised = e.message
+        end
+        waiter = Fiber.schedule { value = Heddle.await(unborn) }
+        sleep(0)
+        Heddle.terminate(waiter)
+      end
+
+      expect([value, raised]).to eq([nil, "at the end"])
+    end
+
     it "raises the first error after the other fibers have ended" do
       events = []
       attempt = lambda do
-        Heddle.run do
+        virtually do
           slow = Heddle.spin do
             sleep
           ensure
-            sleep(0.001)
+            sleep(1)
             events << :ensured
           end
-          failing = Heddle.spin { sleep(0.001) && raise(KeyError, "first") }
+          failing = Heddle.spin { raise KeyError, "first" }
           Heddle.await_all(slow, failing)
         rescue KeyError
           events << :raised
@@ -187,13 +211,13 @@ RSpec.describe "Fibers that are spun" do
 
     it "raises the error of a fiber that had failed before, and only once" do
       errors = []
-      Heddle.run do
+      virtually do
         fiber = Heddle.spin { raise KeyError }
         Fiber.scheduler.kernel_sleep(0) while fiber.alive?
         Heddle.await(fiber)
       rescue KeyError => e
         errors << e
-        sleep(0.001)
+        sleep(1)
       end
 
       expect(errors.size).to eq(1)
@@ -210,9 +234,9 @@ RSpec.describe "Fibers that are spun" do
     end
 
     it "doesn't stop the awaited fiber when it is cancelled itself" do
-      value = Heddle.run do
-        fiber = Heddle.spin { sleep(0.02) && :finished }
-        Heddle.move_on_after(0.001) { Heddle.await(fiber) }
+      value = virtually do
+        fiber = Heddle.spin { sleep(20) && :finished }
+        Heddle.move_on_after(1) { Heddle.await(fiber) }
         Heddle.await(fiber)
       end
 
@@ -220,12 +244,12 @@ RSpec.describe "Fibers that are spun" do
     end
 
     it "returns the value of a fiber of Fiber.schedule that is still running" do
-      expect(Heddle.run { Heddle.await_all(Fiber.schedule { sleep(0.001) && :scheduled }) }).to eq([:scheduled])
+      expect(virtually { Heddle.await_all(Fiber.schedule { sleep(1) && :scheduled }) }).to eq([:scheduled])
     end
 
     it "may be called by several fibers for the same fiber" do
-      values = Heddle.run do
-        shared = Heddle.spin { sleep(0.001) && :shared }
+      values = virtually do
+        shared = Heddle.spin { sleep(1) && :shared }
         Heddle.await_all(*Array.new(3) { Heddle.spin { Heddle.await(shared) } })
       end
 
@@ -237,11 +261,11 @@ RSpec.describe "Fibers that are spun" do
     end
 
     it "isn't ended by a value that the awaiting fiber is scheduled with" do
-      values = Heddle.run do
+      values = virtually do
         parent = Fiber.current
         child = Heddle.spin do
           Heddle.schedule(parent, :message)
-          sleep(0.001)
+          sleep(1)
           :value
         end
         [Heddle.await_all(child), Heddle.suspend]
@@ -295,12 +319,12 @@ RSpec.describe "Fibers that are spun" do
     end
 
     it "returns the fiber that ends first, and lets the others continue" do
-      first, value = Heddle.run do
-        hare, tortoise = [0.001, 0.01].map { |time| Heddle.spin { sleep(time) && time } }
+      first, value = virtually do
+        hare, tortoise = [1, 10].map { |time| Heddle.spin { sleep(time) && time } }
         [Heddle.select(tortoise, hare).equal?(hare), Heddle.await_all(tortoise)]
       end
 
-      expect([first, value]).to eq([true, [0.01]])
+      expect([first, value]).to eq([true, [10]])
     end
 
     it "returns the fiber that ended first when several have ended" do

@@ -153,7 +153,7 @@ RSpec.describe "Manual scheduling" do
           one = Heddle.spin { loop { Heddle.schedule(other) && Heddle.suspend } }
           other = Heddle.spin { loop { (count += 1) && Heddle.schedule(one) && Heddle.suspend } }
           Heddle.spin do
-            sleep(0.001) until count > 10
+            Heddle.snooze until count > 10
             writer.write("read")
           end
           reader.readpartial(10)
@@ -192,11 +192,11 @@ RSpec.describe "Manual scheduling" do
   describe "Heddle.terminate" do
     it "runs the fiber's ensure, which may wait" do
       events = []
-      Heddle.run do
+      virtually do
         fiber = Heddle.spin do
           sleep
         ensure
-          sleep(0.001)
+          sleep(1)
           events << :ensured
         end
         Heddle.snooze
@@ -228,14 +228,14 @@ RSpec.describe "Manual scheduling" do
     it "doesn't interrupt the ensure when it is called again" do
       events = []
       gate = Queue.new
-      Heddle.run do
+      virtually do
         fiber = Heddle.spin do
           sleep
         ensure
           events << gate.pop
         end
         Heddle.snooze
-        3.times { Heddle.terminate(fiber) && sleep(0.001) }
+        3.times { Heddle.terminate(fiber) && sleep(1) }
         gate.push(:ensured)
         Heddle.await(fiber)
       end

@@ -5,12 +5,12 @@ RSpec.describe "A termination during the fiber's cleanup" do
 
   it "doesn't interrupt an ensure that waits" do
     events = []
-    run_and_terminate do
+    run_and_terminate(virtual: true) do
       sleep
     ensure
-      sleep(0.001)
+      sleep(1)
       events << :first
-      sleep(0.001)
+      sleep(1)
       events << :second
     end
 
@@ -19,16 +19,16 @@ RSpec.describe "A termination during the fiber's cleanup" do
 
   it "doesn't interrupt an ensure that rescues another error, and waits in the rescue" do
     events = []
-    run_and_terminate do
+    run_and_terminate(virtual: true) do
       sleep
     ensure
       begin
         raise KeyError
       rescue KeyError
-        sleep(0.001)
+        sleep(1)
         events << :inner
       end
-      sleep(0.001)
+      sleep(1)
       events << :outer
     end
 
@@ -37,10 +37,10 @@ RSpec.describe "A termination during the fiber's cleanup" do
 
   it "doesn't interrupt a rescue of Exception that waits and then raises it again" do
     events = []
-    run_and_terminate do
+    run_and_terminate(virtual: true) do
       sleep
     rescue Exception # rubocop:disable Lint/RescueException
-      sleep(0.001)
+      sleep(1)
       events << :rescued
       raise
     end
@@ -50,14 +50,14 @@ RSpec.describe "A termination during the fiber's cleanup" do
 
   it "doesn't interrupt the rescue of an error that was raised in its place" do
     events = []
-    run_and_terminate do
+    run_and_terminate(virtual: true) do
       begin
         sleep
       rescue Exception # rubocop:disable Lint/RescueException
         raise "instead"
       end
     rescue RuntimeError => e
-      sleep(0.001)
+      sleep(1)
       events << e.message
     end
 
@@ -67,7 +67,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
   it "lets ConditionVariable#wait lock its Mutex again, also within the rescue of another error" do
     owned = nil
     mutex = Mutex.new
-    Heddle.run do
+    virtually do
       waiter = Heddle.spin do
         raise IOError
       rescue IOError
@@ -80,7 +80,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
       Heddle.snooze
       mutex.synchronize do
         Heddle.terminate(waiter)
-        3.times { sleep(0.001) }
+        3.times { sleep(1) }
       end
       Heddle.await(waiter)
     end
@@ -169,12 +169,12 @@ RSpec.describe "A termination during the fiber's cleanup" do
 
   it "leaves nothing behind in the scheduler" do
     counts = nil
-    Heddle.run do
+    virtually do
       counts = [state_counts]
       fiber = Heddle.spin do
         sleep
       rescue Exception # rubocop:disable Lint/RescueException
-        sleep(0.001)
+        sleep(1)
       end
       Heddle.snooze
       Heddle.terminate(fiber)

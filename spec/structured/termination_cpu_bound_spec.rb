@@ -5,9 +5,10 @@ RSpec.describe "A termination of a CPU-bound fiber" do
 
   it "is raised again when the fiber swallows it" do
     raised = []
+    begun = false
     Heddle.run(preempt: :all) do
-      fiber = Heddle.spin { compute_until_raised(raised, 3) }
-      sleep(0.001)
+      fiber = Heddle.spin { compute_until_raised(raised, 3) { begun = true } }
+      pass_until { begun }
       Heddle.terminate(fiber)
       Heddle.await(fiber)
     end
@@ -16,15 +17,15 @@ RSpec.describe "A termination of a CPU-bound fiber" do
   end
 
   it "doesn't interrupt its ensure" do
-    computed = false
+    begun = computed = false
     Heddle.run(preempt: :all) do
       fiber = Heddle.spin do
-        loop { Integer.sqrt(2) }
+        loop { begun = true }
       ensure
         compute_for(0.1)
         computed = true
       end
-      sleep(0.001)
+      pass_until { begun }
       Heddle.terminate(fiber)
       Heddle.await(fiber)
     end
@@ -37,16 +38,17 @@ RSpec.describe "A termination of a CPU-bound fiber" do
     "masks it" => -> { Thread.handle_interrupt(Exception => :never) { loop { Integer.sqrt(2) } } }
   }.each do |name, compute|
     it "ends the fiber after the grace if the fiber #{name}, and other fibers are preempted as before" do
+      begun = false
       runs = 0
       text = captured_stderr do
         Heddle.run(grace:, preempt: :all) do
-          fiber = Heddle.spin { swallow(&compute) }
-          sleep(0.001)
+          fiber = Heddle.spin { swallow { (begun = true) && compute.call } }
+          pass_until { begun }
           Heddle.terminate(fiber)
           Heddle.await(fiber)
           other = Heddle.spin { Integer.sqrt(2) while runs < 10 }
           10.times do
-            sleep(0.001)
+            sleep(0)
             runs += 1
           end
           Heddle.await(other)

@@ -12,14 +12,14 @@ RSpec.describe "The tree of fibers" do
 
   it "stops the children of a parent that ends, in order, and waits for their ensure" do
     events = []
-    Heddle.run do
+    virtually do
       parent = Heddle.spin do
         3.times do |i|
           Heddle.spin do
             sleep
           ensure
             events << [:begun, i]
-            sleep(0.001)
+            sleep(1)
             events << [:done, i]
           end
         end
@@ -63,7 +63,7 @@ RSpec.describe "The tree of fibers" do
 
   it "doesn't stop fibers of Fiber.schedule" do
     events = []
-    Heddle.run { Fiber.schedule { sleep(0.001) && (events << :finished) } }
+    virtually { Fiber.schedule { sleep(1) && (events << :finished) } }
 
     expect(events).to eq([:finished])
   end
@@ -78,7 +78,7 @@ RSpec.describe "The tree of fibers" do
     }
     raised = waits.transform_values do |wait|
       Heddle.run do
-        Heddle.spin { sleep(0.001) && raise(KeyError, "mine") }
+        Heddle.spin { raise KeyError, "mine" }
         wait.call
       rescue KeyError => e
         e.message
@@ -94,7 +94,7 @@ RSpec.describe "The tree of fibers" do
       Heddle.run do
         Heddle.spin do
           endless(events, :brother)
-          Heddle.spin { sleep(0.001) && raise(KeyError, "deep") }
+          Heddle.spin { raise KeyError, "deep" }
           sleep
         ensure
           events << :parent
@@ -173,7 +173,7 @@ RSpec.describe "The tree of fibers" do
     attempt = lambda do
       Heddle.run do
         endless(events, :brother)
-        Heddle.spin { sleep(0.001) && exit(3) }
+        Heddle.spin { exit(3) }
         sleep
       end
     end
@@ -232,11 +232,11 @@ RSpec.describe "The tree of fibers" do
 
   it "lets a child's ensure await other fibers" do
     events = []
-    Heddle.run do
+    virtually do
       Heddle.spin do
         sleep
       ensure
-        events.concat(Heddle.await_all(Heddle.spin { sleep(0.001) && :tidied }))
+        events.concat(Heddle.await_all(Heddle.spin { sleep(1) && :tidied }))
       end
       Heddle.snooze
     end
@@ -246,13 +246,13 @@ RSpec.describe "The tree of fibers" do
 
   it "runs each ensure once when parent and child are terminated at the same time" do
     events = []
-    Heddle.run do
+    virtually do
       child = nil
       parent = Heddle.spin do
         child = Heddle.spin do
           sleep
         ensure
-          sleep(0.001)
+          sleep(1)
           events << :child
         end
         sleep

@@ -5,11 +5,11 @@ RSpec.describe Heddle::WaitGroup do
 
   it "waits until its count is zero" do
     events = []
-    Heddle.run do
+    virtually do
       3.times do |i|
         group.add
         Heddle.spin do
-          sleep(0.001 * i)
+          sleep(i)
           events << i
           group.done
         end
@@ -26,9 +26,9 @@ RSpec.describe Heddle::WaitGroup do
   end
 
   it "returns false when the time limit expires, and can be waited for again" do
-    answers = Heddle.run do
+    answers = virtually do
       group.add
-      first = group.wait(timeout: 0.001)
+      first = group.wait(timeout: 1)
       Heddle.spin { group.done }
       [first, group.wait(timeout: 60), group.count]
     end
@@ -58,9 +58,9 @@ RSpec.describe Heddle::WaitGroup do
   end
 
   it "forgets a waiter that is cancelled" do
-    value = Heddle.run do
+    value = virtually do
       group.add
-      Heddle.move_on_after(0.001) { group.wait }
+      Heddle.move_on_after(1) { group.wait }
       group.done
       group.wait
     end
@@ -70,8 +70,8 @@ RSpec.describe Heddle::WaitGroup do
 
   describe "#go" do
     it "makes a fiber that is counted until its end" do
-      counts = Heddle.run do
-        fibers = Array.new(3) { |i| group.go(i) { |n| sleep(0.001 * n) && n } }
+      counts = virtually do
+        fibers = Array.new(3) { |i| group.go(i) { |n| sleep(n) && n } }
         before = group.count
         [before, group.wait, group.count, Heddle.await_all(*fibers)]
       end

@@ -116,7 +116,7 @@ module GarbageCollectionPrograms
       fibers = [Heddle.spin { Heddle.suspend }, Heddle.spin(name: "x") { Queue.new.pop }]
       Heddle.snooze
       found = Heddle.fibers.select { |info| fibers.include?(info.fiber) }
-      found.map(&:waiting_for).sort
+      found.map { |info| info.waiting_for[/\S+/] }.sort
     }],
     "Heddle.dump" => [true, -> { StringIO.new.tap { |io| Heddle.dump(io) }.string.include?("Schedulers: ") }],
     # Few events: each takes many allocations to write. Under GC.stress these are collections, which are events, too.

@@ -24,6 +24,8 @@ class Watchdog
   def guard
     thread = Thread.new { watch }
     thread.name = "watchdog"
+    # Until it waits, a virtual clock takes it for a thread that may wake a fiber, and waits for it.
+    Thread.pass until thread.stop?
     yield
   ensure
     @finished.push(true)

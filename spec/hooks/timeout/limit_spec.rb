@@ -209,7 +209,7 @@ RSpec.describe "The time limit of Timeout.timeout" do
   it "is raised again at the next wait of a block that swallows it" do
     swallowed = 0
     attempt = lambda do
-      Heddle.run do
+      virtually do
         Timeout.timeout(short) do
           swallowed = swallow_in_sleep(1)
           sleep
@@ -223,7 +223,7 @@ RSpec.describe "The time limit of Timeout.timeout" do
 
   it "is raised again in a block that swallows it in the rescue of another error" do
     swallowed = 0
-    Heddle.run do
+    virtually do
       Timeout.timeout(short) do
         raise IOError
       rescue IOError
@@ -242,7 +242,7 @@ RSpec.describe "The time limit of Timeout.timeout" do
   end
 
   it "is not raised again after the block" do
-    value = Heddle.run do
+    value = virtually do
       Timeout.timeout(short) do
         sleep
       rescue Exception # rubocop:disable Lint/RescueException
@@ -256,7 +256,7 @@ RSpec.describe "The time limit of Timeout.timeout" do
 
   it "lets other fibers run while a block swallows it again and again" do
     runs = 0
-    Heddle.run do
+    virtually do
       fiber = Heddle.spin do
         Timeout.timeout(short) do
           loop do
@@ -267,7 +267,7 @@ RSpec.describe "The time limit of Timeout.timeout" do
         end
       end
       while fiber.alive?
-        sleep(0.001)
+        sleep(1)
         runs += 1
       end
     end
@@ -277,7 +277,7 @@ RSpec.describe "The time limit of Timeout.timeout" do
 
   it "leaves no timer behind" do
     counts = nil
-    Heddle.run do
+    virtually do
       counts = -> { state_counts }
       before = counts.call
       begin
@@ -337,7 +337,7 @@ RSpec.describe "The time limit of Timeout.timeout" do
     limit = exit.new("over")
     swallowed = 0
     attempt = lambda do
-      Heddle.run do
+      virtually do
         Fiber.scheduler.timeout_after(short, limit, "over") do
           swallowed = swallow_in_sleep(1)
           sleep

@@ -13,9 +13,9 @@ RSpec.describe "Timeout.timeout" do
   end
 
   it "returns the block's value when the block waits and ends in time" do
-    value = Heddle.run do
+    value = virtually do
       Timeout.timeout(long) do
-        sleep(0.001)
+        sleep(1)
         :value
       end
     end
@@ -32,7 +32,7 @@ RSpec.describe "Timeout.timeout" do
   end
 
   it "ends a sleep" do
-    expect { Heddle.run { Timeout.timeout(short) { sleep } } }.to raise_error(Timeout::Error, "execution expired")
+    expect { virtually { Timeout.timeout(short) { sleep } } }.to raise_error(Timeout::Error, "execution expired")
   end
 
   it "ends a read, and the next read returns later data" do
@@ -76,7 +76,7 @@ RSpec.describe "Timeout.timeout" do
   end
 
   it "ends a Queue's pop, and items that are pushed later stay in the Queue" do
-    size = Heddle.run do
+    size = virtually do
       queue = Queue.new
       begin
         Timeout.timeout(short) { queue.pop }
@@ -91,7 +91,7 @@ RSpec.describe "Timeout.timeout" do
 
   it "ends a wait for a Mutex, whose owner keeps it" do
     states = []
-    Heddle.run do
+    virtually do
       mutex = Mutex.new
       gate = Queue.new
       Fiber.schedule { mutex.synchronize { gate.pop } }
@@ -109,7 +109,7 @@ RSpec.describe "Timeout.timeout" do
 
   it "ends a wait for a ConditionVariable with the Mutex locked again" do
     owned = nil
-    Heddle.run do
+    virtually do
       mutex = Mutex.new
       mutex.synchronize do
         Timeout.timeout(short) { ConditionVariable.new.wait(mutex) }
@@ -161,24 +161,24 @@ RSpec.describe "Timeout.timeout" do
   end
 
   it "raises the given class with the given message" do
-    attempt = -> { Heddle.run { Timeout.timeout(short, IOError, "too slow") { sleep } } }
+    attempt = -> { virtually { Timeout.timeout(short, IOError, "too slow") { sleep } } }
 
     expect(&attempt).to raise_error(IOError, "too slow")
   end
 
   it "raises the given class with the default message" do
-    expect { Heddle.run { Timeout.timeout(short, KeyError) { sleep } } }.to raise_error(KeyError, "execution expired")
+    expect { virtually { Timeout.timeout(short, KeyError) { sleep } } }.to raise_error(KeyError, "execution expired")
   end
 
   it "raises a class that isn't a StandardError" do
-    attempt = -> { Heddle.run { Timeout.timeout(short, NotImplementedError) { sleep } } }
+    attempt = -> { virtually { Timeout.timeout(short, NotImplementedError) { sleep } } }
 
     expect(&attempt).to raise_error(NotImplementedError)
   end
 
   it "runs the block's ensure" do
     order = []
-    Heddle.run do
+    virtually do
       Timeout.timeout(short) do
         sleep
       ensure
@@ -193,11 +193,11 @@ RSpec.describe "Timeout.timeout" do
 
   it "lets the block's ensure wait, too" do
     order = []
-    Heddle.run do
+    virtually do
       Timeout.timeout(short) do
         sleep
       ensure
-        sleep(0.001)
+        sleep(1)
         order << :ensured
       end
     rescue Timeout::Error
@@ -209,7 +209,7 @@ RSpec.describe "Timeout.timeout" do
 
   it "ends the inner block when its time limit is shorter" do
     order = []
-    Heddle.run do
+    virtually do
       Timeout.timeout(long, IOError) do
         Timeout.timeout(short, KeyError) { sleep }
       rescue KeyError
@@ -223,7 +223,7 @@ RSpec.describe "Timeout.timeout" do
 
   it "ends the outer block when its time limit is shorter" do
     order = []
-    Heddle.run do
+    virtually do
       Timeout.timeout(short, IOError) do
         Timeout.timeout(long, KeyError) { sleep }
       rescue KeyError
@@ -238,9 +238,8 @@ RSpec.describe "Timeout.timeout" do
 
   it "ends the outer block after the inner one" do
     order = []
-    Heddle.run do
-      # So much longer that the inner time limit expires first, even if the machine stands still in between.
-      Timeout.timeout(short * 20, IOError) do
+    virtually do
+      Timeout.timeout(short * 2, IOError) do
         begin
           Timeout.timeout(short, KeyError) { sleep }
         rescue KeyError
@@ -256,7 +255,7 @@ RSpec.describe "Timeout.timeout" do
   end
 
   it "doesn't raise after its block has ended" do
-    result = Heddle.run do
+    result = virtually do
       Timeout.timeout(short) { :done }
       sleep(short * 3)
       :undisturbed
@@ -266,7 +265,7 @@ RSpec.describe "Timeout.timeout" do
   end
 
   it "doesn't raise after its block has ended by an error" do
-    result = Heddle.run do
+    result = virtually do
       begin
         Timeout.timeout(short) { raise KeyError }
       rescue KeyError
@@ -280,7 +279,7 @@ RSpec.describe "Timeout.timeout" do
   end
 
   it "doesn't raise after a throw has left its block" do
-    result = Heddle.run do
+    result = virtually do
       catch(:out) { Timeout.timeout(short) { throw :out } }
       sleep(short * 3)
       :undisturbed
@@ -291,7 +290,7 @@ RSpec.describe "Timeout.timeout" do
 
   it "raises in no other fiber than its own" do
     results = {}
-    Heddle.run do
+    virtually do
       Fiber.schedule do
         Timeout.timeout(short) { sleep }
       rescue Timeout::Error
@@ -322,7 +321,7 @@ RSpec.describe "Timeout.timeout" do
 
   it "raises in each of a thousand fibers once" do
     interrupted = Hash.new(0)
-    Heddle.run do
+    virtually do
       1000.times do |i|
         Fiber.schedule do
           Timeout.timeout(short) { sleep }
@@ -344,7 +343,7 @@ RSpec.describe "Timeout.timeout" do
   end
 
   it "with 0 or nil sets no limit" do
-    values = Heddle.run { [0, nil].map { |limit| Timeout.timeout(limit) { sleep(0.001) && :done } } }
+    values = virtually { [0, nil].map { |limit| Timeout.timeout(limit) { sleep(1) && :done } } }
 
     expect(values).to eq(%i[done done])
   end

@@ -213,7 +213,7 @@ RSpec.describe Heddle::Scheduler, "#fiber_interrupt with a proxy for the fiber" 
       fiber = reading_fiber(@ends.first, seen)
       Fiber.scheduler.fiber_interrupt(proxy_of(fiber), error)
       seen << :back
-      sleep(0.001)
+      until_others_wait
     end
 
     expect(seen).to eq [:back, "interrupted"]

@@ -235,7 +235,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
         Heddle.run do
           Fiber.schedule { reader.read(1) }
           reader.close
-          sleep(0.001)
+          until_others_wait
           went_on = true
         end
       end

@@ -43,9 +43,9 @@ RSpec.describe "An error that no rescue handles" do
 
   it "is reported when it comes after the fiber has waited" do
     text = captured_stderr do
-      Heddle.run do
+      virtually do
         Fiber.schedule do
-          sleep(0.001)
+          sleep(1)
           raise "late"
         end
       end
@@ -57,10 +57,10 @@ RSpec.describe "An error that no rescue handles" do
   it "lets the other fibers continue" do
     finished = []
     captured_stderr do
-      Heddle.run do
+      virtually do
         3.times do |i|
           Fiber.schedule do
-            sleep(0.001)
+            sleep(1)
             raise "lost" if i == 1
 
             finished << i
@@ -87,11 +87,11 @@ RSpec.describe "An error that no rescue handles" do
   it "runs the fiber's ensure" do
     ensured = false
     captured_stderr do
-      Heddle.run do
+      virtually do
         Fiber.schedule do
           raise "lost"
         ensure
-          sleep(0.001)
+          sleep(1)
           ensured = true
         end
       end
@@ -200,7 +200,7 @@ RSpec.describe "An error that no rescue handles" do
       $stderr = Class.new { def write(*) = raise(IOError, "no stderr") }.new
       value = Heddle.run do
         Fiber.schedule { raise "lost" }
-        sleep(0.001)
+        until_others_wait
         :goes_on
       end
     ensure

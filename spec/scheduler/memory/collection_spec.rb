@@ -151,7 +151,7 @@ RSpec.describe "Garbage collection" do
         drop = -> { 50.times { IO.pipe } }
         drop.call
         GC.start
-        sleep(0.001)
+        until_others_wait
         writer.write("bytes")
         bytes.pop
       end
