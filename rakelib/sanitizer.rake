@@ -34,7 +34,7 @@ class AddressSanitizer
   def run
     COPY.make
     make_runtime
-    failed = BACKENDS.reject { |backend| specs_pass?(backend) & stress_passes?(backend) }
+    failed = failing_backends
     reports = Dir["#{REPORTS}*"].map { |report| File.read(report) }.grep(FAULT)
     puts reports
     abort "AddressSanitizer found #{reports.size} faults" if reports.any?
@@ -42,6 +42,16 @@ class AddressSanitizer
   end
 
   private
+
+  # Both side by side: most examples wait.
+  def failing_backends
+    runs = BACKENDS.to_h { |backend| [backend, Thread.new { specs_pass?(backend) & stress_passes?(backend) }] }
+    failed = runs.reject { |_, run| run.value }.keys
+    BACKENDS.each { |backend| puts File.read(log(backend)) }
+    failed
+  end
+
+  def log(backend) = File.join(COPY.folder, "#{backend}.log")
 
   # The toolchain contains the runtime only as an archive for executables.
   def make_runtime
@@ -65,7 +75,7 @@ class AddressSanitizer
 
   def passes?(backend, *, **choice)
     environment = { "HEDDLE_BACKEND" => backend, "LD_PRELOAD" => RUNTIME, "ASAN_OPTIONS" => OPTIONS, **choice }
-    COPY.passes?(environment, *)
+    COPY.passes?(environment, *, output: log(backend))
   end
 end
 

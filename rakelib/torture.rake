@@ -24,8 +24,7 @@ module TortureRuns
       files: ENV.fetch("FILES", "").split(","),
       listed: ENV.key?("LISTED"),
       jobs: ENV["JOBS"]&.to_i,
-      limit: ENV["LIMIT"]&.to_f,
-      time: ENV["TIME"]&.to_f
+      limit: ENV["LIMIT"]&.to_f
     }.compact
   end
 end

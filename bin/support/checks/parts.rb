@@ -12,8 +12,6 @@ module Checks
     COMPILER_CPUS = 0.8
     # How many RSpec processes share the examples of a combination.
     SLICES = 2
-    # Seconds. rakelib/spec.rake has a shorter limit, at which it also says where RSpec is.
-    SPECS_LIMIT = 45 * 60
 
     private
 
@@ -43,7 +41,7 @@ module Checks
       what = [combination.backend, *combination.ticker].join(", ")
       rake("specs, Ruby #{combination.ruby}, #{what} (#{slice} of #{SLICES})", rubies.fetch(combination.ruby), "spec",
            environment: { **choice(combination, number), "HEDDLE_SLICE" => "#{slice}/#{SLICES}" },
-           after: [compiled(combination.ruby)], cpus: RSPEC_CPUS, limit: SPECS_LIMIT)
+           after: [compiled(combination.ruby)], cpus: RSPEC_CPUS)
     end
 
     # See spec/support/selection.rb.

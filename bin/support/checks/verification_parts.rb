@@ -8,8 +8,6 @@ module Checks
   module VerificationParts
     # Seconds of the stress program for each backend.
     STRESS = 30
-    # Seconds. The programs share 100 s between them, and each of them ends within a minute.
-    EXPLORED_LIMIT = 5 * 60
     # The Ruby whose sources Debian has, and so Ruby's own tests.
     SOURCES_RUBY = "3.3"
     SOURCES = "tmp/ruby-source"
@@ -17,8 +15,6 @@ module Checks
     # The hooks as this Ruby calls them, and as one with the newest version of the interface does.
     INTERFACES = { "" => {}, ", interface version 5" => { "INTERFACE" => "5" } }.freeze
     JITS = %w[--yjit --zjit].freeze
-    # Seconds after which torture starts no further file. It takes about a third of that.
-    TORTURE_LIMIT = 900
 
     private
 
@@ -37,7 +33,7 @@ module Checks
     # On the newest Ruby: a seed gives the same schedule on each.
     def explored
       rake("differential programs under explored schedules", rubies.values.last, "explored",
-           after: compiled_all, cpus: alone, environment: { "SEED" => seed.to_s }, limit: EXPLORED_LIMIT)
+           after: compiled_all, cpus: alone, environment: { "SEED" => seed.to_s })
     end
 
     # GC stress and leaks.
@@ -64,7 +60,7 @@ module Checks
       sources = own_sources or return []
       tree = ENV.fetch("RUBY_SRC", "#{SOURCES}/ruby")
       after = [*sources.map(&:name), *compiled_all]
-      torture = { "RUBY_SRC" => tree, "MODE" => "waiting", "TIME" => TORTURE_LIMIT.to_s }
+      torture = { "RUBY_SRC" => tree, "MODE" => "waiting" }
       [*sources, *conformance(version, tree, after),
        rake("Ruby's own tests inside fibers", rubies[version], "torture", environment: torture, after:, cpus: alone)]
     end
