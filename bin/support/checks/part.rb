@@ -4,8 +4,8 @@ module Checks
   # A part of bin/test: a command that passes or fails.
   #
   # after: parts that must have passed before. cpus: how many CPUs it keeps busy; parts run side by side as long as
-  # there are enough. limit: seconds; only a hang takes as long as the default, also on a slow machine. rakelib/spec.rake
-  # has a shorter one, at which it also says where RSpec is.
+  # there are enough. limit: seconds; only a hang takes as long as the default, also on a slow machine. That of
+  # rakelib/spec.rake is shorter, as it also says where RSpec is.
   Part = Data.define(:name, :command, :environment, :after, :cpus, :limit) do
     def initialize(**fields) = super(environment: {}, after: [], cpus: 1, limit: 60 * 60, **fields)
 
