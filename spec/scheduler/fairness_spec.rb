@@ -52,10 +52,13 @@ RSpec.describe "The scheduler's fairness" do
     Heddle.run do
       answering.write("answer")
       Fiber.schedule do
+        Fiber.schedule do
+          sleep(0)
+          events << "another fiber"
+        end
         asking.write("question")
         events << asking.readpartial(6)
       end
-      Fiber.schedule { events << "another fiber" }
     end
     expect(events).to eq ["another fiber", "answer"]
   ensure
