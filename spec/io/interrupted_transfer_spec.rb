@@ -6,7 +6,7 @@ require "tmpdir"
 
 # The kernel may complete a read at the moment at which the fiber is interrupted.
 RSpec.describe "A read that is interrupted" do
-  bytes = 20_000
+  bytes = 10_000
 
   def sockets
     pair = UNIXSocket.pair
