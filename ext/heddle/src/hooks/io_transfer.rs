@@ -40,10 +40,10 @@ pub fn io_read<const SINGLE: bool>(
     scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
-    first: Size,
-    second: Size,
+    Size(first): Size,
+    Size(second): Size,
 ) -> Result<isize, Error> {
-    run(ruby, &scheduler, io, (Direction::Read, None), buffer, SliceRange::new::<SINGLE>(first.0, second.0))
+    run(ruby, &scheduler, io, (Direction::Read, None), buffer, SliceRange::new::<SINGLE>(first, second))
 }
 
 /// Writes at the IO's position. Returns the number of bytes, or `-errno`.
@@ -52,10 +52,10 @@ pub fn io_write<const SINGLE: bool>(
     scheduler: Receiver<Scheduler>,
     io: Value,
     buffer: Value,
-    first: Size,
-    second: Size,
+    Size(first): Size,
+    Size(second): Size,
 ) -> Result<isize, Error> {
-    run(ruby, &scheduler, io, (Direction::Write, None), buffer, SliceRange::new::<SINGLE>(first.0, second.0))
+    run(ruby, &scheduler, io, (Direction::Write, None), buffer, SliceRange::new::<SINGLE>(first, second))
 }
 
 /// Reads from position `from`.
@@ -65,18 +65,13 @@ pub fn io_pread<const SINGLE: bool>(
     io: Value,
     buffer: Value,
     from: Integer,
-    first: Size,
-    second: Size,
+    Size(first): Size,
+    Size(second): Size,
 ) -> Result<isize, Error> {
     match position(from)? {
-        Some(from) => run(
-            ruby,
-            &scheduler,
-            io,
-            (Direction::Read, Some(from)),
-            buffer,
-            SliceRange::new::<SINGLE>(first.0, second.0),
-        ),
+        Some(from) => {
+            run(ruby, &scheduler, io, (Direction::Read, Some(from)), buffer, SliceRange::new::<SINGLE>(first, second))
+        }
         None => Ok(negated(Errno::EINVAL)),
     }
 }
@@ -88,18 +83,13 @@ pub fn io_pwrite<const SINGLE: bool>(
     io: Value,
     buffer: Value,
     from: Integer,
-    first: Size,
-    second: Size,
+    Size(first): Size,
+    Size(second): Size,
 ) -> Result<isize, Error> {
     match position(from)? {
-        Some(from) => run(
-            ruby,
-            &scheduler,
-            io,
-            (Direction::Write, Some(from)),
-            buffer,
-            SliceRange::new::<SINGLE>(first.0, second.0),
-        ),
+        Some(from) => {
+            run(ruby, &scheduler, io, (Direction::Write, Some(from)), buffer, SliceRange::new::<SINGLE>(first, second))
+        }
         None => Ok(negated(Errno::EINVAL)),
     }
 }
