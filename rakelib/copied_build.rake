@@ -29,11 +29,10 @@ class CopiedBuild
 
   # @param environment [Hash]
   # @param arguments [Array<String>] of Ruby
-  # @param output [String, nil] a file to which it is appended; nil is this process's own output
+  # @param output [IO]
   # @return [Boolean]
-  def passes?(environment, *arguments, output: nil)
-    redirection = output ? { %i[out err] => [output, "a"] } : {}
-    sh(environment, RbConfig.ruby, "-Ilib", *arguments, chdir: folder, **redirection) { |passed, _status| passed }
+  def passes?(environment, *arguments, output:)
+    sh(environment, RbConfig.ruby, "-Ilib", *arguments, chdir: folder, %i[out err] => output) { |passed, _| passed }
   end
 
   private

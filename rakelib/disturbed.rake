@@ -13,8 +13,8 @@ module DisturbedSpecs
     copy = CopiedBuild.new("disturbed", flags: "--cfg heddle_disturbed", files: FILES)
     copy.make
     specs = ENV.fetch("SPEC", SPECS.join(" ")).split
-    failed = Specs.backends.reject do |backend|
-      copy.passes?({ "HEDDLE_BACKEND" => backend }, Gem.bin_path("rspec-core", "rspec"), *specs)
+    failed = Specs.failing(Specs.backends) do |backend, output|
+      copy.passes?({ "HEDDLE_BACKEND" => backend }, Gem.bin_path("rspec-core", "rspec"), *specs, output:)
     end
     abort "Specs failed with #{failed.join(" and ")}" if failed.any?
   end

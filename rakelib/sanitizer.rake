@@ -34,7 +34,9 @@ class AddressSanitizer
   def run
     COPY.make
     make_runtime
-    failed = failing_backends
+    failed = Specs.failing(BACKENDS) do |backend, output|
+      specs_pass?(backend, output) & stress_passes?(backend, output)
+    end
     reports = Dir["#{REPORTS}*"].map { |report| File.read(report) }.grep(FAULT)
     puts reports
     abort "AddressSanitizer found #{reports.size} faults" if reports.any?
@@ -42,16 +44,6 @@ class AddressSanitizer
   end
 
   private
-
-  # Both side by side: most examples wait.
-  def failing_backends
-    runs = BACKENDS.to_h { |backend| [backend, Thread.new { specs_pass?(backend) & stress_passes?(backend) }] }
-    failed = runs.reject { |_, run| run.value }.keys
-    BACKENDS.each { |backend| puts File.read(log(backend)) }
-    failed
-  end
-
-  def log(backend) = File.join(COPY.folder, "#{backend}.log")
 
   # The toolchain contains the runtime only as an archive for executables.
   def make_runtime
@@ -63,19 +55,19 @@ class AddressSanitizer
     sh "cc", "-shared", "-o", RUNTIME, *whole, "-lpthread", "-ldl", "-lm"
   end
 
-  def specs_pass?(backend)
+  def specs_pass?(backend, output)
     specs = ENV.fetch("SPEC", "").split
     specs = SPECS if specs.empty?
-    passes?(backend, Gem.bin_path("rspec-core", "rspec"), *specs)
+    passes?(backend, output, Gem.bin_path("rspec-core", "rspec"), *specs)
   end
 
-  def stress_passes?(backend)
-    passes?(backend, "verification/stress/preemption.rb", "SECONDS" => ENV.fetch("SECONDS", "20"))
+  def stress_passes?(backend, output)
+    passes?(backend, output, "verification/stress/preemption.rb", "SECONDS" => ENV.fetch("SECONDS", "20"))
   end
 
-  def passes?(backend, *, **choice)
+  def passes?(backend, output, *, **choice)
     environment = { "HEDDLE_BACKEND" => backend, "LD_PRELOAD" => RUNTIME, "ASAN_OPTIONS" => OPTIONS, **choice }
-    COPY.passes?(environment, *, output: log(backend))
+    COPY.passes?(environment, *, output:)
   end
 end
 

@@ -29,12 +29,19 @@ module Specs
     BACKENDS - ["io_uring"]
   end
 
-  # Prints the output of the first backend as it comes, and that of the others when the first one has finished.
-  def failing(backends)
+  # Runs RSpec, or what the block runs instead, with all backends side by side. Prints the output of the first one as it
+  # comes, and that of the others when the first one has finished.
+  #
+  # @yieldparam backend [String]
+  # @yieldparam output [IO]
+  # @yieldreturn [Boolean] whether it has passed
+  # @return [Array<String>] the backends with which it has not passed
+  def failing(backends, &check)
+    check ||= method(:passes?)
     FileUtils.mkdir_p(LOGS)
     first, *others = backends
-    runs = others.to_h { |backend| [backend, Thread.new { logging(backend) { |log| passes?(backend, log) } }] }
-    passed = { first => passes?(first, $stdout) }
+    runs = others.to_h { |backend| [backend, Thread.new { logging(backend) { |log| check.call(backend, log) } }] }
+    passed = { first => check.call(first, $stdout) }
     runs.each do |backend, run|
       passed[backend] = run.value
       puts File.read(log(backend))
