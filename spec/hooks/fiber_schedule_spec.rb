@@ -138,7 +138,7 @@ RSpec.describe "Fiber.schedule in fibers" do
   end
 
   it "starves no fiber when a parent starts children for ever" do
-    # In a process of its own, as nobody knows how many these are.
+    # In a process of its own, because the number of children has no bound.
     finished = in_child do
       finished = false
       Heddle.run do

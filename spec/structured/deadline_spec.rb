@@ -26,7 +26,7 @@ RSpec.describe Heddle::Deadline do
   it "tells the time that remains" do
     left = virtually { Heddle.cancel_after(60) { |deadline| sleep(20) && deadline.remaining } }
 
-    expect(left).to be_within(0.001).of(40)
+    expect(left).to be_within(0.000001).of(40)
   end
 
   it "can be moved to a later time, again and again" do

@@ -164,7 +164,7 @@ RSpec.describe "Heddle.waiting_for" do
         expect(printed("puts told { Queue.new.pop }")).to match(/\AQueue#pop on one made at -e:\d+\n\z/)
       end
 
-      it "tells who made it, if the fiber has a name" do
+      it "tells the name of the fiber that made it" do
         expect(printed(<<~RUBY)).to match(%r{#(<<|push) on one made at -e:\d+ \(by "GET /orders"; 1 of 1\)\n\z})
           puts(told { Heddle.annotate("GET /orders") { SizedQueue.new(1) }.then { |queue| 2.times { queue << 1 } } })
         RUBY
