@@ -10,7 +10,7 @@ use magnus::{Error, IntoValue, Object, RArray, RHash, RModule, RString, Ruby, Va
 use crate::ruby::outcome::Ignore;
 use crate::ruby::value::same;
 use crate::ruby::{fiber, ractor, thread};
-use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::state::State;
 use crate::scheduler::state::accounts::KINDS;
 use crate::scheduler::{Scheduler, registry};

@@ -2,6 +2,7 @@
 //! these methods, on any thread, and in trap handlers.
 
 mod accounts;
+mod insides;
 pub mod signal;
 mod snapshot;
 mod threads;
@@ -11,7 +12,7 @@ use magnus::{Error, Object, RArray, RModule, Ruby, Value, function};
 
 use crate::ruby::hidden_variable::HiddenVariable;
 use crate::ruby::value::PinnedValue;
-use crate::ruby::{error, fiber, ractor, thread};
+use crate::ruby::{fiber, ractor, thread};
 use crate::scheduler::{Scheduler, registry};
 use crate::ticker::signal_disposition;
 
@@ -30,7 +31,9 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     ractor::safe(ruby, || native.define_singleton_method("note_queue_origin", function!(note_queue_origin, 2)))?;
     native.define_singleton_method("signal_handler", function!(signal_disposition::handler_of, 1))?;
     native.define_singleton_method("watch_dump_signal", function!(signal::watch, 1))?;
-    native.define_singleton_method("dump_begins", function!(signal::begin, 0))
+    native.define_singleton_method("dump_begins", function!(signal::begin, 0))?;
+    native.define_singleton_method("insides", function!(insides::describe, 0))?;
+    native.define_singleton_method("pinned?", function!(insides::is_pinned, 1))
 }
 
 /// All schedulers of this process that are open.
@@ -59,13 +62,13 @@ fn owner(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Option<Value> {
 
 /// What [`holder_number`] returns for each Mutex that the fiber holds, on Ruby 3.3 and 3.4.
 fn fiber_address(ruby: &Ruby, target: Value) -> Result<usize, Error> {
-    error::expect_fiber(ruby, target)?;
+    fiber::expect_fiber(ruby, target)?;
     Ok(fiber::record_address(target))
 }
 
 /// What [`holder_number`] returns for each Mutex that the fiber holds, on Ruby 4.0.
 fn fiber_serial(ruby: &Ruby, target: Value) -> Result<Option<usize>, Error> {
-    error::expect_fiber(ruby, target)?;
+    fiber::expect_fiber(ruby, target)?;
     Ok(fiber::serial(target))
 }
 

@@ -12,8 +12,7 @@ use super::accounts;
 use crate::ruby::fiber;
 use crate::ruby::value::{PinnedValue, is_hidden};
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
-use crate::scheduler::record::{FiberState, Record};
+use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::state::{State, TimerAction};
 use crate::scheduler::wait::Wait;
 

@@ -10,8 +10,8 @@ use crate::ruby::receiver::Receiver;
 use crate::ruby::value::cast;
 use crate::ruby::{error, fiber, pending_interrupts, postponed_job, thread, time};
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::raise::{PendingRaise, RaiseScope, Shield};
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::Outcome;
 
@@ -57,7 +57,7 @@ pub fn unblock(ruby: &Ruby, scheduler: Receiver<Scheduler>, blocker: Value, fibe
         }
         Some(false) => {}
         // The fiber has ended or belongs to another scheduler, so there is nothing to wake.
-        None => error::expect_fiber(ruby, fiber)?,
+        None => fiber::expect_fiber(ruby, fiber)?,
     }
     #[cfg(not(ruby_gte_4_0))]
     closing::defer_close_error(ruby, &scheduler, blocker)?;

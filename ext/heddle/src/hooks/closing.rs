@@ -9,10 +9,10 @@ use crate::io::descriptors;
 #[cfg(not(ruby_gte_4_0))]
 use crate::ruby::pending_interrupts;
 use crate::ruby::value::{PinnedValue, same};
-use crate::ruby::{error, fiber, thread};
+use crate::ruby::{fiber, thread};
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::wait::Wait;
 
 /// Ends the operations that use the number. False, so that Ruby closes the descriptor: without the GVL, as closing a
@@ -42,7 +42,7 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
         if is_proxy(fiber)? {
             return interrupt_by_proxy(ruby, scheduler, fiber, exception);
         }
-        error::expect_fiber(ruby, fiber)?;
+        fiber::expect_fiber(ruby, fiber)?;
     }
     if is_root_without_object || fiber::is_blocking(fiber)? {
         // The fiber waits in a native call, which only an exception to its thread can end.

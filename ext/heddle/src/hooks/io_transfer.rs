@@ -6,10 +6,11 @@ use magnus::value::Fixnum;
 use magnus::{Error, Integer, RString, Ruby, TryConvert, Value};
 use nix::errno::Errno;
 
-use crate::io::buffer_slice::{BufferSlice, Direction, SliceRange};
+use crate::io::buffer_slice::{BufferSlice, SliceRange};
 use crate::io::descriptors;
+use crate::io::read_write::negated;
 use crate::io::strategies::{transfer_file, try_now};
-use crate::io::transfer::{Transfer, negated};
+use crate::io::transfer::{Direction, Transfer};
 use crate::ruby::io_buffer::Memory;
 use crate::ruby::outcome::Ignore;
 use crate::ruby::receiver::Receiver;

@@ -42,7 +42,7 @@ pub fn start_yielding(
     arguments: RArray,
     block: Proc,
 ) -> Result<Value, Error> {
-    error::expect_fiber(ruby, child)?;
+    fiber::expect_fiber(ruby, child)?;
     let hook = scheduler.enter(ruby)?;
     if scheduler.state.borrow().fibers.find(child).is_some() {
         return Err(error::fiber_error(ruby, "the fiber has been scheduled already"));

@@ -24,7 +24,7 @@ use crate::io::descriptors;
 use crate::ruby::error;
 use crate::ruby::hook_interface::{self, TRANSFERS_ARE_SINGLE};
 use crate::ruby::value::{any_to_s, find_class};
-use crate::ruby::{fork, insides, ractor, thread};
+use crate::ruby::{fork, ractor, thread};
 use crate::scheduler::options::Options;
 use crate::scheduler::{self, Scheduler, registry};
 use crate::ticker::{TickerChoice, signal_disposition};
@@ -113,10 +113,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     native.define_singleton_method("take_sent", function!(signal_handlers::take_sent, 0))?;
     native.define_singleton_method("send_to_root", function!(signal_handlers::send_to_root, 1))?;
     native.define_singleton_method("record_interrupt", function!(signal_handlers::record_interrupt, 1))?;
-    registry::define(ruby)?;
-    native.define_singleton_method("insides", function!(insides::describe, 0))?;
-    native.define_singleton_method("pinned?", function!(insides::is_pinned, 1))?;
-    Ok(())
+    registry::define(ruby)
 }
 
 fn initialize(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Result<(), Error> {

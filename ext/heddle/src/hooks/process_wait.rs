@@ -9,7 +9,7 @@ use magnus::{Error, RModule, Ruby, Value, prelude::*};
 use crate::ruby::constant::Constant;
 use crate::ruby::process;
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::state::OwnedDescriptor;
 use crate::scheduler::wait::Wait;
 

@@ -1,9 +1,8 @@
 //! The memory of a transfer, and how long it stays valid.
 
-use heddle_core::Interest;
 use magnus::{Error, Ruby, Value};
 
-use super::transfer::Transfer;
+use super::transfer::{Direction, Transfer};
 use crate::ruby::error;
 use crate::ruby::io_buffer::{self, Contents, Memory};
 use crate::ruby::outcome::Ignore;
@@ -33,30 +32,6 @@ impl<'a> Bounce<'a> {
 impl Drop for Bounce<'_> {
     fn drop(&mut self) {
         self.scheduler.state.borrow_mut().resources.free_memory(self.slot);
-    }
-}
-
-/// Which way the bytes go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// Into memory.
-    Read,
-    /// From memory.
-    Write,
-}
-
-impl Direction {
-    /// Whether the memory must be writable.
-    pub fn needs_writable(self) -> bool {
-        self == Direction::Read
-    }
-
-    /// The readiness that the transfer needs.
-    pub fn interest(self) -> Interest {
-        match self {
-            Direction::Read => Interest::READABLE,
-            Direction::Write => Interest::WRITABLE,
-        }
     }
 }
 

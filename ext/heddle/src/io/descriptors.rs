@@ -34,10 +34,11 @@ use magnus::{Error, Object, RModule, Ruby, Value, function, prelude::*};
 use crate::ruby::io_buffer::Contents;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::outcome::{Ignore, RubyOutcome};
+use crate::ruby::pending_interrupts::Deferred;
 use crate::ruby::value::{cast, same};
 use crate::ruby::{error, fiber, interrupts, io, postponed_job, ractor, thread};
 use crate::scheduler::closing_numbers::{self, Announcement};
-use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::state::{Signal, State};
 use crate::scheduler::wait::Wait;
 use crate::scheduler::{Scheduler, registry};
@@ -307,7 +308,7 @@ impl Scheduler {
         let Some(mut reactor) = self.io.reactor.try_borrow_mut().ignored("the owner waits") else { return false };
         if let Some(reactor) = reactor.as_mut() {
             let mut state = self.state.borrow_mut();
-            state.cancel_closed(reactor);
+            reactor.cancel_closed(&mut state.operations);
             state.complete(reactor.completions());
         }
         true

@@ -10,7 +10,7 @@ use magnus::{Error, Ruby};
 
 use crate::ruby::nogvl::without_gvl;
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::wait::Wait;
 
 /// How many concurrent look-ups there may be for each worker. A look-up only waits, for half a minute if no server

@@ -16,8 +16,8 @@ use magnus::{Error, Ruby};
 
 use crate::ruby::error;
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::state::Ended;
 use crate::scheduler::wait::Wait;
 

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use super::descriptors;
 use crate::ruby::error;
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::state::Ended;
 use crate::scheduler::wait::Wait;
 

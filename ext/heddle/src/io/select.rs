@@ -8,7 +8,7 @@ use magnus::{Error, RArray, Ruby, TryConvert, Value, prelude::*};
 use super::descriptors;
 use crate::ruby::error;
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::state::{Ended, Selection};
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::Outcome;

@@ -9,9 +9,9 @@ use heddle_core::{Operation, Token};
 use magnus::Error;
 use nix::errno::Errno;
 
-use super::buffer_slice::{BufferSlice, Direction};
+use super::buffer_slice::BufferSlice;
 use super::operation::ImmediateTransfer;
-use super::transfer::Transfer;
+use super::transfer::{Direction, Transfer};
 use crate::ruby::io;
 use crate::ruby::io_buffer::Memory;
 use crate::ruby::outcome::Ignore;

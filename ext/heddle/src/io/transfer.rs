@@ -1,26 +1,41 @@
-//! Reading and writing: the path of every `io_read`, `io_write`, `io_pread` and `io_pwrite`.
+//! A read or a write: what it is, and what the ways to do it need to know of it.
 
 use std::cell::Cell;
 use std::os::fd::RawFd;
-use std::time::Duration;
 
-use heddle_core::Token;
-use heddle_core::try_io::{FdKind, TryIo, is_listening};
-use magnus::{Error, Ruby, Value, prelude::*};
-use nix::errno::Errno;
+use heddle_core::Interest;
+use heddle_core::try_io::{FdKind, TryIo};
+use magnus::{Error, Ruby, Value};
 
-use super::buffer_slice::{BufferSlice, Direction, SliceRange};
 use super::descriptors;
-use super::readiness::wait_ready;
-use super::strategies::{UNDONE, is_undone, send_recv, send_recv_bounced, transfer_file, try_now};
 use crate::ruby::call_sites::{CallSiteTraits, CallSites};
-use crate::ruby::io_buffer::Memory;
 use crate::ruby::outcome::Ignore;
-use crate::ruby::{error, io, time};
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
-use crate::scheduler::state::Requeue;
-use crate::scheduler::wait::Wait;
+use crate::scheduler::record::FiberKey;
+
+/// Which way the bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Into memory.
+    Read,
+    /// From memory.
+    Write,
+}
+
+impl Direction {
+    /// Whether the memory must be writable.
+    pub fn needs_writable(self) -> bool {
+        self == Direction::Read
+    }
+
+    /// The readiness that the transfer needs.
+    pub fn interest(self) -> Interest {
+        match self {
+            Direction::Read => Interest::READABLE,
+            Direction::Write => Interest::WRITABLE,
+        }
+    }
+}
 
 /// A read or a write that a hook was called for.
 pub struct Transfer<'a> {
@@ -36,35 +51,6 @@ pub struct Transfer<'a> {
     pub from: Option<u64>,
     /// See [`Transfer::caller`].
     caller: Cell<Option<CallSiteTraits>>,
-}
-
-/// What came of an attempt to transfer.
-enum Attempt {
-    /// The result: the number of bytes or a negated errno.
-    Ended(isize),
-    /// This has to wait, for a socket.
-    Waits(WaitForPeer, RawFd, Memory),
-    /// No operation of the backend can do it.
-    Refused,
-}
-
-/// Waits, and may transfer the memory, which is pinned if so. Returns the number of bytes or a negated errno: see
-/// [`is_undone`].
-type WaitForPeer = unsafe fn(&Transfer<'_>, RawFd, Memory) -> Result<isize, Error>;
-
-/// Waits until the socket is ready. Whatever ends the wait, the next attempt tells what has become of the socket.
-#[inline(never)]
-fn wait_for_peer(transfer: &Transfer<'_>, fd: RawFd, _: Memory) -> Result<isize, Error> {
-    let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
-    let token = scheduler.begin_readiness(ruby, key, (fd, direction.interest()))?;
-    let waited = scheduler.await_end_of_readiness(ruby, key, Wait::Transfer(fd, direction.interest()), token, None);
-    end_wait_for_peer(transfer, token, waited)
-}
-
-/// Each fiber that waits has the caller's frame on its stack, so this has one of its own.
-#[inline(never)]
-fn end_wait_for_peer(transfer: &Transfer<'_>, token: Token, waited: Result<(), Error>) -> Result<isize, Error> {
-    transfer.scheduler.end_readiness(transfer.ruby, token, waited).map(|_| UNDONE)
 }
 
 impl<'a> Transfer<'a> {
@@ -89,175 +75,6 @@ impl<'a> Transfer<'a> {
         })
     }
 
-    /// Reads or writes, and waits as needed. Returns the number of bytes or a negated errno.
-    ///
-    /// Each fiber that waits for a socket has this function's frame on its stack, so what comes before and after the
-    /// wait has frames of its own.
-    #[inline(always)]
-    pub fn run(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
-        if range.max_length == 0 {
-            return self.transfer_nothing(buffer, range);
-        }
-        if self.kind == FdKind::Socket {
-            let begin = if self.scheduler.io.batches.get() { Self::begin_in_backend } else { Self::try_socket };
-            let result = match begin(self, buffer, range)? {
-                Attempt::Ended(result) => result,
-                // SAFETY: the memory is pinned, or not used.
-                Attempt::Waits(wait, fd, memory) => unsafe { wait(self, fd, memory)? },
-                Attempt::Refused => UNDONE,
-            };
-            if !is_undone(result) {
-                return Ok(result);
-            }
-        }
-        self.run_at_once(buffer, range)
-    }
-
-    /// Without a system call, as the kernel may have no data for a read of 0 bytes, or wait for it.
-    #[cold]
-    #[inline(never)]
-    fn transfer_nothing(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
-        self.arguments(buffer, range).map(|_| 0)
-    }
-
-    /// For a backend that submits in batches: what it can send or receive.
-    #[inline(never)]
-    fn begin_in_backend(&self, buffer: Value, range: SliceRange) -> Result<Attempt, Error> {
-        let (fd, timeout, slice) = self.arguments(buffer, range)?;
-        // The kernel would wait for data before it tried, and a listening socket never becomes ready for that.
-        let refuses = self.direction == Direction::Read && io::may_listen(self.io) && is_listening(fd);
-        if refuses || !(self.is_plain(range, timeout) && self.may_wait()) {
-            Ok(Attempt::Refused)
-        } else {
-            self.to_send_recv(fd, slice)
-        }
-    }
-
-    /// How an operation of the backend transfers the slice. With a bounce buffer it has done so when this returns.
-    fn to_send_recv(&self, fd: RawFd, slice: BufferSlice) -> Result<Attempt, Error> {
-        if slice.size() == 0 {
-            // The kernel would wait for data before it receives 0 bytes of it.
-            return Ok(Attempt::Refused);
-        }
-        if slice.is_pinned(self) {
-            return Ok(Attempt::Waits(send_recv, fd, slice.memory()));
-        }
-        send_recv_bounced(self, fd, slice).map(Attempt::Ended)
-    }
-
-    /// For a backend that does not submit in batches: tries one system call that does not block.
-    #[inline(never)]
-    fn try_socket(&self, buffer: Value, range: SliceRange) -> Result<Attempt, Error> {
-        if self.direction == Direction::Read {
-            self.scheduler.yield_before_answer(self.ruby, self.key, self.io)?;
-        }
-        self.scheduler.consume_budget(self.ruby, self.key)?;
-        let (fd, timeout, slice) = self.arguments(buffer, range)?;
-        if !self.is_plain(range, timeout) {
-            return Ok(Attempt::Refused);
-        }
-        // SAFETY: no other fiber has run since the slice was made, above.
-        match unsafe { self.attempt(fd, slice, None) } {
-            TryIo::Done(count) => {
-                self.note_sent(fd);
-                Ok(Attempt::Ended(count as isize))
-            }
-            TryIo::Failed(errno) => Ok(Attempt::Ended(negated(errno))),
-            TryIo::WouldBlock if self.may_wait() => Ok(Attempt::Waits(wait_for_peer, fd, slice.memory())),
-            TryIo::WouldBlock => {
-                self.scheduler.set_would_block(self.key, None);
-                Ok(Attempt::Ended(negated(Errno::EAGAIN)))
-            }
-            TryIo::NeedsOperation | TryIo::EndsAfter(_) => Ok(Attempt::Refused),
-        }
-    }
-
-    /// Tries system calls that do not block, and waits in between.
-    #[inline(never)]
-    fn run_at_once(&self, buffer: Value, range: SliceRange) -> Result<isize, Error> {
-        // For a socket without batches, `try_socket` has consumed it.
-        if self.kind != FdKind::Socket || self.scheduler.io.batches.get() {
-            self.scheduler.consume_budget(self.ruby, self.key)?;
-        }
-        let (mut fd, _, mut slice) = self.arguments(buffer, range)?;
-        let mut done = 0;
-        loop {
-            let from = self.from.map(|from| from + done as u64);
-            // SAFETY: the slice was made, or renewed, after other fibers have run.
-            let mut result = unsafe { self.attempt(fd, slice, from) };
-            if result == TryIo::NeedsOperation {
-                result = transfer_file(self, fd, slice, from)?;
-            }
-            match result {
-                TryIo::Done(count) => {
-                    done += count;
-                    self.note_sent(fd);
-                    if count == 0 || done >= range.min_length || count == slice.size() {
-                        return Ok(done as isize);
-                    }
-                    slice = slice.after(count);
-                }
-                TryIo::Failed(errno) => return Ok(if done > 0 { done as isize } else { negated(errno) }),
-                TryIo::EndsAfter(time) => {
-                    if !self.wait_until_ready(Some(time))? {
-                        return Ok(done as isize);
-                    }
-                }
-                TryIo::WouldBlock | TryIo::NeedsOperation => {
-                    let caller = self.caller();
-                    if range.min_length == 0 && !caller.expects_to_wait {
-                        self.scheduler.set_would_block(self.key, (!caller.never_waits).then_some(fd));
-                        return Ok(negated(Errno::EAGAIN));
-                    }
-                    if !self.wait_until_ready(time::optional_interval(io::timeout(self.io)?)?)? {
-                        if caller.expects_to_wait {
-                            return Err(error::io_timeout(self.ruby));
-                        }
-                        return Ok(if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) });
-                    }
-                }
-            }
-            // Looked up again, as other fibers may have run, and freed the buffer or closed the IO.
-            slice = slice.renewed(self)?;
-            fd = self.descriptor()?;
-        }
-    }
-
-    /// A system call that does not block.
-    ///
-    /// # Safety
-    /// No other fiber may have run since the slice was made.
-    #[inline]
-    unsafe fn attempt(&self, fd: RawFd, slice: BufferSlice, from: Option<u64>) -> TryIo {
-        // SAFETY: the caller's obligation is the same.
-        let attempt = || unsafe { try_now(self.direction, fd, slice.memory(), from, self.kind) };
-        if self.scheduler.is_traced() { self.trace_attempt(fd, attempt) } else { attempt() }
-    }
-
-    /// Something was sent or received.
-    fn note_sent(&self, fd: RawFd) {
-        if self.kind == FdKind::Socket && self.direction == Direction::Write {
-            self.scheduler.expect_answer(self.key, fd);
-        }
-    }
-
-    /// The descriptor, its timeout, and the memory.
-    fn arguments(&self, buffer: Value, range: SliceRange) -> Result<(RawFd, Value, BufferSlice), Error> {
-        let memory = (buffer, self.direction.needs_writable());
-        let (fd, timeout, contents) = descriptors::transfer_arguments(self.ruby, self.io, memory)?;
-        Ok((fd, timeout, BufferSlice::within(self.ruby, contents, buffer, range)?))
-    }
-
-    /// Whether an operation of the backend could send or receive: it waits, and knows no timeout.
-    fn is_plain(&self, range: SliceRange, timeout: Value) -> bool {
-        self.kind == FdKind::Socket && self.from.is_none() && range.min_length == 0 && timeout.is_nil()
-    }
-
-    /// A non-blocking read must return EAGAIN rather than wait. Non-blocking writes do not call the hook.
-    fn may_wait(&self) -> bool {
-        !(self.direction == Direction::Read && self.caller().never_waits)
-    }
-
     /// Records a system call that does not wait.
     #[cold]
     #[inline(never)]
@@ -277,12 +94,6 @@ impl<'a> Transfer<'a> {
         result
     }
 
-    /// Whether the descriptor has become ready within the time.
-    fn wait_until_ready(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        let interest = self.direction.interest();
-        wait_ready(self.ruby, self.scheduler, self.key, self.io, interest, timeout).map(|ready| ready.is_some())
-    }
-
     /// The IO's descriptor, looked up again. Not inlined into functions that wait.
     #[inline(never)]
     pub fn descriptor(&self) -> Result<RawFd, Error> {
@@ -293,42 +104,4 @@ impl<'a> Transfer<'a> {
     pub fn open_descriptor(&self) -> Option<RawFd> {
         descriptors::open_descriptor(self.ruby, self.io)
     }
-}
-
-impl Scheduler {
-    /// Notes that the fiber has sent on a socket, where it probably receives an answer next.
-    fn expect_answer(&self, key: FiberKey, fd: RawFd) {
-        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
-            record.answer_on = Some(fd);
-        }
-    }
-
-    /// Yields before a receive, if the fiber has just sent on the same socket. The answer has probably not arrived, so
-    /// trying now would fail and cost a wait in the backend. Once the other fibers have run, the answer may have
-    /// arrived.
-    fn yield_before_answer(&self, ruby: &Ruby, key: FiberKey, io: Value) -> Result<(), Error> {
-        let expected = {
-            let mut state = self.state.borrow_mut();
-            let expected = state.fibers.get_mut(key).and_then(|record| record.answer_on.take());
-            expected.filter(|_| state.queue.has_woken())
-        };
-        let yields = expected.is_some() && expected == Some(io::descriptor(io)?);
-        let may_be_due = yields && self.yield_within(ruby, key, Requeue::Last)?;
-        if may_be_due { self.raise_due(key) } else { Ok(()) }
-    }
-
-    fn set_would_block(&self, key: FiberKey, fd: Option<RawFd>) {
-        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
-            record.would_block = fd;
-        }
-    }
-
-    pub fn take_would_block(&self, key: FiberKey) -> Option<RawFd> {
-        self.state.borrow_mut().fibers.get_mut(key)?.would_block.take()
-    }
-}
-
-/// The errno as a hook returns it.
-pub fn negated(errno: Errno) -> isize {
-    -(errno as isize)
 }

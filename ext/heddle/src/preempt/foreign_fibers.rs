@@ -8,6 +8,7 @@ use magnus::{Error, Module, Object, RModule, Ruby, Value, function, method, prel
 
 use super::safe_points;
 use crate::ruby::outcome::RubyOutcome;
+use crate::ruby::pending_interrupts::Deferred;
 use crate::ruby::value::find_class;
 use crate::ruby::{error, fiber, insides, interrupts, pending_interrupts, ractor};
 use crate::scheduler::Scheduler;

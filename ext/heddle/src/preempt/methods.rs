@@ -3,8 +3,8 @@
 use magnus::{Error, Object, RClass, RModule, Ruby, Symbol, Value, function, method, prelude::*};
 
 use super::foreign_fibers;
-use crate::ruby::{error, fiber, ractor, thread};
-use crate::scheduler::fibers::FiberKey;
+use crate::ruby::{fiber, ractor, thread};
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::{HookGuard, Scheduler, registry};
 use crate::ticker::signal_disposition as disposition;
 
@@ -38,7 +38,7 @@ fn register_resumed(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result
     if !scheduler.is_owned_by(thread::current(ruby)) || !scheduler.options.borrow().preempt.preempts_yielding() {
         return Ok(None);
     }
-    error::expect_fiber(ruby, target)?;
+    fiber::expect_fiber(ruby, target)?;
     scheduler.expect_ticks(ruby)?;
     let found = scheduler.state.borrow().fibers.find(target);
     let key = match found {

@@ -9,7 +9,7 @@ use magnus::{Error, Integer, Object, RArray, RModule, Ruby, Value, function, pre
 use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, fiber, frames, interrupts, line_events, postponed_job, thread};
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::ticking::NextBranch;
 
 /// After so many points timers and I/O are polled, as ticks do it otherwise.

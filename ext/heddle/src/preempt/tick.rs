@@ -10,10 +10,11 @@ use nix::errno::Errno;
 
 use super::{foreign_fibers, safe_points};
 use crate::ruby::outcome::RubyOutcome;
+use crate::ruby::pending_interrupts::Deferred;
 use crate::ruby::{error, fiber, interrupts, pending_interrupts, postponed_job, thread};
-use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::options::Preempt;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::root_interrupts::Interrupts;
 use crate::scheduler::state::Requeue;
 use crate::scheduler::ticking::TickSuppression;

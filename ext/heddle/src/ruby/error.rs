@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use rb_sys::VALUE;
 
 use super::constant::Constant;
+use super::gvl::assert_stays_with_gvl;
 use super::hidden_variable::HiddenVariable;
 use super::insides;
 use super::outcome::RubyOutcome;
@@ -174,6 +175,8 @@ pub struct Raised {
     pub before: Value,
 }
 
+assert_stays_with_gvl!(Raised);
+
 impl Raised {
     /// The error.
     #[cold]
@@ -260,16 +263,6 @@ pub fn is_close(ruby: &Ruby, exception: Value) -> bool {
 #[cold]
 pub fn scheduler_closed(ruby: &Ruby) -> Error {
     of(ruby.exception_io_error(), "this fiber's scheduler has been closed; it cannot wait any more")
-}
-
-/// TypeError if the object is no fiber, FiberError if it is a fiber of `Fiber.allocate` that was not initialized.
-/// Ruby's C functions would raise for both.
-pub fn expect_fiber(ruby: &Ruby, value: Value) -> Result<(), Error> {
-    if super::fiber::is_fiber(value) {
-        let initialized = super::fiber::is_initialized(value);
-        return if initialized { Ok(()) } else { Err(fiber_error(ruby, insides::UNINITIALIZED)) };
-    }
-    Err(of(ruby.exception_type_error(), format!("{} is not a Fiber", value.inspect())))
 }
 
 /// FiberError, with a message.

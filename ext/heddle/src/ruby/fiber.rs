@@ -11,8 +11,9 @@ use rb_sys::stable_api::StableApiDefinition;
 
 use super::constant::Constant;
 use super::error;
-use super::error::{Raised, expect_fiber, raise};
+use super::error::{Raised, raise};
 use super::hidden_variable::HiddenVariable;
+use super::insides;
 use super::value::interned;
 
 /// The current fiber.
@@ -166,6 +167,16 @@ pub fn is_fiber(value: Value) -> bool {
 pub fn is_initialized(fiber: Value) -> bool {
     // SAFETY: a fiber is an object with data of Ruby's; the pointer is not followed.
     !unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.as_raw()) }.is_null()
+}
+
+/// TypeError if the object is no fiber, FiberError if it is a fiber of `Fiber.allocate` that was not initialized.
+/// Ruby's C functions would raise for both.
+pub fn expect_fiber(ruby: &Ruby, value: Value) -> Result<(), Error> {
+    if is_fiber(value) {
+        let initialized = is_initialized(value);
+        return if initialized { Ok(()) } else { Err(error::fiber_error(ruby, insides::UNINITIALIZED)) };
+    }
+    Err(error::of(ruby.exception_type_error(), format!("{} is not a Fiber", value.inspect())))
 }
 
 /// Whether the fiber has not ended. The fiber must be initialized: see [`expect_fiber`].

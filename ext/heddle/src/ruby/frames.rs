@@ -7,6 +7,7 @@ use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, RString, Ruby, Value};
 use rb_sys::VALUE;
 
+use super::gvl::assert_stays_with_gvl;
 use super::insides;
 use super::outcome::RubyOutcome;
 
@@ -14,6 +15,8 @@ use super::outcome::RubyOutcome;
 /// the same. It is an object inside Ruby, which lives as long as the frame, or as it is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame(VALUE, PhantomData<*mut ()>);
+
+assert_stays_with_gvl!(Frame);
 
 /// The method that called the current hook, or the function at whose end a postponed job runs.
 pub fn caller(ruby: &Ruby) -> Option<Frame> {

@@ -9,6 +9,7 @@ use rb_sys::{ID, VALUE, rb_event_flag_t};
 use super::constant::Constant;
 use super::gvl::Collecting;
 use super::outcome::RubyOutcome;
+use super::pending_interrupts::Deferred;
 
 /// The number of garbage collections so far. As long as it does not change, no object is freed or moved.
 pub fn collections(_: &Ruby) -> rb_sys::size_t {
@@ -31,12 +32,6 @@ pub fn collect(ruby: &Ruby, major: bool) {
     static GC: Constant = Constant::new(&["GC"]);
     let arguments = (kwargs!("full_mark" => major),);
     GC.get::<RModule>(ruby).and_then(|gc| gc.funcall::<_, _, Value>("start", arguments)).deferred();
-}
-
-/// Keeps the object alive, and in place, until the process ends.
-pub fn keep_for_ever(object: Value) {
-    // SAFETY: called with the GVL on a valid object.
-    unsafe { rb_sys::rb_gc_register_mark_object(object.as_raw()) };
 }
 
 /// What [`watch`] was given.

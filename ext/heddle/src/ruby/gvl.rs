@@ -82,4 +82,4 @@ macro_rules! assert_stays_with_gvl {
 }
 
 assert_stays_with_gvl!(Ruby, Marker, Collecting, magnus::Value, magnus::Error, magnus::RArray);
-assert_stays_with_gvl!(super::value::PinnedValue, super::frames::Frame, super::masks::Masks, super::error::Raised);
+pub(super) use assert_stays_with_gvl;

@@ -11,7 +11,7 @@ use magnus::{Error, Ruby, Value};
 use rb_sys::VALUE;
 
 use super::io_buffer::{self, Contents};
-use super::outcome::RubyOutcome;
+use super::pending_interrupts::Deferred;
 
 const SOCKET_CLASS_NAME: &str = "BasicSocket";
 

@@ -9,6 +9,7 @@ use magnus::gc::Marker;
 use magnus::rb_sys::AsRawValue;
 use magnus::{RArray, RClass, RHash, Ruby, Value, prelude::*};
 
+use super::gvl::assert_stays_with_gvl;
 use super::hidden_variable::HiddenVariable;
 use super::outcome::RubyOutcome;
 use super::thread;
@@ -21,6 +22,8 @@ static STACK: HiddenVariable = HiddenVariable::new("heddle_masks");
 /// The mask stack of a thread, which must be marked as long as this lives.
 #[derive(Debug, Clone, Copy)]
 pub struct Masks(PinnedValue);
+
+assert_stays_with_gvl!(Masks);
 
 /// A suspended fiber's masks. Must be kept on the fiber's machine stack, where the garbage collector finds them.
 #[derive(Debug)]

@@ -6,26 +6,20 @@
 //! runs methods.
 //!
 //! So Clippy refuses what drops an error silently: see `clippy.toml`, and `rake clippy` for patterns such as `if let
-//! Ok`. Code says instead which of these holds: [`RubyOutcome::deferred`], [`RubyOutcome::not_an_interrupt`],
-//! [`RubyOutcome::and_ensure`], or, for errors that Ruby has no part in, [`Ignore::ignored`].
+//! Ok`. Code says instead which of these holds: [`Deferred::deferred`](super::pending_interrupts::Deferred),
+//! [`RubyOutcome::not_an_interrupt`], [`RubyOutcome::and_ensure`], or, for errors that Ruby has no part in,
+//! [`Ignore::ignored`].
 
 use std::any::Any;
 use std::os::raw::c_int;
 
 use magnus::Error;
 use magnus::error::ErrorType;
-use magnus::rb_sys::protect;
+use magnus::rb_sys::{protect, resume_error};
 use rb_sys::VALUE;
-
-use super::error::{raise, ruby_of};
-use super::pending_interrupts;
 
 /// For the results of Ruby calls.
 pub trait RubyOutcome<T> {
-    /// The value. An error is raised again as if another thread raised it: in the thread's root fiber, and soon. For
-    /// code that cannot raise, such as a postponed job.
-    fn deferred(self) -> Option<T>;
-
     /// The value. An error is dropped: the call runs no method and checks no interrupts, so it is the call's own.
     /// `meaning` says what it means.
     fn not_an_interrupt(self, meaning: &'static str) -> Option<T>;
@@ -36,16 +30,6 @@ pub trait RubyOutcome<T> {
 
 #[expect(clippy::manual_ok_err, reason = "`ok` drops an error without a word")]
 impl<T> RubyOutcome<T> for Result<T, Error> {
-    fn deferred(self) -> Option<T> {
-        match self {
-            Ok(value) => Some(value),
-            Err(error) => {
-                pending_interrupts::defer(&ruby_of(&error), &error);
-                None
-            }
-        }
-    }
-
     fn not_an_interrupt(self, _meaning: &'static str) -> Option<T> {
         match self {
             Ok(value) => Some(value),
@@ -89,7 +73,7 @@ fn continue_jump<F: FnOnce() -> Result<(), Error>>(tag: c_int, cleanup: F) -> Re
         match cleanup.map_or(Ok(()), |cleanup| cleanup()) {
             Ok(()) => rb_sys::Qnil as VALUE,
             // SAFETY: called by `rb_ensure`; nothing is left to be dropped here.
-            Err(error) => unsafe { raise(error) },
+            Err(error) => unsafe { resume_error(error) },
         }
     }
 

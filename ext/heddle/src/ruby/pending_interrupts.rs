@@ -261,6 +261,25 @@ pub fn defer(ruby: &Ruby, error: &Error) {
     }
 }
 
+/// For the results of Ruby calls in code that cannot raise, such as a postponed job.
+pub trait Deferred<T> {
+    /// The value. An error is raised again as if another thread raised it: in the thread's root fiber, and soon. See
+    /// [`defer`].
+    fn deferred(self) -> Option<T>;
+}
+
+impl<T> Deferred<T> for Result<T, Error> {
+    fn deferred(self) -> Option<T> {
+        match self {
+            Ok(value) => Some(value),
+            Err(error) => {
+                defer(&error::ruby_of(&error), &error);
+                None
+            }
+        }
+    }
+}
+
 /// What represents `error`, which was just caught, on the list. Ends the jump of a `Thread#kill`. `None` for a jump that
 /// belongs to a single fiber.
 fn entry_of(ruby: &Ruby, error: &Error) -> Option<Value> {

@@ -11,7 +11,7 @@ use magnus::{Error, RClass, Ruby, TryConvert, TypedData, Value};
 use rb_sys::VALUE;
 use rb_sys::stable_api::StableApiDefinition;
 
-use super::gc;
+use super::gvl::assert_stays_with_gvl;
 use super::outcome::RubyOutcome;
 
 /// A reference to an object that a Rust structure on the heap holds, where Ruby's garbage collector does not look. An
@@ -33,6 +33,8 @@ use super::outcome::RubyOutcome;
 /// It is a proof that its thread holds the GVL, as `Value` is: it is not `Send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PinnedValue(VALUE, PhantomData<*mut ()>);
+
+assert_stays_with_gvl!(PinnedValue);
 
 impl PinnedValue {
     /// A reference for a structure on the heap.
@@ -93,7 +95,7 @@ impl Registered {
     pub fn get_or_register(&self, value: Value) -> PinnedValue {
         // Not while this is locked: it may collect garbage, for which each Ractor has to stop, and another Ractor's
         // thread would wait for the lock meanwhile.
-        gc::keep_for_ever(value);
+        keep_for_ever(value);
         PinnedValue(*self.0.get_or_init(|| value.as_raw()), PhantomData)
     }
 
@@ -101,6 +103,12 @@ impl Registered {
     pub fn get(&self, _: &Ruby) -> Option<PinnedValue> {
         self.0.get().map(|raw| PinnedValue(*raw, PhantomData))
     }
+}
+
+/// Keeps the object alive, and in place, until the process ends.
+pub fn keep_for_ever(object: Value) {
+    // SAFETY: called with the GVL on a valid object.
+    unsafe { rb_sys::rb_gc_register_mark_object(object.as_raw()) };
 }
 
 /// The object, if it is a `T` of Rust's.

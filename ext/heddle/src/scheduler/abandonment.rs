@@ -7,13 +7,13 @@
 use magnus::typed_data::Obj;
 use magnus::{Error, Object, RModule, Ruby, Symbol, TryConvert, Value, function, prelude::*};
 
-use super::fibers::FiberKey;
+use super::record::FiberKey;
 use super::start::propagates_to_thread;
 use super::state::ending::EndAction;
 use super::{Scheduler, closing_numbers};
 use crate::ruby::constant::Constant;
-use crate::ruby::value::PinnedValue;
-use crate::ruby::{error, fiber, gc};
+use crate::ruby::value::{PinnedValue, keep_for_ever};
+use crate::ruby::{error, fiber};
 
 /// Defines the method that `lib/heddle/reports.rb` calls.
 pub fn define(native: RModule) -> Result<(), Error> {
@@ -100,7 +100,7 @@ fn forget(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) {
     for key in &lost {
         let fiber = scheduler.state.borrow().fibers.fiber(*key);
         if let Some(fiber) = fiber {
-            gc::keep_for_ever(fiber);
+            keep_for_ever(fiber);
         }
     }
     let operations = {

@@ -3,9 +3,8 @@
 use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
-use super::fibers::FiberKey;
 use super::options::Preempt;
-use super::record::Record;
+use super::record::{FiberKey, Record};
 use super::state::State;
 use crate::ruby::{fiber, pending_interrupts, thread};
 use crate::ticker::foreign_fibers;

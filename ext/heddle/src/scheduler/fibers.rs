@@ -1,7 +1,6 @@
 //! The fibers that the scheduler knows.
 
 use std::collections::hash_map::Entry;
-use std::num::NonZeroU64;
 use std::time::Instant;
 
 use magnus::Value;
@@ -10,32 +9,10 @@ use slab::Slab;
 
 use super::ended_stacks::Begun;
 use super::pending_raises::PendingRaises;
-use super::record::{FiberState, Parked, Record};
+use super::record::{FiberKey, FiberState, Parked, Record};
 use super::task_data::TaskData;
 use super::wait::Wait;
 use crate::ruby::value::{Identity, PinnedValue};
-
-/// Names a record: its index, and a serial number. A key whose record is gone never names a later record.
-// One integer, so that it is compared and copied as one, and not 0, so that an `Option` of it takes no more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FiberKey(NonZeroU64);
-
-impl FiberKey {
-    /// The serial number must not be 0.
-    fn new(index: u32, serial: u32) -> Self {
-        let number = u64::from(serial) << u32::BITS | u64::from(index);
-        FiberKey(NonZeroU64::new(number).expect("serial numbers begin with 1"))
-    }
-
-    /// A number that no other fiber of the scheduler has.
-    pub fn number(self) -> u64 {
-        self.0.get()
-    }
-
-    fn index(self) -> usize {
-        self.0.get() as u32 as usize
-    }
-}
 
 /// All fibers that the scheduler knows.
 #[derive(Default)]

@@ -10,10 +10,10 @@ use heddle_core::waker::Waker;
 use heddle_core::workers::WorkerPool;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
-use super::fibers::FiberKey;
 use super::options::{BackendChoice, StatsLevel};
 use super::owner::ForkCell;
 use super::reactor::Reactor;
+use super::record::FiberKey;
 use super::{Scheduler, registry};
 use crate::ruby::call_sites::CallSites;
 use crate::ruby::constant::Constant;

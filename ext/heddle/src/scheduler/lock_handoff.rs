@@ -18,43 +18,12 @@
 //! Ruby does not tell which fiber holds a lock. Letting the wrong fiber run first does no harm: it loses nothing, and
 //! may only finish its operation.
 
-use std::collections::VecDeque;
-
 use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
-use super::fibers::FiberKey;
+use super::record::FiberKey;
 use super::state::Requeue;
 use crate::ruby::{fiber, frames, thread};
-
-/// How many fibers that yielded in the middle of an operation are remembered. A fiber that is forgotten keeps its
-/// place in the run queue, and so do fibers that want its lock.
-const MAX_REMEMBERED: usize = 8;
-
-/// The fibers that yielded in the middle of an operation, or after releasing a lock. Each may hold a lock.
-#[derive(Debug, Default)]
-pub struct LockHandoff {
-    /// The fibers that have not run since.
-    fibers: VecDeque<FiberKey>,
-    /// The fibers that run early, to finish their operation and nothing else.
-    boosted: Vec<FiberKey>,
-}
-
-impl LockHandoff {
-    fn add(&mut self, key: FiberKey) {
-        if self.fibers.len() == MAX_REMEMBERED {
-            self.fibers.pop_front();
-        }
-        self.fibers.push_back(key);
-    }
-
-    /// The fiber runs again. Returns whether it was boosted.
-    fn remove(&mut self, key: FiberKey) -> bool {
-        self.fibers.retain(|yielded| *yielded != key);
-        let position = self.boosted.iter().position(|boosted| *boosted == key);
-        position.map(|position| self.boosted.swap_remove(position)).is_some()
-    }
-}
 
 impl Scheduler {
     /// Called before an operation that may succeed at once: a fiber that has used up its cooperative budget yields.
@@ -74,12 +43,12 @@ impl Scheduler {
             let mut state = self.state.borrow_mut();
             // A fiber is not boosted twice in a row, or it would gain by yielding in its operations.
             if !state.budget.is_boosted() {
-                state.lock_handoff.add(key);
+                state.lock_holders.add(key);
             }
         }
         let may_be_due = self.yield_within(ruby, key, Requeue::Last);
         let mut state = self.state.borrow_mut();
-        if state.lock_handoff.remove(key) {
+        if state.lock_holders.remove(key) {
             state.budget.boost();
         }
         may_be_due
@@ -94,16 +63,10 @@ impl Scheduler {
 
     /// The current fiber is about to wait for `blocker`. If that is a lock, the remembered fibers run first.
     pub fn boost_lock_holders(&self, ruby: &Ruby, blocker: Value) -> Result<(), Error> {
-        if self.state.borrow().lock_handoff.fibers.is_empty() || !thread::is_mutex(ruby, blocker)? {
+        if self.state.borrow().lock_holders.is_empty() || !thread::is_mutex(ruby, blocker)? {
             return Ok(());
         }
-        let mut state = self.state.borrow_mut();
-        // The last fiber in the list is moved last, and so runs first.
-        while let Some(candidate) = state.lock_handoff.fibers.pop_front() {
-            if state.move_to_front(candidate) {
-                state.lock_handoff.boosted.push(candidate);
-            }
-        }
+        self.state.borrow_mut().boost_lock_holders();
         Ok(())
     }
 

@@ -14,11 +14,12 @@
 //! * [`root_interrupts`]: signals and `Thread#raise` reach the root fiber.
 //! * [`pending_raises`], [`abandonment`]: exceptions for other fibers, and fibers that do not end.
 //! * [`stalls`]: fibers that keep the thread for too long.
-//! * [`tracing`]: what a trace records.
+//! * [`tracing`]: the schedulers' parts in a trace. [`trace_session`]: the trace.
 //! * [`lock_handoff`]: fairness among fibers that never have to wait.
 
 mod abandonment;
 pub mod closing_numbers;
+mod end_request;
 mod ended_stacks;
 pub mod enter;
 pub mod fibers;
@@ -41,6 +42,7 @@ pub mod start;
 pub mod state;
 mod task_data;
 pub mod ticking;
+pub mod trace_session;
 pub mod tracing;
 pub mod wait;
 pub mod waiting;

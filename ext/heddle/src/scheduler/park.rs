@@ -18,14 +18,14 @@
 //!
 //! Before it parks, a fiber becomes `Waiting` ([`State::set_waiting`](super::state::State::set_waiting)) or `Runnable`
 //! ([`State::requeue`](super::state::State::requeue)). A wake-up makes it `Runnable`, and `pick_next` makes it
-//! `Running`: see [`FiberState`](super::fibers::FiberState).
+//! `Running`: see [`FiberState`](super::record::FiberState).
 
 use magnus::{Error, Ruby, Value, prelude::*};
 
 use super::Scheduler;
 use super::enter::HookGuard;
-use super::fibers::FiberKey;
 use super::pick::Next;
+use super::record::FiberKey;
 use super::root_interrupts::Interrupts;
 use super::state::Requeue;
 use super::wait::Wait;

@@ -20,14 +20,9 @@
 use std::time::{Duration, Instant};
 
 use heddle_core::timers::{TimerKey, Timers};
-use magnus::{Ruby, Value};
+use magnus::Value;
 
-use super::Scheduler;
-use super::fibers::FiberKey;
 use super::raise::{PendingRaise, RaiseScope, Shield};
-use super::state::TimerAction;
-use crate::ruby::value::same;
-use crate::ruby::{error, fiber};
 
 /// The longest pause before an exception is raised again. There is a pause because a fiber that swallows the exception
 /// in a loop must not take the CPU from other fibers.
@@ -60,7 +55,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn is_due(&self, timers: &Timers<TimerAction>) -> bool {
+    fn is_due<A>(&self, timers: &Timers<A>) -> bool {
         match self.phase {
             Phase::Due => true,
             Phase::InFlight => false,
@@ -123,7 +118,7 @@ impl PendingRaises {
 
     /// The index of the exception to raise next. Of several deadlines that have passed, the innermost block's is
     /// raised. `is_waiting` says whether the fiber is in a wait.
-    pub fn next(&self, shield: Shield, is_waiting: bool, timers: &Timers<TimerAction>) -> Option<usize> {
+    pub fn next<A>(&self, shield: Shield, is_waiting: bool, timers: &Timers<A>) -> Option<usize> {
         let is_next = |raise: &Entry| {
             raise.is_due(timers)
                 && !shield.holds_back(raise.pending_raise.scope)
@@ -160,7 +155,7 @@ impl PendingRaises {
     }
 
     /// Removes the exceptions with this scope.
-    pub fn retract(&mut self, scope: RaiseScope, timers: &mut Timers<TimerAction>) {
+    pub fn retract<A>(&mut self, scope: RaiseScope, timers: &mut Timers<A>) {
         self.0.retain(|raise| {
             let keeps = raise.pending_raise.scope != scope;
             if !keeps && let Phase::Swallowed(timer) = raise.phase {
@@ -171,7 +166,7 @@ impl PendingRaises {
     }
 
     /// Removes all repeated exceptions.
-    pub fn retract_repeated(&mut self, timers: &mut Timers<TimerAction>) {
+    pub fn retract_repeated<A>(&mut self, timers: &mut Timers<A>) {
         let repeated = |sent: &Self| sent.iter().map(|sent| sent.scope).find(|scope| scope.is_repeated());
         while let Some(scope) = repeated(self) {
             self.retract(scope, timers);
@@ -195,12 +190,12 @@ impl PendingRaises {
 
     /// Updates the phase of a repeated exception after an observation. `action` is the action of the timer that ends
     /// the pause before it is raised again, and `now` the timers' time.
-    pub fn update(
+    pub fn update<A>(
         &mut self,
         scope: RaiseScope,
         observed: Observation,
-        (timers, now): (&mut Timers<TimerAction>, Instant),
-        action: TimerAction,
+        (timers, now): (&mut Timers<A>, Instant),
+        action: A,
     ) {
         let Some(raise) = self.0.iter_mut().find(|raise| raise.pending_raise.scope == scope) else { return };
         raise.ticks_absent =
@@ -238,50 +233,4 @@ pub enum Observation {
 /// How long to wait before an exception that has been raised `times_raised` times is raised again.
 fn pause_after(times_raised: u32) -> Duration {
     Duration::from_millis(1 << times_raised.saturating_sub(1).min(6)).min(MAX_PAUSE)
-}
-
-impl Scheduler {
-    /// Finds out whether the fiber has swallowed an exception that is to be raised again. Called at the beginning of
-    /// each of the fiber's waits.
-    #[inline]
-    pub fn detect_swallowed(&self, key: FiberKey) {
-        self.observe_raised(key, Observation::Absent);
-    }
-
-    /// Like [`Scheduler::detect_swallowed`], at a tick, for a fiber that calls no hook.
-    #[inline]
-    pub fn detect_swallowed_at_tick(&self, key: FiberKey) {
-        self.observe_raised(key, Observation::AbsentAtTick);
-    }
-
-    #[inline]
-    fn observe_raised(&self, key: FiberKey, absent: Observation) {
-        let has_raised = {
-            let state = self.state.borrow();
-            state
-                .fibers
-                .get(key)
-                .is_some_and(|record| !record.pending_raises.is_empty() && record.pending_raises.has_raised())
-        };
-        if has_raised {
-            self.observe_each_raised(key, absent);
-        }
-    }
-
-    #[cold]
-    fn observe_each_raised(&self, key: FiberKey, absent: Observation) {
-        // `$!` belongs to the running fiber. In a generator it says nothing about the fiber that has resumed the
-        // generator.
-        let observed = self.state.borrow().fibers.fiber(key);
-        let is_current = observed.is_some_and(|fiber| same(fiber, fiber::current(&Ruby::get_with(fiber))));
-        if !is_current {
-            return;
-        }
-        for nth in 0.. {
-            let raised = self.state.borrow().fibers.get(key).and_then(|record| record.pending_raises.raised(nth));
-            let Some(raised) = raised else { return };
-            let observed = if error::is_in_flight(raised.exception()) { Observation::InFlight } else { absent };
-            self.state.borrow_mut().update_raise(key, raised.scope, observed, TimerAction::Wake(key));
-        }
-    }
 }

@@ -5,9 +5,9 @@ use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
 use super::Scheduler;
 use super::abandonment::abandon_by_helper;
-use super::fibers::FiberKey;
 use super::poll::Polled;
 use super::raise::raise_by_helper;
+use super::record::FiberKey;
 use super::root_interrupts::Interrupts;
 use super::state::State;
 use crate::ruby::constant::Constant;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use magnus::{Error, Ruby};
 
 use super::Scheduler;
-use super::fibers::FiberKey;
 use super::reactor::Reactor;
+use super::record::FiberKey;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::{error, interrupts};
 
@@ -58,7 +58,7 @@ impl Scheduler {
             drop(slot);
             return Err(error::scheduler_closed(ruby));
         };
-        self.state.borrow_mut().cancel_closed(reactor);
+        reactor.cancel_closed(&mut self.state.borrow_mut().operations);
         let mut interrupted = false;
         let polled = if timeout == Some(Duration::ZERO) {
             reactor.poll_now()

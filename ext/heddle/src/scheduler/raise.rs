@@ -4,7 +4,7 @@ use magnus::gc::Marker;
 use magnus::{Error, Ruby, Value, prelude::*};
 
 use crate::ruby::error::make_exception;
-use crate::ruby::outcome::RubyOutcome;
+use crate::ruby::pending_interrupts::Deferred;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber};
 

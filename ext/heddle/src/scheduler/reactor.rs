@@ -6,6 +6,7 @@ use std::time::Duration;
 use heddle_core::backend::poll::Poll;
 use heddle_core::backend::uring::Uring;
 use heddle_core::mailbox::Mailbox;
+use heddle_core::operations::Operations;
 use heddle_core::waker::Waker;
 use heddle_core::workers::WorkerPool;
 use heddle_core::{Backend, Completion, Error};
@@ -40,6 +41,14 @@ impl Reactor {
     /// Where worker threads put completions.
     pub fn mailbox(&self) -> Arc<Mailbox> {
         Arc::clone(&self.mailbox)
+    }
+
+    /// Cancels the operations on closed numbers.
+    #[inline]
+    pub fn cancel_closed<F: Copy + PartialEq, M: Clone>(&mut self, operations: &mut Operations<F, M>) {
+        while let Some(token) = operations.next_to_cancel() {
+            self.backend.cancel(token);
+        }
     }
 
     /// From here on `unblock` and the workers wake this thread. The state already has all that they did before.

@@ -14,7 +14,7 @@ use magnus::gc::Marker;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
 use super::Scheduler;
-use super::fibers::FiberKey;
+use super::record::FiberKey;
 use crate::ruby::constant::Constant;
 use crate::ruby::outcome::RubyOutcome;
 use crate::ruby::pending_interrupts::{self, Timing};

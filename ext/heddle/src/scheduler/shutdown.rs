@@ -3,7 +3,7 @@
 use heddle_core::workers::WorkerPool;
 use magnus::{Error, Ruby, prelude::*};
 
-use super::fibers::FiberKey;
+use super::record::FiberKey;
 use super::state::ending::LossCause;
 use super::wait::Wait;
 use super::waiting::Outcome;

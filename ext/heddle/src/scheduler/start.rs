@@ -6,7 +6,7 @@ use magnus::error::ErrorType;
 use magnus::exception::Exception;
 use magnus::{Error, RArray, RModule, Ruby, Value, block::Proc, prelude::*};
 
-use super::fibers::FiberKey;
+use super::record::FiberKey;
 use super::wait::Wait;
 use super::{Scheduler, ended_stacks};
 use crate::ruby::constant::Constant;

@@ -6,6 +6,7 @@ mod closings;
 mod counters;
 pub mod ending;
 mod limits;
+mod lock_holders;
 pub mod operations;
 mod raising;
 mod scopes;
@@ -29,16 +30,16 @@ pub use self::closings::Signal;
 use self::counters::Counters;
 use self::ending::Endings;
 use self::limits::Limits;
+use self::lock_holders::LockHolders;
 pub use self::operations::{Ended, Operations};
 use self::raising::Raises;
 use self::scopes::Scopes;
 use self::tracing::Tracing;
 use self::wait_resources::WaitResources;
 pub use self::wait_resources::{OwnedDescriptor, Selection};
-use super::fibers::{FiberKey, Fibers};
-use super::lock_handoff::LockHandoff;
+use super::fibers::Fibers;
 use super::raise::PendingRaise;
-use super::record::{FiberState, Parked, Record};
+use super::record::{FiberKey, FiberState, Parked, Record};
 use super::wait::Wait;
 use crate::ruby::value::PinnedValue;
 use magnus::Value;
@@ -89,7 +90,7 @@ pub struct State {
     /// The fiber that the scheduler switched to last. Ruby switches fibers on its own, too, so another fiber may be
     /// running.
     current: Option<(PinnedValue, FiberKey)>,
-    pub lock_handoff: LockHandoff,
+    pub lock_holders: LockHolders,
     pub counters: Counters,
     /// Timers that have expired, while they are handled. The memory is kept for the next time.
     due: Vec<TimerAction>,
@@ -121,7 +122,7 @@ impl Default for State {
             queue: RunQueue::new(Policy::default()),
             operations: Operations::default(),
             current: None,
-            lock_handoff: LockHandoff::default(),
+            lock_holders: LockHolders::default(),
             counters: Counters::default(),
             due: Vec::new(),
             raises: Raises::default(),

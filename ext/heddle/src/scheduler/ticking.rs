@@ -7,12 +7,13 @@ use libc::c_int;
 use magnus::{Error, Ruby};
 
 use super::Scheduler;
-use super::fibers::FiberKey;
 use super::options::Preempt;
+use super::record::FiberKey;
 use crate::ruby::error;
 use crate::ruby::frames::Frame;
 use crate::ruby::masks::Masks;
-use crate::ruby::outcome::{Ignore, RubyOutcome};
+use crate::ruby::outcome::Ignore;
+use crate::ruby::pending_interrupts::Deferred;
 use crate::ticker::{Ticker, TickerChoice, TickerState};
 
 /// The ticker of a scheduler, and what preemption has to remember.

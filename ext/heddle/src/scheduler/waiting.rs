@@ -6,10 +6,13 @@ use heddle_core::timers::TimerKey;
 use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
-use super::fibers::FiberKey;
+use super::pending_raises::Observation;
 use super::raise::Limit;
+use super::record::FiberKey;
 use super::state::{State, TimerAction};
 use super::wait::Wait;
+use crate::ruby::value::same;
+use crate::ruby::{error, fiber};
 
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,5 +146,49 @@ impl Scheduler {
         });
         self.state.borrow_mut().drop_limit(key, timer, scope);
         result
+    }
+
+    /// Finds out whether the fiber has swallowed an exception that is to be raised again. Called at the beginning of
+    /// each of the fiber's waits.
+    #[inline]
+    pub fn detect_swallowed(&self, key: FiberKey) {
+        self.observe_raised(key, Observation::Absent);
+    }
+
+    /// Like [`Scheduler::detect_swallowed`], at a tick, for a fiber that calls no hook.
+    #[inline]
+    pub fn detect_swallowed_at_tick(&self, key: FiberKey) {
+        self.observe_raised(key, Observation::AbsentAtTick);
+    }
+
+    #[inline]
+    fn observe_raised(&self, key: FiberKey, absent: Observation) {
+        let has_raised = {
+            let state = self.state.borrow();
+            state
+                .fibers
+                .get(key)
+                .is_some_and(|record| !record.pending_raises.is_empty() && record.pending_raises.has_raised())
+        };
+        if has_raised {
+            self.observe_each_raised(key, absent);
+        }
+    }
+
+    #[cold]
+    fn observe_each_raised(&self, key: FiberKey, absent: Observation) {
+        // `$!` belongs to the running fiber. In a generator it says nothing about the fiber that has resumed the
+        // generator.
+        let observed = self.state.borrow().fibers.fiber(key);
+        let is_current = observed.is_some_and(|fiber| same(fiber, fiber::current(&Ruby::get_with(fiber))));
+        if !is_current {
+            return;
+        }
+        for nth in 0.. {
+            let raised = self.state.borrow().fibers.get(key).and_then(|record| record.pending_raises.raised(nth));
+            let Some(raised) = raised else { return };
+            let observed = if error::is_in_flight(raised.exception()) { Observation::InFlight } else { absent };
+            self.state.borrow_mut().update_raise(key, raised.scope, observed, TimerAction::Wake(key));
+        }
     }
 }

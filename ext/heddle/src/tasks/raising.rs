@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use magnus::{Error, Object, RModule, Ruby, Value, function, prelude::*};
 
-use crate::ruby::{error, time};
+use crate::ruby::{error, fiber, time};
 use crate::scheduler::Scheduler;
-use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::raise::{Limit, PendingRaise, RaiseScope, Shield};
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::waiting::FOR_EVER;
 
 /// Defines the methods.
@@ -28,7 +28,7 @@ pub fn define(native: RModule) -> Result<(), Error> {
 /// Sends an exception to a fiber, whatever the fiber waits for. Returns a number with which it can be retracted; nil
 /// if this scheduler does not know the fiber. Any thread may call it.
 fn deliver(ruby: &Ruby, scheduler: &Scheduler, target: Value, exception: Value) -> Result<Option<u64>, Error> {
-    error::expect_fiber(ruby, target)?;
+    fiber::expect_fiber(ruby, target)?;
     let mut state = scheduler.state.borrow_mut();
     let Some(key) = state.fibers.find(target) else { return Ok(None) };
     let number = state.limits.next_number();
@@ -59,7 +59,7 @@ fn unraised(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool
 /// Asks a fiber to end, running its `ensure` clauses. A second request changes nothing. False if this scheduler does
 /// not know the fiber. Any thread may call it.
 fn stop(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<bool, Error> {
-    error::expect_fiber(ruby, target)?;
+    fiber::expect_fiber(ruby, target)?;
     let exception = error::stop_class(ruby)?.as_value();
     let mut state = scheduler.state.borrow_mut();
     let Some(key) = state.fibers.find(target) else { return Ok(false) };

@@ -4,7 +4,7 @@ use magnus::{Error, Object, RHash, RModule, Ruby, Symbol, Value, block::Proc, fu
 
 use crate::ruby::receiver::Receiver;
 use crate::ruby::value::same;
-use crate::ruby::{error, fiber, fork, ractor};
+use crate::ruby::{fiber, fork, ractor};
 use crate::scheduler::options::Preempt;
 use crate::scheduler::record::{FiberState, Record};
 use crate::scheduler::start::NewFiber;
@@ -128,7 +128,7 @@ fn waits_for_all_others(_: &Ruby, scheduler: &Scheduler, target: Value) -> bool 
 
 /// `:running`, `:runnable`, `:waiting` or `:dead`.
 fn fiber_state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
-    error::expect_fiber(ruby, target)?;
+    fiber::expect_fiber(ruby, target)?;
     if same(target, fiber::ensure_current(ruby)?) {
         return Ok(ruby.to_symbol("running"));
     }

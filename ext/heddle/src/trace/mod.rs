@@ -16,7 +16,8 @@ use crate::ruby::outcome::Ignore;
 use crate::ruby::value::{PinnedValue, find_class};
 use crate::ruby::{gc, ractor};
 use crate::scheduler::Scheduler;
-use crate::scheduler::tracing::{Session, is_recording};
+use crate::scheduler::trace_session::Session;
+use crate::scheduler::tracing::{self, is_recording};
 
 /// `Heddle::TraceRecorder`.
 #[derive(TypedData)]
@@ -38,7 +39,7 @@ impl DataTypeFunctions for Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         // SAFETY: the collector drops this, with the GVL.
-        self.session.end(&unsafe { Collecting::assume() });
+        tracing::end(&unsafe { Collecting::assume() }, &self.session);
     }
 }
 
@@ -65,7 +66,7 @@ pub fn define(ruby: &Ruby, heddle: RModule, native: RModule) -> Result<(), Error
 /// A recorder for at most `capacity` records; nil if this process has one that has not ended.
 fn reserve(ruby: &Ruby, capacity: usize) -> Result<Option<Obj<Recorder>>, Error> {
     ractor::expect_main(ruby, "Heddle.trace")?;
-    let session = Session::reserve(ruby, capacity).ignored("no memory").ok_or_else(|| {
+    let session = tracing::reserve(ruby, capacity).ignored("no memory").ok_or_else(|| {
         error::of(ruby.exception_no_mem_error(), format!("no memory for a trace of {capacity} events: take fewer"))
     })?;
     Ok(session.map(|session| ruby.obj_wrap(Recorder { session })))
@@ -73,14 +74,14 @@ fn reserve(ruby: &Ruby, capacity: usize) -> Result<Option<Obj<Recorder>>, Error>
 
 /// Begins to record. `names` gets the names of all fibers, by their `object_id`s.
 fn start(ruby: &Ruby, recorder: &Recorder, names: RHash) -> Result<(), Error> {
-    recorder.session.begin(ruby, names)
+    tracing::begin(ruby, &recorder.session, names)
 }
 
 /// Ends the recording. Returns the numbers of records that are there and that were dropped, and the length in seconds;
 /// nil if it has ended already, or belongs to the parent of this process.
 fn finish(ruby: &Ruby, recorder: &Recorder) -> Option<(usize, u64, f64, u64)> {
     let now = Instant::now();
-    if !recorder.session.end(ruby) {
+    if !tracing::end(ruby, &recorder.session) {
         return None;
     }
     gc::unwatch(ruby);

@@ -7,8 +7,8 @@ use std::time::Instant;
 use heddle_core::accounting::{Accounting, Phase, Report, Statement};
 
 use super::State;
-use crate::scheduler::fibers::{FiberKey, Fibers};
-use crate::scheduler::record::{FiberState, Record};
+use crate::scheduler::fibers::Fibers;
+use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
 
 /// The kinds of waits, for users, by the numbers that [`kind_of`] returns.

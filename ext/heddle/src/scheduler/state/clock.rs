@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::State;
-use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::record::FiberKey;
 
 /// How much virtual time passes where a fiber that is being killed would wait.
 const WAIT_OF_KILLED_FIBER: Duration = Duration::from_millis(1);

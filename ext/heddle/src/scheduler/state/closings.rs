@@ -9,7 +9,7 @@ use heddle_core::locking::lock;
 use heddle_core::process_fd::ProcessFd;
 
 use super::{Operations, State};
-use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::record::FiberKey;
 use crate::scheduler::wait::Wait;
 
 /// Tells another thread that operations have ended.

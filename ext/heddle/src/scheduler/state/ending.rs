@@ -10,43 +10,19 @@
 use std::time::{Duration, Instant};
 
 use heddle_core::Token;
-use heddle_core::timers::TimerKey;
 use magnus::gc::Marker;
 use magnus::{Ruby, Value};
 
 use super::{State, TimerAction};
 use crate::ruby::value::PinnedValue;
 use crate::scheduler::closing_numbers;
-use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::end_request::{EndRequest, GRACE_AFTER_KILL};
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
-use crate::scheduler::record::{FiberState, Record};
+use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
 
-/// How long a fiber that was killed may run before it is abandoned.
-const GRACE_AFTER_KILL: Duration = Duration::from_millis(100);
 /// The longest chain of fibers, each resumed by the next, that [`State::responsible_fiber`] follows.
 const MAX_RESUME_DEPTH: usize = 64;
-
-/// A request to a fiber to end.
-#[derive(Debug)]
-pub struct EndRequest {
-    /// Expires with the grace period.
-    timer: TimerKey,
-    /// `Record::waits` at the beginning of the grace period. If it is unchanged and the fiber is in the run queue, the
-    /// fiber has not run since.
-    waits: u32,
-    /// When the exception was raised in the fiber for the first time.
-    raised_at: Option<Instant>,
-    /// The grace period was over once, and the fiber was killed.
-    killed: bool,
-}
-
-impl EndRequest {
-    /// Whether the fiber is being killed.
-    pub fn is_killed(&self) -> bool {
-        self.killed
-    }
-}
 
 /// How to end a fiber whose grace period is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +111,7 @@ impl State {
     pub fn note_end_raised(&mut self, key: FiberKey) {
         let now = self.now();
         if let Some(request) = self.fibers.get_mut(key).and_then(|record| record.end_request.as_mut()) {
-            request.raised_at.get_or_insert(now);
+            request.note_raised(now);
         }
     }
 
@@ -171,26 +147,18 @@ impl State {
         let now = self.now();
         let Some(record) = self.fibers.get_mut(key).filter(|record| record.end_request.is_none()) else { return };
         let timer = self.timers.insert(now + grace, TimerAction::Grace(key));
-        record.end_request = Some(Box::new(EndRequest { timer, waits: record.waits, raised_at: None, killed: false }));
+        record.end_request = Some(Box::new(EndRequest::new(timer, record.waits)));
     }
 
-    /// The timer of a fiber's grace period has expired. The grace period is prolonged if a shield holds back the end,
-    /// or if the fiber has not run since.
+    /// The timer of a fiber's grace period has expired: see [`EndRequest::prolonged_until`].
     pub fn end_grace(&mut self, key: FiberKey, now: Instant) {
-        let Some(grace_period) = self.endings.grace else { return };
+        let Some(grace) = self.endings.grace else { return };
         let Some(record) = self.fibers.get_mut(key) else { return };
-        let shielded = record.task.shield.holds_back(RaiseScope::Kill);
-        let (is_queued, waits) = (record.state() == FiberState::Runnable, record.waits);
+        let is_shielded = record.task.shield.holds_back(RaiseScope::Kill);
+        let progress = (record.state() == FiberState::Runnable, record.waits);
         let Some(request) = record.end_request.as_mut() else { return };
-        let grace = if request.killed { GRACE_AFTER_KILL } else { grace_period };
-        let again_at = match request.raised_at {
-            _ if shielded => Some(now + grace),
-            Some(raised_at) if !request.killed => Some(raised_at + grace).filter(|end| *end > now),
-            _ if is_queued && request.waits == waits => Some(now + grace),
-            _ => None,
-        };
-        match again_at {
-            Some(again_at) => request.timer = self.timers.insert(again_at, TimerAction::Grace(key)),
+        match request.prolonged_until(now, grace, is_shielded, progress) {
+            Some(until) => request.prolong(self.timers.insert(until, TimerAction::Grace(key))),
             None => self.endings.overdue.push(key),
         }
     }
@@ -199,7 +167,7 @@ impl State {
     pub fn prolong_grace(&mut self, key: FiberKey) {
         let timer = self.timers.insert(self.now() + GRACE_AFTER_KILL, TimerAction::Grace(key));
         if let Some(request) = self.fibers.get_mut(key).and_then(|record| record.end_request.as_mut()) {
-            request.timer = timer;
+            request.prolong(timer);
         }
     }
 
@@ -211,7 +179,7 @@ impl State {
     /// How to end a fiber whose grace period is over. `None` if it has ended.
     pub fn end_action(&self, key: FiberKey) -> Option<EndAction> {
         let record = self.fibers.get(key)?;
-        let killed = record.end_request.as_ref().is_some_and(|request| request.killed);
+        let killed = record.end_request.as_ref().is_some_and(|request| request.is_killed());
         let waits = record.is_parked() && record.wait != Wait::Preempted;
         Some(match (killed, waits) {
             (true, _) => EndAction::Forget,
@@ -222,10 +190,10 @@ impl State {
 
     /// Kills a waiting fiber: it is woken, and killed when it runs.
     pub fn kill(&mut self, key: FiberKey, exception: Value) {
-        let timer = self.timers.insert(self.now() + GRACE_AFTER_KILL, TimerAction::Grace(key));
-        let raised_at = Some(self.now());
+        let now = self.now();
+        let timer = self.timers.insert(now + GRACE_AFTER_KILL, TimerAction::Grace(key));
         let Some(record) = self.fibers.get_mut(key) else { return };
-        record.end_request = Some(Box::new(EndRequest { timer, waits: record.waits, raised_at, killed: true }));
+        record.end_request = Some(Box::new(EndRequest::kill(timer, record.waits, now)));
         record.pending_raises.push_first(PendingRaise::new(exception, None, RaiseScope::Kill));
         self.wake(key);
     }
@@ -266,7 +234,7 @@ impl State {
             record.pending_raises.retract_repeated(&mut self.timers);
         }
         if let Some(request) = record.end_request.take() {
-            self.timers.cancel(request.timer);
+            self.timers.cancel(request.timer());
         }
         record.task.exit_observer()
     }

@@ -7,8 +7,8 @@ use magnus::Value;
 use rustc_hash::FxHashMap;
 
 use super::{State, TimerAction};
-use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::raise::{Limit, PendingRaise, RaiseScope};
+use crate::scheduler::record::FiberKey;
 
 /// The numbers of limits, of messages and of [scopes](super::scopes), in the order of their beginnings; and the limits
 /// that can be moved.

@@ -9,21 +9,12 @@ use heddle_core::{Completion, Operation, Token};
 
 use super::State;
 use crate::ruby::io::ReadBuffer;
-use crate::scheduler::fibers::FiberKey;
-use crate::scheduler::reactor::Reactor;
+use crate::scheduler::record::FiberKey;
 
 /// The operations of a scheduler. One may own the read buffer of an IO that was closed meanwhile.
 pub type Operations = heddle_core::operations::Operations<FiberKey, Rc<ReadBuffer>>;
 
 impl State {
-    /// Cancels the operations on closed numbers.
-    #[inline]
-    pub fn cancel_closed(&mut self, reactor: &mut Reactor) {
-        while let Some(token) = self.operations.next_to_cancel() {
-            reactor.backend.cancel(token);
-        }
-    }
-
     /// See [`Operations::begin`].
     #[inline]
     pub fn begin_operation(&mut self, fiber: FiberKey, operation: Option<&Operation>) -> Token {

@@ -5,10 +5,9 @@ use magnus::gc::Marker;
 
 use super::{State, TimerAction};
 use crate::ruby::value::PinnedValue;
-use crate::scheduler::fibers::FiberKey;
 use crate::scheduler::pending_raises::Observation;
 use crate::scheduler::raise::{PendingRaise, RaiseScope, Shield};
-use crate::scheduler::record::FiberState;
+use crate::scheduler::record::{FiberKey, FiberState};
 use crate::scheduler::wait::Wait;
 
 /// The exceptions that no fiber's record holds.

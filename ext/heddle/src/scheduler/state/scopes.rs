@@ -7,8 +7,8 @@
 use rustc_hash::FxHashMap;
 
 use super::State;
-use crate::scheduler::fibers::{FiberKey, Fibers};
-use crate::scheduler::record::FiberState;
+use crate::scheduler::fibers::Fibers;
+use crate::scheduler::record::{FiberKey, FiberState};
 
 /// With fewer members than this, removing those that have ended is not worth its cost.
 const FEW_MEMBERS: usize = 64;

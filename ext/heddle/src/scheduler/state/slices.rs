@@ -6,8 +6,8 @@ use std::time::Instant;
 use heddle_core::stall_watch::StallWatch;
 
 use super::State;
-use crate::scheduler::fibers::{Claimed, FiberKey};
-use crate::scheduler::record::FiberState;
+use crate::scheduler::fibers::Claimed;
+use crate::scheduler::record::{FiberKey, FiberState};
 use crate::scheduler::wait::Wait;
 
 impl State {

@@ -10,9 +10,8 @@ use heddle_core::{Completion, Token};
 
 use super::State;
 use crate::ruby::value::class_of;
-use crate::scheduler::fibers::FiberKey;
-use crate::scheduler::record::{FiberState, Record};
-use crate::scheduler::tracing::Session;
+use crate::scheduler::record::{FiberKey, FiberState, Record};
+use crate::scheduler::trace_session::Session;
 use crate::scheduler::wait::Wait;
 
 fn plain(what: u8) -> Subject {

@@ -10,7 +10,7 @@ use heddle_core::process_fd::ProcessFd;
 use heddle_core::{Interest, Token};
 use slab::Slab;
 
-use crate::scheduler::fibers::FiberKey;
+use crate::scheduler::record::FiberKey;
 
 /// See the module. A key is valid until what it names is freed.
 #[derive(Default)]

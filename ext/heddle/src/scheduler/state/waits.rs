@@ -6,8 +6,7 @@ use heddle_core::trace::Source;
 use magnus::Value;
 
 use super::{State, TimerAction, make_runnable};
-use crate::scheduler::fibers::FiberKey;
-use crate::scheduler::record::FiberState;
+use crate::scheduler::record::{FiberKey, FiberState};
 use crate::scheduler::wait::Wait;
 
 impl State {
