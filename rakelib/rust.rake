@@ -38,7 +38,7 @@ STATE = FileList["ext/heddle/src/scheduler/state/*.rs", "ext/heddle/src/schedule
         .exclude("**/accounts.rs", "**/clock.rs", "**/counters.rs")
 
 desc "Lint the Rust code"
-task :clippy do
+task clippy: :imports do
   lacking = FileList["ext/heddle/src/ruby/*.rs"].flat_map do |file|
     found = File.read(file).scan(FUNCTION).filter_map { |name, parameters| name unless parameters[PROOFS] }
     found.map { |name| "#{File.basename(file, ".rs")}::#{name}" } - WITHOUT_GVL
