@@ -78,6 +78,27 @@ RSpec.describe "YieldingFiber" do
         expect(outcomes.tally).to eq("own" => 60_000)
       end
 
+      # Ruby raises the first at the mask's end, and the others when the thread waits, or is asked to check again.
+      it "raises each of several exceptions that were sent to its thread at once, and not in another fiber" do
+        raised = run do
+          raised = []
+          send_both = proc { Thread.new(Thread.current) { |thread| 2.times { thread.raise(KeyError) } }.join }
+          fibers = [YieldingFiber.new do
+            Thread.handle_interrupt(KeyError => :never, &send_both)
+          rescue KeyError
+            raised << :first
+            begin
+              nil until raised.include?(:second)
+            rescue KeyError
+              raised << :second
+            end
+          end, YieldingFiber.new { nil until raised.include?(:second) }]
+          fibers.select(&:alive?).each(&:resume) while fibers.any?(&:alive?)
+          raised
+        end
+        expect(raised).to eq(%i[first second])
+      end
+
       it "passes the arguments of its first resume to its block, and returns its value at its end" do
         value = run { YieldingFiber.new { |first, second, *rest| [first, second, rest] }.resume(1, 2, 3, 4) }
         expect(value).to eq [1, 2, [3, 4]]

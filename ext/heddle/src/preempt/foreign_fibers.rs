@@ -13,7 +13,6 @@ use crate::ruby::value::find_class;
 use crate::ruby::{error, fiber, insides, interrupts, pending_interrupts, ractor};
 use crate::scheduler::Scheduler;
 use crate::ticker::foreign_fibers::{self, ForeignTicker, YieldState, yield_state_of};
-use crate::ticker::interrupt_phase::InterruptPhase;
 use crate::ticker::throttle;
 
 /// How long a fiber may run before it yields. Whether another fiber is due is unknown here.
@@ -55,14 +54,15 @@ pub fn tick(ruby: &Ruby) {
     let now = Instant::now();
     let since = yield_state.since.get().unwrap_or(now);
     yield_state.since.set(Some(since));
-    let is_due = InterruptPhase::at_tick(ruby, &yield_state.interrupt_phase).lets_switch()
-        && now.duration_since(since) >= QUANTUM;
+    let is_due = now.duration_since(since) >= QUANTUM;
     if !is_due || !safe_points::may_switch_here(ruby) || interrupts::is_trap_due(ruby) {
         return;
     }
     if pending_interrupts::is_any_unmasked(ruby) {
-        // Ruby raises it as soon as the job ends, and would raise it in the fiber that ran instead, though this one may
-        // have sent it, by `Thread.current.raise`.
+        // Ruby raises it as soon as the job ends. After a switch it would raise it in the fiber that ran instead, though
+        // this one may have sent it, by `Thread.current.raise`. Of several, Ruby raises the others only when it is asked
+        // to, or when the thread waits.
+        interrupts::request_check(ruby);
         return;
     }
     throttle::end();

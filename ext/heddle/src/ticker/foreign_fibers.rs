@@ -9,7 +9,6 @@ use heddle_core::locking::lock;
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Ruby, TypedData, Value};
 
-use super::interrupt_phase::InterruptPhase;
 use super::state::TickerState;
 use super::timerfd::TimerfdTicker;
 use crate::ruby::value::cast;
@@ -37,8 +36,6 @@ fn foreign_fibers() -> MutexGuard<'static, ForeignFibers> {
 pub struct YieldState {
     /// The time of the first tick that found the fiber computing in its present slice.
     pub since: Cell<Option<Instant>>,
-    /// The phase that the last tick in this fiber found.
-    pub interrupt_phase: Cell<InterruptPhase>,
     /// How many critical sections the fiber is in.
     pub shields: Cell<u32>,
     /// Whether [`ForeignFibers::alive`] counts it.

@@ -5,7 +5,6 @@
 //! which signals a ticker may use. [`foreign_fibers`]: the ticker for yielding fibers on other schedulers.
 
 pub mod foreign_fibers;
-pub mod interrupt_phase;
 mod signal;
 pub mod signal_disposition;
 mod state;
