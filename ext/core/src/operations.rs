@@ -40,19 +40,19 @@ impl<F, M> Pending<F, M> {
 
 /// How an operation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum OperationEnd {
     /// The backend's result. The operation completed, or was cancelled.
     Result(i32),
     /// Its descriptor was closed.
     Closed,
 }
 
-impl Ended {
+impl OperationEnd {
     /// The backend's result; for a closed descriptor the same as for a cancelled operation.
     pub fn result(self) -> i32 {
         match self {
-            Ended::Result(result) => result,
-            Ended::Closed => -libc::ECANCELED,
+            OperationEnd::Result(result) => result,
+            OperationEnd::Closed => -libc::ECANCELED,
         }
     }
 }
@@ -124,10 +124,10 @@ impl<F: Copy + PartialEq, M: Clone> Operations<F, M> {
     }
 
     /// How the operation ended, or `None` if it is under way. Frees the token of an operation that has ended.
-    pub fn take_result(&mut self, token: Token) -> Option<Ended> {
+    pub fn take_result(&mut self, token: Token) -> Option<OperationEnd> {
         let pending = self.pending.get(token)?;
         let result = pending.result?;
-        let ended = if pending.closed { Ended::Closed } else { Ended::Result(result) };
+        let ended = if pending.closed { OperationEnd::Closed } else { OperationEnd::Result(result) };
         self.remove(token);
         Some(ended)
     }
@@ -150,7 +150,7 @@ impl<F: Copy + PartialEq, M: Clone> Operations<F, M> {
 
     /// No fiber waits for the operation any more, so the operation must own its memory and its file. Returns how it
     /// has ended; `None` if it is still under way.
-    pub fn abandon(&mut self, token: Token) -> Option<Ended> {
+    pub fn abandon(&mut self, token: Token) -> Option<OperationEnd> {
         let ended = self.take_result(token);
         if let Some(pending) = self.pending.get_mut(token) {
             pending.abandoned = true;
@@ -190,7 +190,7 @@ impl<F: Copy + PartialEq, M: Clone> Operations<F, M> {
         self.index.named(fd).map(|token| self.pending[token].fiber).collect()
     }
 
-    /// The number is being closed: operations on it end as [`Ended::Closed`], and have to be cancelled. Returns whether
+    /// The number is being closed: operations on it end as [`OperationEnd::Closed`], and have to be cancelled. Returns whether
     /// any is under way.
     pub fn close(&mut self, fd: RawFd) -> bool {
         let mut any = false;

@@ -33,7 +33,7 @@ use self::due::Due;
 use self::explored::Explored;
 use self::slice::{Class, Slice};
 use self::starters::{Continued, Starters};
-use crate::timing::Timing;
+use crate::timing::SliceTiming;
 
 /// How CPU-bound fibers share the CPU.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +77,7 @@ pub struct RunQueue<T> {
     /// Whether all entries are of woken fibers and nothing is timed, so that `pop` reads no clock.
     is_plain: bool,
     /// See [`RunQueue::set_timed`].
-    timing: Option<Box<Timing>>,
+    timing: Option<Box<SliceTiming>>,
     /// See [`RunQueue::explore`].
     explored: Option<Box<Explored<T>>>,
 }
@@ -105,17 +105,17 @@ impl<T> RunQueue<T> {
     /// Times all waits in the queue and all slices from now on, or none. This costs a read of the clock for each
     /// wake-up and each switch.
     pub fn set_timed(&mut self, timed: bool) {
-        self.timing = timed.then(|| Box::new(Timing::new(self.woken.len())));
+        self.timing = timed.then(|| Box::new(SliceTiming::new(self.woken.len())));
         self.note_kinds();
     }
 
     /// What is timed, if anything is.
-    pub fn timing(&self) -> Option<&Timing> {
+    pub fn timing(&self) -> Option<&SliceTiming> {
         self.timing.as_deref()
     }
 
     /// What is timed, if anything is.
-    pub fn timing_mut(&mut self) -> Option<&mut Timing> {
+    pub fn timing_mut(&mut self) -> Option<&mut SliceTiming> {
         self.timing.as_deref_mut()
     }
 

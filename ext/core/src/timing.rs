@@ -1,7 +1,7 @@
 //! How long fibers wait in the run queue, and how long they run.
 //!
 //! Both need a read of the clock for each wake-up and each switch, which is a considerable part of a switch's cost. So
-//! a run queue has a [`Timing`] only on demand.
+//! a run queue has a [`SliceTiming`] only on demand.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl LongSlice {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Timing {
+pub struct SliceTiming {
     /// When each entry of woken fibers was enqueued, in the same order.
     enqueued: VecDeque<Instant>,
     /// Since when the current fiber runs. `None` while no fiber runs.
@@ -92,10 +92,10 @@ impl Watched {
     }
 }
 
-impl Timing {
+impl SliceTiming {
     /// For a queue that has `queued` entries of woken fibers.
     pub fn new(queued: usize) -> Self {
-        Timing { enqueued: VecDeque::from(vec![Instant::now(); queued]), ..Timing::default() }
+        SliceTiming { enqueued: VecDeque::from(vec![Instant::now(); queued]), ..SliceTiming::default() }
     }
 
     /// Reports long slices to `watch` from now on.
@@ -174,8 +174,8 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_millis(10);
 
-    fn watched() -> (Timing, Arc<StallWatch>) {
-        let (mut timing, watch) = (Timing::default(), Arc::new(StallWatch::new(LIMIT)));
+    fn watched() -> (SliceTiming, Arc<StallWatch>) {
+        let (mut timing, watch) = (SliceTiming::default(), Arc::new(StallWatch::new(LIMIT)));
         timing.watch(Some(Arc::clone(&watch)));
         (timing, watch)
     }

@@ -34,5 +34,5 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
 fn in_child() {
     heddle_core::process_fd::close_inherited();
     ticker::throttle::reset();
-    dump::signal::reset();
+    dump::on_signal::reset();
 }

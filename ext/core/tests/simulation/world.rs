@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use heddle_core::exploration::{Exploration, Strategy};
-use heddle_core::operations::{Ended, Operations};
+use heddle_core::operations::{OperationEnd, Operations};
 use heddle_core::run_queue::{Policy, RunQueue};
 use heddle_core::timers::{TimerKey, Timers};
 use heddle_core::{Backend, Interest, Operation, Token};
@@ -316,14 +316,14 @@ impl World {
     fn has_ended_operation(&mut self, fiber: usize, begun: Begun) -> bool {
         let Begun { token, id, number, file, timer, is_transfer } = begun;
         if let Some(result) = self.operations.take_own_result(token) {
-            self.expect_own(id, Ended::Result(result));
+            self.expect_own(id, OperationEnd::Result(result));
             assert_ne!(result, -libc::ECANCELED, "operation {id} was cancelled by mistake");
             let File { id: open, is_closing, .. } = self.files[number];
             assert!(open == file && !is_closing, "operation {id} has a result although its number was closed");
             return true;
         }
         if let Some(ended) = self.operations.take_result(token) {
-            assert_eq!(ended, Ended::Closed);
+            assert_eq!(ended, OperationEnd::Closed);
             return true;
         }
         let is_late = timer.is_some_and(|timer| !self.timers.is_pending(timer));
@@ -341,8 +341,8 @@ impl World {
         true
     }
 
-    fn expect_own(&self, id: OperationId, ended: Ended) {
-        if let Ended::Result(result) = ended {
+    fn expect_own(&self, id: OperationId, ended: OperationEnd) {
+        if let OperationEnd::Result(result) = ended {
             assert_eq!(self.kernel.get().results.get(&id), Some(&result), "the result of operation {id}");
         }
     }

@@ -3,7 +3,7 @@
 
 mod accounts;
 mod insides;
-pub mod signal;
+pub mod on_signal;
 mod snapshot;
 mod threads;
 
@@ -30,8 +30,8 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     // Queues of every Ractor do.
     ractor::safe(ruby, || native.define_singleton_method("note_queue_origin", function!(note_queue_origin, 2)))?;
     native.define_singleton_method("signal_handler", function!(signal_disposition::handler_of, 1))?;
-    native.define_singleton_method("watch_dump_signal", function!(signal::watch, 1))?;
-    native.define_singleton_method("dump_begins", function!(signal::begin, 0))?;
+    native.define_singleton_method("watch_dump_signal", function!(on_signal::watch, 1))?;
+    native.define_singleton_method("dump_begins", function!(on_signal::begin, 0))?;
     native.define_singleton_method("insides", function!(insides::describe, 0))?;
     native.define_singleton_method("pinned?", function!(insides::is_pinned, 1))
 }

@@ -10,7 +10,7 @@ use crate::ruby::{error, fiber};
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::wait::Wait;
 use crate::scheduler::{HookGuard, Scheduler};
-use crate::ticker::foreign_fibers;
+use crate::ticker::foreign_ticker;
 
 /// Runs a block that raises into another fiber. The running fiber counts as being in a hook during the block.
 pub fn raising(ruby: &Ruby) -> Result<Value, Error> {
@@ -53,7 +53,7 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
         let mut state = scheduler.state.borrow_mut();
         let Some(key) = state.fibers.find(target) else { return Ok(false) };
         let is_preempted = state.fibers.get(key).is_some_and(|record| {
-            record.wait == Wait::Preempted && (record.managed || foreign_fibers::yield_state_of(target).is_some())
+            record.wait == Wait::Preempted && (record.managed || foreign_ticker::yield_state_of(target).is_some())
         });
         if !is_preempted {
             if let Some(record) = state.fibers.get_mut(key) {

@@ -11,7 +11,7 @@ use crate::ruby::value::same;
 use crate::ruby::{error, fiber};
 use crate::scheduler::Scheduler;
 use crate::scheduler::options::Preempt;
-use crate::scheduler::start::{Ended, NewFiber, start};
+use crate::scheduler::start::{BlockEnd, NewFiber, start};
 
 /// `Fiber.schedule`: runs the block in a new fiber immediately, until that fiber first waits. The calling fiber goes to
 /// the end of the run queue.
@@ -79,7 +79,7 @@ pub fn is_block_error(ruby: &Ruby, _: Value, _: Value) -> bool {
 
 /// The block has returned.
 pub fn end_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, block: Value, value: Value) -> Result<Value, Error> {
-    scheduler.end_block(ruby, block, Ended::Returned(value))
+    scheduler.end_block(ruby, block, BlockEnd::Returned(value))
 }
 
 /// The block has raised an exception, or [`begin_block`] has.
@@ -87,12 +87,12 @@ pub fn fail_block(ruby: &Ruby, scheduler: Value, block: Value, error: Exception)
     if scheduler.is_nil() {
         return Err(error.into());
     }
-    Receiver::<Scheduler>::try_convert(scheduler)?.end_block(ruby, block, Ended::Failed(error))
+    Receiver::<Scheduler>::try_convert(scheduler)?.end_block(ruby, block, BlockEnd::Failed(error))
 }
 
 /// The fiber is being killed, and has left the block.
 pub fn kill_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, block: Value) -> Result<Value, Error> {
-    scheduler.end_block(ruby, block, Ended::Killed)
+    scheduler.end_block(ruby, block, BlockEnd::Killed)
 }
 
 /// Runs all fibers to their ends.

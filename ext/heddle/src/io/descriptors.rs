@@ -340,7 +340,7 @@ impl Scheduler {
     }
 
     /// Polls at a safe point of the owner's thread, if another thread waits for the ends of operations.
-    pub fn attend_to_closing(&self, ruby: &Ruby) {
+    pub fn poll_for_closers(&self, ruby: &Ruby) {
         for _ in 0..POLLS {
             if !self.state.borrow().has_waiting_threads() || self.poll(ruby).deferred().is_none() {
                 return;

@@ -18,7 +18,7 @@ use crate::ruby::error;
 use crate::scheduler::Scheduler;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::record::FiberKey;
-use crate::scheduler::state::Ended;
+use crate::scheduler::state::OperationEnd;
 use crate::scheduler::wait::Wait;
 
 /// Transfers immediately what a cancelled operation was to transfer.
@@ -184,7 +184,7 @@ impl Scheduler {
         }
         let raised = self.await_completion(ruby, key, wait, token);
         let ended = self.state.borrow_mut().operations.take_result(token);
-        (ended.map_or(-libc::ECANCELED, Ended::result), raised)
+        (ended.map_or(-libc::ECANCELED, OperationEnd::result), raised)
     }
 
     /// Waits for the end of an operation that cannot be cancelled, or has been. What is raised into the fiber meanwhile

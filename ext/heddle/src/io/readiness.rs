@@ -11,7 +11,7 @@ use super::descriptors;
 use crate::ruby::error;
 use crate::scheduler::Scheduler;
 use crate::scheduler::record::FiberKey;
-use crate::scheduler::state::Ended;
+use crate::scheduler::state::OperationEnd;
 use crate::scheduler::wait::Wait;
 
 /// Waits for readiness; `None` when the time has elapsed.
@@ -110,14 +110,14 @@ impl Scheduler {
         waited?;
         match ended {
             None => Ok(None),
-            Some(Ended::Result(result)) => Ok(Some(result)),
-            Some(Ended::Closed) => Err(error::stream_closed(ruby)),
+            Some(OperationEnd::Result(result)) => Ok(Some(result)),
+            Some(OperationEnd::Closed) => Err(error::stream_closed(ruby)),
         }
     }
 
     /// Cancels a wait for readiness. It uses no memory, so no fiber has to wait for its completion. Returns how it
     /// ended, if it has ended already.
-    pub fn cancel_readiness(&self, token: Token) -> Option<Ended> {
+    pub fn cancel_readiness(&self, token: Token) -> Option<OperationEnd> {
         let ended = self.state.borrow_mut().operations.abandon(token);
         if ended.is_none()
             && let Some(reactor) = self.io.reactor.borrow_mut().as_mut()

@@ -9,7 +9,7 @@ use super::descriptors;
 use crate::ruby::error;
 use crate::scheduler::Scheduler;
 use crate::scheduler::record::FiberKey;
-use crate::scheduler::state::{Ended, Selection};
+use crate::scheduler::state::{OperationEnd, Selection};
 use crate::scheduler::wait::Wait;
 use crate::scheduler::waiting::Outcome;
 
@@ -63,7 +63,7 @@ impl<'a> ActiveSelection<'a> {
     fn end(&self) -> bool {
         let mut closed = false;
         while let Some(token) = self.with(|selection| selection.tokens.pop()) {
-            closed |= self.scheduler.cancel_readiness(token) == Some(Ended::Closed);
+            closed |= self.scheduler.cancel_readiness(token) == Some(OperationEnd::Closed);
         }
         closed
     }

@@ -12,7 +12,7 @@ use crate::ruby::pending_interrupts::Deferred;
 use crate::ruby::value::find_class;
 use crate::ruby::{error, fiber, insides, interrupts, pending_interrupts, ractor};
 use crate::scheduler::Scheduler;
-use crate::ticker::foreign_fibers::{self, ForeignTicker, YieldState, yield_state_of};
+use crate::ticker::foreign_ticker::{self, ForeignTicker, YieldState, yield_state_of};
 use crate::ticker::throttle;
 
 /// How long a fiber may run before it yields. Whether another fiber is due is unknown here.
@@ -40,7 +40,7 @@ fn finish(yield_state: &YieldState) {
 
 /// Called in a forked child, in which only the current fiber exists.
 pub fn after_fork(ruby: &Ruby) -> Result<(), Error> {
-    foreign_fibers::after_fork(ruby).map_err(|error| error::from_core(ruby, error))
+    foreign_ticker::after_fork(ruby).map_err(|error| error::from_core(ruby, error))
 }
 
 /// A tick has arrived on a thread without a Heddle scheduler.

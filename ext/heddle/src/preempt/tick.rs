@@ -19,7 +19,7 @@ use crate::scheduler::root_interrupts::Interrupts;
 use crate::scheduler::state::Requeue;
 use crate::scheduler::ticking::TickSuppression;
 use crate::scheduler::{HookGuard, Scheduler};
-use crate::ticker::foreign_fibers::yield_state_of;
+use crate::ticker::foreign_ticker::yield_state_of;
 use crate::ticker::{Ticker, throttle};
 
 /// The job.
@@ -138,7 +138,7 @@ impl Scheduler {
             return;
         }
         self.look_at_stall(ruby);
-        self.attend_to_closing(ruby);
+        self.poll_for_closers(ruby);
         if pending_interrupts::is_sent(ruby) {
             return interrupts::request_check(ruby);
         }

@@ -51,7 +51,7 @@ const ABORTED: &str = "sent to the fiber that is running";
 
 /// When Ruby may raise an entry of the list in the current fiber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Timing {
+pub enum RaiseTiming {
     /// As earlier masks say.
     Unchanged,
     /// Where the thread may wait: before and after a native call, but not at the end of a method.
@@ -64,7 +64,7 @@ pub enum Timing {
 pub trait Gate {
     /// When Ruby may raise `entry`, an exception of this class or the number of a kill, in the current fiber. Ruby is
     /// reading the list, so this must neither raise nor handle an interrupt.
-    fn timing(ruby: &Ruby, class: Value, entry: Value) -> Timing;
+    fn timing(ruby: &Ruby, class: Value, entry: Value) -> RaiseTiming;
 }
 
 /// The mask that asks the [`Gate`].
@@ -100,9 +100,9 @@ fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Val
         // Ruby checks interrupts at the end of this call, too, and asks once more, so the record must stay.
         Some(Progress::Sent) => Ok(ruby.sym_new("immediate").as_value()),
         None => Ok(match G::timing(ruby, *class, entry) {
-            Timing::Unchanged => ruby.qnil().as_value(),
-            Timing::OnBlocking => ruby.sym_new("on_blocking").as_value(),
-            Timing::Never => ruby.sym_new("never").as_value(),
+            RaiseTiming::Unchanged => ruby.qnil().as_value(),
+            RaiseTiming::OnBlocking => ruby.sym_new("on_blocking").as_value(),
+            RaiseTiming::Never => ruby.sym_new("never").as_value(),
         }),
     }
 }

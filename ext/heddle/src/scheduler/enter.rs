@@ -7,7 +7,7 @@ use super::options::Preempt;
 use super::record::{FiberKey, Record};
 use super::state::State;
 use crate::ruby::{fiber, pending_interrupts, thread};
-use crate::ticker::foreign_fibers;
+use crate::ticker::foreign_ticker;
 
 /// A hook that is under way in a fiber. It ends when this is dropped.
 pub struct HookGuard<'a> {
@@ -123,7 +123,7 @@ impl Scheduler {
             None => {
                 let blocking = fiber::is_current_blocking(ruby)?;
                 let yielding = self.options.borrow().preempt.preempts_yielding()
-                    && foreign_fibers::yield_state_of(current).is_some();
+                    && foreign_ticker::yield_state_of(current).is_some();
                 self.register(current, blocking, yielding)
             }
         };

@@ -237,7 +237,7 @@ impl Scheduler {
     /// picking or returned → running, without having been picked: to handle an interrupt or an exception.
     #[cold]
     pub fn unpark_early(&self, key: FiberKey) {
-        if self.root.phase.get() == Interrupts::Here {
+        if self.root.phase.get() == Interrupts::ForNext {
             // Ruby has checked the interrupts when the fiber got control.
             self.root.phase.set(Interrupts::None);
         }

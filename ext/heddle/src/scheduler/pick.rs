@@ -51,7 +51,7 @@ impl Scheduler {
             Interrupts::None => {}
             Interrupts::ForRoot if self.prepare_fall_back(ruby, key)? => return Ok(Next::Run),
             Interrupts::ForRoot => return self.fall_back(ruby, key),
-            Interrupts::Here => return self.check_parked(ruby, key),
+            Interrupts::ForNext => return self.check_parked(ruby, key),
         }
         if self.state.borrow().is_poll_due() {
             self.state.borrow_mut().end_slice();
@@ -128,7 +128,7 @@ impl Scheduler {
         let leads_to_root = || forking_fiber.or_else(|| self.owner.fall_back.take());
         match if handles_interrupts { None } else { leads_to_root() } {
             Some(fiber) => {
-                self.root.phase.set(Interrupts::Here);
+                self.root.phase.set(Interrupts::ForNext);
                 Ok(Next::Switch(fiber))
             }
             None => self.check_parked(ruby, key),

@@ -17,7 +17,7 @@ use super::Scheduler;
 use super::record::FiberKey;
 use crate::ruby::constant::Constant;
 use crate::ruby::outcome::RubyOutcome;
-use crate::ruby::pending_interrupts::{self, Timing};
+use crate::ruby::pending_interrupts::{self, RaiseTiming};
 use crate::ruby::value::{PinnedValue, cast, same};
 use crate::ruby::{error, fiber, interrupts, postponed_job, thread};
 
@@ -25,7 +25,7 @@ use crate::ruby::{error, fiber, interrupts, postponed_job, thread};
 ///
 /// ```text
 ///               the gate holds one back            a fiber switches to the root
-///     None ──────────────────────────────▶ ForRoot ────────────────────────────▶ Here
+///     None ──────────────────────────────▶ ForRoot ────────────────────────────▶ ForNext
 ///      ▲                                       │                                   │
 ///      └───────────────────────────────────────┴───────────────────────────────────┘
 ///                                 the root has checked
@@ -38,7 +38,7 @@ pub enum Interrupts {
     /// The root, before any other fiber runs.
     ForRoot,
     /// The fiber that gets control next: the root, or a fiber that leads to it.
-    Here,
+    ForNext,
 }
 
 /// An exception that a fiber has raised in its own thread, by `Thread.current.raise`.
@@ -82,16 +82,16 @@ impl RootInterrupts {
 pub struct RootGate;
 
 impl pending_interrupts::Gate for RootGate {
-    fn timing(ruby: &Ruby, class: Value, entry: Value) -> Timing {
+    fn timing(ruby: &Ruby, class: Value, entry: Value) -> RaiseTiming {
         // A close is meant for the C function that the current fiber has called, and for no other fiber. On Ruby 3.3
         // and 3.4 that function calls `unblock` with a lock that it would not unlock if the IOError were raised there.
         if error::is_close(ruby, entry) {
-            return Timing::OnBlocking;
+            return RaiseTiming::OnBlocking;
         }
         let scheduler = fiber::scheduler(ruby);
         match cast::<Scheduler>(scheduler) {
-            Some(scheduler) if scheduler.holds_back(ruby, class, entry) => Timing::Never,
-            _ => Timing::Unchanged,
+            Some(scheduler) if scheduler.holds_back(ruby, class, entry) => RaiseTiming::Never,
+            _ => RaiseTiming::Unchanged,
         }
     }
 }
@@ -189,7 +189,7 @@ impl Scheduler {
     /// Whether the current fiber handles the thread's interrupts.
     pub fn handles_interrupts(&self, current: Value) -> bool {
         // If an interrupt ends the fiber that leads to the root, Ruby raises it in the root.
-        if !self.is_in_use(&Ruby::get_with(current)) || self.root.phase.get() == Interrupts::Here {
+        if !self.is_in_use(&Ruby::get_with(current)) || self.root.phase.get() == Interrupts::ForNext {
             return true;
         }
         let state = self.state.borrow();

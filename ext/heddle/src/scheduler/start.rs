@@ -25,7 +25,7 @@ pub struct NewFiber {
 }
 
 /// How the block of a fiber has ended.
-pub enum Ended {
+pub enum BlockEnd {
     /// It has returned.
     Returned(Value),
     /// It has raised an exception.
@@ -127,21 +127,21 @@ impl Scheduler {
     ///
     /// # Errors
     /// What ends the thread, too.
-    pub fn end_block(&self, ruby: &Ruby, block: Value, ended: Ended) -> Result<Value, Error> {
+    pub fn end_block(&self, ruby: &Ruby, block: Value, ended: BlockEnd) -> Result<Value, Error> {
         let key = self.state.borrow().fibers.find(fiber::current(ruby));
         let begun = key.and_then(|key| Some(self.state.borrow().fibers.get(key)?.begun));
         let observer = key.and_then(|key| self.state.borrow_mut().end_block(key));
         let result = match (ended, observer) {
-            (Ended::Failed(error), Some(observer)) => notify_of_failure(ruby, observer, error.into()),
-            (Ended::Failed(error), None) => {
+            (BlockEnd::Failed(error), Some(observer)) => notify_of_failure(ruby, observer, error.into()),
+            (BlockEnd::Failed(error), None) => {
                 let error = error.into();
                 self.count_failure(ruby, &error);
                 Err(error)
             }
-            (Ended::Returned(value), Some(observer)) => notify(observer, "returned", &[value]).map(|_| value),
-            (Ended::Returned(value), None) => Ok(value),
-            (Ended::Killed, Some(observer)) => notify(observer, "killed", &[]),
-            (Ended::Killed, None) => Ok(ruby.qnil().as_value()),
+            (BlockEnd::Returned(value), Some(observer)) => notify(observer, "returned", &[value]).map(|_| value),
+            (BlockEnd::Returned(value), None) => Ok(value),
+            (BlockEnd::Killed, Some(observer)) => notify(observer, "killed", &[]),
+            (BlockEnd::Killed, None) => Ok(ruby.qnil().as_value()),
         };
         let result = match result {
             Err(error) => settle(ruby, block, error),

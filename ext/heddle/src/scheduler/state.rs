@@ -31,7 +31,7 @@ use self::counters::Counters;
 use self::ending::Endings;
 use self::limits::Limits;
 use self::lock_holders::LockHolders;
-pub use self::operations::{Ended, Operations};
+pub use self::operations::{OperationEnd, Operations};
 use self::raising::Raises;
 use self::scopes::Scopes;
 use self::tracing::Tracing;

@@ -2,9 +2,9 @@
 //!
 //! A ticker triggers Ruby's postponed job (`preempt/tick.rs`), in the handler of a [`signal`] or from a native thread
 //! ([`timerfd`]). [`state`]: whether a ticker ticks. [`throttle`]: when ticks are suppressed. [`signal_disposition`]:
-//! which signals a ticker may use. [`foreign_fibers`]: the ticker for yielding fibers on other schedulers.
+//! which signals a ticker may use. [`foreign_ticker`]: the ticker for yielding fibers on other schedulers.
 
-pub mod foreign_fibers;
+pub mod foreign_ticker;
 mod signal;
 pub mod signal_disposition;
 mod state;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use heddle_core::operations::kind;
-pub use heddle_core::operations::{Ended, KINDS};
+pub use heddle_core::operations::{KINDS, OperationEnd};
 use heddle_core::trace::Source;
 use heddle_core::{Completion, Operation, Token};
 
