@@ -90,9 +90,13 @@ impl State {
         self.closings.waiters.push(CloseWaiter::Fiber(key));
     }
 
-    /// The inverse of [`State::add_close_waiter`].
+    /// The inverse of the last [`State::add_close_waiter`] for this fiber, which waits once more if a signal's handler has
+    /// closed an IO while the fiber closed another.
     pub fn remove_close_waiter(&mut self, key: FiberKey) {
-        self.closings.waiters.retain(|waiter| !matches!(waiter, CloseWaiter::Fiber(fiber) if *fiber == key));
+        let is_its = |waiter: &CloseWaiter| matches!(waiter, CloseWaiter::Fiber(fiber) if *fiber == key);
+        if let Some(index) = self.closings.waiters.iter().rposition(is_its) {
+            self.closings.waiters.remove(index);
+        }
     }
 
     /// From now on the signal is given whenever operations end.
