@@ -34,7 +34,7 @@ PROOFS = /Ruby\b|Value\b|HoldsGvl|Collecting|Marker|ExceptionClass|Error\b|Obj<|
 FUNCTION = /^ *pub(?:\(super\))? (?:const |unsafe )?fn (?<name>\w+)(?:<[^(]*>)?\((?<parameters>.*?)\) (?:->|\{|where)/m
 
 # The scheduler's state tells the time by `State::now`, which a test may command. These measure the real time.
-STATE = FileList["ext/heddle/src/scheduler/state/*.rs", "ext/heddle/src/scheduler/pending_raises.rs"]
+STATE = FileList["ext/heddle/src/scheduler/{state/*,end_request,pending_raises}.rs"]
         .exclude("**/accounts.rs", "**/clock.rs", "**/counters.rs")
 
 desc "Lint the Rust code"
