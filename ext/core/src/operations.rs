@@ -190,8 +190,8 @@ impl<F: Copy + PartialEq, M: Clone> Operations<F, M> {
         self.index.named(fd).map(|token| self.pending[token].fiber).collect()
     }
 
-    /// The number is being closed: operations on it end as [`OperationEnd::Closed`], and have to be cancelled. Returns whether
-    /// any is under way.
+    /// The number is being closed: operations on it end as [`OperationEnd::Closed`], and have to be cancelled. Returns
+    /// whether any is under way.
     pub fn close(&mut self, fd: RawFd) -> bool {
         let mut any = false;
         for token in self.index.named(fd) {

@@ -5,7 +5,7 @@ use magnus::{Error, RArray, RHash, Ruby, Value};
 use crate::ruby::masks::Masks;
 use crate::ruby::{frames, insides, io_buffer, pending_interrupts, thread};
 
-/// Those internals that a program can check. Only a spec calls this, as `Heddle::Scheduler.insides`.
+/// Those internals that a program can check. Only a spec calls this, as `Heddle::Native.insides`.
 pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
     let innermost = frames::innermost(ruby);
     let is_native = innermost.is_some_and(frames::Frame::is_native);

@@ -1,5 +1,5 @@
 //! What `Heddle.fibers`, `Heddle.dump` and `Heddle.dump_on` need of Rust. Not hooks: `lib/heddle/observability` calls
-//! these methods, on any thread, and in trap handlers.
+//! these methods, on any thread, and in trap handlers. [`insides`] is for a spec.
 
 mod accounts;
 mod insides;

@@ -54,15 +54,15 @@ pub fn tick(ruby: &Ruby) {
     let now = Instant::now();
     let since = yield_state.since.get().unwrap_or(now);
     yield_state.since.set(Some(since));
-    let is_due = now.duration_since(since) >= QUANTUM;
-    if !is_due || !safe_points::may_switch_here(ruby) || interrupts::is_trap_due(ruby) {
-        return;
-    }
     if pending_interrupts::is_any_unmasked(ruby) {
         // Ruby raises it as soon as the job ends. After a switch it would raise it in the fiber that ran instead, though
         // this one may have sent it, by `Thread.current.raise`. Of several, Ruby raises the others only when it is asked
         // to, or when the thread waits.
         interrupts::request_check(ruby);
+        return;
+    }
+    let is_due = now.duration_since(since) >= QUANTUM;
+    if !is_due || !safe_points::may_switch_here(ruby) || interrupts::is_trap_due(ruby) {
         return;
     }
     throttle::end();

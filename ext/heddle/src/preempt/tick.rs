@@ -188,10 +188,6 @@ impl Scheduler {
         exception.is_some_and(|exception| !self.is_masked(ruby, exception))
     }
 
-    pub fn is_masked(&self, ruby: &Ruby, exception: Value) -> bool {
-        self.preemption.masks.get().is_some_and(|masks| masks.defer(ruby, exception))
-    }
-
     /// Raises the next exception that is due in `running`.
     fn raise_now(&self, ruby: &Ruby, current: Value, running: FiberKey) {
         let Some(pending_raise) = self.state.borrow_mut().take_pending_raise(running) else { return };

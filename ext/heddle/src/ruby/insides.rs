@@ -2,7 +2,8 @@
 //! structures.
 //!
 //! `docs/internals/ruby-insides.md` lists all of them, with the consequences on a Ruby that differs.
-//! `spec/project/ruby_insides_spec.rb` fails on such a Ruby, as it compares the result of `Heddle::Native.insides` with Ruby.
+//! `spec/project/ruby_insides_spec.rb` fails on such a Ruby, as it compares the result of `Heddle::Native.insides` with
+//! Ruby.
 
 /// In the FiberError for a switch to a fiber that has resumed another one, or has yielded.
 pub const REFUSED_TRANSFER: &str = "attempt to transfer to a ";

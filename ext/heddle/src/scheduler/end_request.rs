@@ -52,9 +52,9 @@ impl EndRequest {
         self.raised_at.get_or_insert(now);
     }
 
-    /// The timer has expired. Returns until when the grace period of that length is prolonged: a shield holds back the
-    /// end, the exception was raised later, or the fiber, which has begun to wait so many times, is in the run queue
-    /// and has not run since. `None` if the period is over.
+    /// The timer has expired. Returns until when the grace period, which lasts `grace`, or [`GRACE_AFTER_KILL`] after a
+    /// kill, is prolonged: a shield holds back the end, the exception was raised later, or the fiber, which has begun to
+    /// wait so many times, is in the run queue and has not run since. `None` if the period is over.
     pub fn prolonged_until(
         &self,
         now: Instant,

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use libc::c_int;
-use magnus::{Error, Ruby};
+use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
 use super::options::Preempt;
@@ -79,6 +79,11 @@ pub enum TickSuppression {
 const NO_TIMER: &str = "only for a timer that does not exist";
 
 impl Scheduler {
+    /// Whether the current masks of the thread hold the exception back from the fiber that runs.
+    pub fn is_masked(&self, ruby: &Ruby, exception: Value) -> bool {
+        self.preemption.masks.get().is_some_and(|masks| masks.defer(ruby, exception))
+    }
+
     /// A preemptible fiber is about to run on this thread: starts the ticker, and creates it if there is none.
     pub fn expect_ticks(&self, ruby: &Ruby) -> Result<(), Error> {
         let options = *self.options.borrow();

@@ -51,7 +51,7 @@ static NEXT_TRACK: AtomicU32 = AtomicU32::new(NO_TRACK + 1);
 
 impl Session {
     /// A trace with room for `capacity` records.
-    pub fn new(capacity: usize) -> Result<Self, TryReserveError> {
+    pub(super) fn new(capacity: usize) -> Result<Self, TryReserveError> {
         Ok(Session {
             ring: Rc::new(RefCell::new(Ring::new(capacity)?)),
             generation: fork::generation(),
@@ -64,19 +64,19 @@ impl Session {
     }
 
     /// The recording begins.
-    pub fn begin(&self) {
+    pub(super) fn begin(&self) {
         self.ring.borrow_mut().begin();
         self.begun_at.set(Instant::now());
     }
 
     /// The recording ends.
-    pub fn end(&self) {
+    pub(super) fn end(&self) {
         let now = self.ring.borrow().now();
         self.ring.borrow_mut().give_time(now);
     }
 
     /// Keeps what the fibers' ends have told: which fibers they were.
-    pub fn keep_ended(&self) {
+    pub(super) fn keep_ended(&self) {
         let ring = self.ring.borrow();
         let ends = ring.iter().filter(|record| record.kind == Kind::End);
         self.identities.borrow_mut().extend(ends.map(|end| ((end.track, end.fiber), end.detail)));
@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// The key names this fiber from now on.
-    pub fn note_fiber(&self, track: u32, key: FiberKey, identity: u64) {
+    pub(super) fn note_fiber(&self, track: u32, key: FiberKey, identity: u64) {
         self.identities.borrow_mut().insert((track, key.number()), identity);
     }
 
@@ -148,7 +148,7 @@ impl Session {
     }
 
     /// A track for a scheduler, whose thread is this one.
-    pub fn add_track(&self, thread_name: String, thread: Value) -> Track {
+    pub(super) fn add_track(&self, thread_name: String, thread: Value) -> Track {
         let number = NEXT_TRACK.fetch_add(1, Ordering::Relaxed);
         let mut tracks = self.tracks.borrow_mut();
         if tracks.len() == MAX_TRACKS {
@@ -159,7 +159,7 @@ impl Session {
     }
 
     /// A garbage collection, or a step of one, begins or ends.
-    pub fn collected(&self, gvl: &Collecting, begins: bool) {
+    pub(super) fn collected(&self, gvl: &Collecting, begins: bool) {
         let now = Instant::now();
         if begins {
             return self.collecting_since.set(Some(now));

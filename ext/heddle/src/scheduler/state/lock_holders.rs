@@ -24,7 +24,7 @@ impl LockHolders {
         self.fibers.is_empty()
     }
 
-    /// The fiber yields in the middle of an operation.
+    /// The fiber yields in the middle of an operation, or after releasing a lock.
     pub fn add(&mut self, key: FiberKey) {
         if self.fibers.len() == MAX_REMEMBERED {
             self.fibers.pop_front();
