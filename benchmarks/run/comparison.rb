@@ -17,7 +17,7 @@ class Comparison
     library = File.expand_path("lib", base)
     abort "BASE=#{base} is no built checkout: #{library}/heddle holds no library" unless built?(library)
 
-    cases = cases.map { |bench| bench.with(contestants: bench.contestants & Contestants::HEDDLE) }
+    cases = cases.map { |bench| of_heddle(bench) }
     @sessions = TREES.zip([Runner.new(library:), Runner.new]).to_h do |tree, runner|
       [tree, Session.new("comparison", cases, rounds:, runner:)]
     end
@@ -39,6 +39,12 @@ class Comparison
   def to_s = ComparisonTable.new(*TREES.map { |tree| @sessions[tree].results }).to_s
 
   private
+
+  # Compares CPU times, where they are measured: a rate may have a ceiling, which hides what an operation costs.
+  def of_heddle(bench)
+    compared = bench.extras.include?(:cpu_us) ? { figure: :cpu_us, unit: "µs of CPU", more_is_better: false } : {}
+    bench.with(contestants: bench.contestants & Contestants::HEDDLE, extras: bench.extras - [:cpu_us], **compared)
+  end
 
   def built?(library) = Dir.exist?("#{library}/heddle/#{RUBY_VERSION[/\d+\.\d+/]}")
 end
