@@ -24,6 +24,7 @@
 //! * [`files`]: what the kernel tells of a file without asking its file system.
 //! * [`process_fd`]: descriptors that a forked child closes inside fork(2).
 //! * [`map_limit`]: a warning before a process has no memory map left for a fiber's stack.
+//! * [`prefetch`]: fetching memory into the cache before it is needed.
 //! * [`budget`]: when a fiber that never has to wait must yield.
 
 pub mod accounting;
@@ -40,6 +41,7 @@ pub mod map_limit;
 pub mod names;
 pub mod native_thread;
 pub mod operations;
+pub mod prefetch;
 pub mod process_fd;
 pub mod raw_slice;
 pub mod run_queue;

@@ -156,6 +156,12 @@ impl<T> RunQueue<T> {
         !self.woken.is_empty() || !self.starters.is_empty() || self.due.len() > 0
     }
 
+    /// The entry of a woken fiber at `index`, in the order of dequeuing.
+    #[inline]
+    pub fn upcoming(&self, index: usize) -> Option<&T> {
+        self.woken.get(index)
+    }
+
     /// Whether there is an entry of a preempted fiber.
     pub fn has_preempted(&self) -> bool {
         !self.fresh.is_empty() || !self.spent.is_empty()

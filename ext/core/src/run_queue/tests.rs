@@ -65,6 +65,16 @@ fn woken_fibers_run_in_the_order_of_waking() {
 }
 
 #[test]
+fn the_upcoming_fibers_are_those_that_are_dequeued_next() {
+    let mut queue = queue();
+    queue.push_woken("second");
+    queue.push_woken("third");
+    queue.push_next("first");
+    let upcoming: Vec<_> = (0..4).map(|index| queue.upcoming(index).copied()).collect();
+    assert_eq!(upcoming, [Some("first"), Some("second"), Some("third"), None]);
+}
+
+#[test]
 fn a_woken_fiber_runs_before_a_preempted_one() {
     let (mut queue, now) = (queue(), Instant::now());
     preempt(&mut queue, "preempted", now, now);

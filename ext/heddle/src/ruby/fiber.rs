@@ -5,7 +5,7 @@ use std::os::raw::c_int;
 use std::sync::OnceLock;
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error, RClass, RString, Ruby, TryConvert, Value, prelude::*};
+use magnus::{Error, RClass, RHash, RString, Ruby, TryConvert, Value, prelude::*};
 use rb_sys::VALUE;
 use rb_sys::stable_api::StableApiDefinition;
 
@@ -14,6 +14,7 @@ use super::error;
 use super::error::{Raised, raise};
 use super::hidden_variable::HiddenVariable;
 use super::insides;
+use super::outcome::RubyOutcome;
 use super::value::interned;
 
 /// The current fiber.
@@ -167,6 +168,14 @@ pub fn is_fiber(value: Value) -> bool {
 pub fn is_initialized(fiber: Value) -> bool {
     // SAFETY: a fiber is an object with data of Ruby's; the pointer is not followed.
     !unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.as_raw()) }.is_null()
+}
+
+/// The size of the stack on which Ruby keeps the methods of a fiber, in bytes; 0 if this Ruby does not tell.
+pub fn vm_stack_size(ruby: &Ruby) -> usize {
+    static PARAMETERS: Constant = Constant::new(&["RubyVM", "DEFAULT_PARAMS"]);
+    let parameters = PARAMETERS.get::<RHash>(ruby).not_an_interrupt("another Ruby");
+    let size = parameters.and_then(|parameters| parameters.get(ruby.to_symbol("fiber_vm_stack_size")));
+    size.and_then(|size| usize::try_convert(size).not_an_interrupt("no number")).unwrap_or(0)
 }
 
 /// TypeError if the object is no fiber, FiberError if it is a fiber of `Fiber.allocate` that was not initialized.

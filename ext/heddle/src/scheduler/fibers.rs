@@ -80,6 +80,7 @@ impl Fibers {
             yield_after_unlock: false,
             task: TaskData::default(),
             begun: Begun::default(),
+            left_at: 0,
             epoch: 0,
             hook_depth: 0,
             user_block_depth: 0,
@@ -114,6 +115,11 @@ impl Fibers {
     #[inline(always)]
     pub fn get_with_parked(&mut self, key: FiberKey) -> Option<(&mut Record, &mut Parked)> {
         record_mut(&mut self.records, key).map(|record| (record, &mut self.parked))
+    }
+
+    /// The address of the record with this key, which is not read.
+    pub fn address(&self, key: FiberKey) -> Option<usize> {
+        self.records.get(key.index()).map(|record| std::ptr::from_ref(record).addr())
     }
 
     /// The fiber with this key, if its record still exists.

@@ -19,7 +19,7 @@ use crate::ruby::call_sites::CallSites;
 use crate::ruby::constant::Constant;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::value::PinnedValue;
-use crate::ruby::{error, interrupts, thread};
+use crate::ruby::{error, fiber, interrupts, thread};
 
 /// See the module.
 #[derive(Default)]
@@ -102,10 +102,12 @@ impl Scheduler {
         Self::install_patches(ruby)?;
         let options = *self.options.borrow();
         let is_detailed = options.stats == StatsLevel::Detailed;
+        let vm_stack_size = fiber::vm_stack_size(ruby);
         {
             let mut state = self.state.borrow_mut();
             state.queue.set_policy(options.policy);
             state.endings.set_grace(options.grace);
+            state.look_ahead.set_vm_stack_size(vm_stack_size);
             if is_detailed {
                 state.time_slices(None);
                 state.count_times(None, true);

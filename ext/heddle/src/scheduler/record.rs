@@ -121,6 +121,8 @@ pub struct Record {
     pub task: TaskData,
     /// When and where it has begun, if it is managed.
     pub begun: Begun,
+    /// An address near the end of its C stack when it was switched from; see `state/look_ahead.rs`.
+    pub left_at: usize,
     /// Its entry in the run queue is valid if it has this epoch; entries with other epochs are ignored.
     pub(super) epoch: u32,
     /// How many hooks (nested by traps and timeouts) are under way in it.

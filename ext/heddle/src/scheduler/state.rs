@@ -7,6 +7,7 @@ mod counters;
 pub mod ending;
 mod limits;
 mod lock_holders;
+mod look_ahead;
 pub mod operations;
 mod raising;
 mod scopes;
@@ -31,6 +32,7 @@ use self::counters::Counters;
 use self::ending::Endings;
 use self::limits::Limits;
 use self::lock_holders::LockHolders;
+use self::look_ahead::LookAhead;
 pub use self::operations::{OperationEnd, Operations};
 use self::raising::Raises;
 use self::scopes::Scopes;
@@ -101,6 +103,7 @@ pub struct State {
     forking_fiber: Option<FiberKey>,
     scopes: Scopes,
     pub limits: Limits,
+    pub look_ahead: LookAhead,
     /// Whether slices are timed or traced, or a virtual clock has to know of them.
     is_observed: bool,
     /// What the waits of fibers own.
@@ -131,6 +134,7 @@ impl Default for State {
             forking_fiber: None,
             scopes: Scopes::default(),
             limits: Limits::default(),
+            look_ahead: LookAhead::default(),
             is_observed: false,
             resources: WaitResources::default(),
             accounts: Accounts::default(),

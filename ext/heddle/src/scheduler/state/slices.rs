@@ -71,6 +71,9 @@ impl State {
         if self.is_observed {
             self.observe_switch(next.key);
         }
+        if self.has_many_fibers() {
+            self.look_ahead();
+        }
         self.current = Some((next.fiber, next.key));
         Some(next)
     }
