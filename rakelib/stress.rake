@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Runs the programs in verification/stress/. Their headers explain what they do, and further choices by environment
+# Runs the programs in verification/stress/ and verification/soak/. Their headers explain what they do, and further choices by environment
 # variables.
 module StressRuns
   extend Rake::DSL
@@ -13,6 +13,12 @@ module StressRuns
   def run_faults
     Rake::Task["compile"].invoke unless ENV["STRESS_COMPILE"] == "no"
     sh RbConfig.ruby, "-Ilib", "verification/stress/faults.rb"
+  end
+
+  # Needs Puma and websocket-driver; with PostgreSQL's server and pg there are queries, too.
+  def soak
+    Rake::Task["compile"].invoke unless ENV["STRESS_COMPILE"] == "no"
+    sh RbConfig.ruby, "-rbundler", "-Ilib", "verification/soak/soak.rb"
   end
 
   # The differential programs, which are deterministic. The stress programs use threads, which no schedule orders.
@@ -34,6 +40,9 @@ end
 
 desc "Preempt fibers at random places for a minute per backend (SEED=7 SECONDS=60 HEDDLE_BACKEND=poll)"
 task(:stress) { StressRuns.run }
+
+desc "Let a Puma with plugin :heddle serve clients of all kinds for two hours, and see what grows (MINUTES=120)"
+task(:soak) { StressRuns.soak }
 
 desc "Run the differential programs under explored schedules (SEEDS=200 SEED=1 SECONDS=100 HEDDLE_BACKEND=poll)"
 task(:explored) { StressRuns.explore }

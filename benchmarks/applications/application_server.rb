@@ -15,7 +15,7 @@ class ApplicationServer
     "Puma with plugin :heddle" => "plugin :heddle"
   }.freeze
 
-  attr_reader :port
+  attr_reader :port, :pid
 
   # @param name [String] a key of CONFIGURATIONS
   # @param app [String] the name of the rackup file
