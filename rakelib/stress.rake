@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Runs the programs in verification/stress/ and verification/soak/. Their headers explain what they do, and further choices by environment
-# variables.
+# Runs the programs in verification/stress/ and verification/soak/. Their headers explain what they do, and further
+# choices by environment variables.
 module StressRuns
   extend Rake::DSL
 

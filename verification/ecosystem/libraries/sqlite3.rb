@@ -42,6 +42,8 @@ module Ecosystem
   end
 end
 
+# On threads, two of these checks hang until their process is killed: an exception that leaves the handler leaves a lock
+# of SQLite's to its thread, and the next thread waits for that lock with the GVL. Fibers share one thread.
 Ecosystem.library "sqlite3, busy_handler_timeout=", requires: "sqlite3", version: "sqlite3" do
   include Ecosystem::LockedDatabase
 
