@@ -50,8 +50,8 @@ RSpec.describe Heddle::Scheduler do
       text = Heddle.run do
         done = false
         4.times { Fiber.schedule { sleep(0) until done } }
-        # The root fiber then waits for this one.
-        sleep(0)
+        # Until the root fiber waits for this one.
+        pass_until { Fiber.scheduler.inspect.include?("waiting=1") }
         Fiber.scheduler.inspect.tap { done = true }
       end
 
