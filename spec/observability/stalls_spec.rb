@@ -93,10 +93,15 @@ RSpec.describe "Heddle.on_stall" do
       receive
       Heddle.run(stall_after: 0.02) do
         sleep 0.001
-        3.times { Fiber.schedule { sleep 0.001 } }
-        compute_for(0.01)
-        compute_until_reported
-        stall = $ended.pop until stall&.late_fibers == 3
+        # The machine may keep the thread from running: then the stall is noticed too early, or the sleepers are not late.
+        stall = nil
+        until stall&.late_fibers == 3
+          # Once they sleep, none of them can wake until this fiber waits.
+          3.times { Fiber.schedule { sleep 0.01 } } until Fiber.scheduler.inspect.include?("sleep: 3")
+          $stalls.clear
+          compute_until_reported
+          stall = $ended.pop
+        end
         p stall.latest_by.between?(0.001, stall.duration)
       end
     RUBY

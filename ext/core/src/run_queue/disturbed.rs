@@ -1,6 +1,6 @@
 //! A run queue as on a machine that is busy with other work, for `rake disturbed`. What examples, and the code that
-//! they try, take for granted because it is mostly so does not hold here: the thread stalls before some switches, and a
-//! starter finds its round over.
+//! they try, take for granted because it is mostly so does not hold here: the thread stalls before some switches, and some
+//! starters find their round over.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -12,20 +12,26 @@ const SWITCHES: u64 = 20;
 const LATE: u64 = 8;
 /// A program that chooses a longer tick asks for the order that it gets then.
 const CHOSEN_TICK: Duration = Duration::from_secs(1);
-/// An odd number without a pattern in its bits (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
-const MIXER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A random number: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
+fn random() -> u64 {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let number = CALLS.fetch_add(1, Ordering::Relaxed).wrapping_add(u64::from(std::process::id()) << 32);
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
 
 /// Stalls the thread now and then, as when its processor, or the GVL, belongs to others.
 pub fn stall() {
-    static SWITCHED: AtomicU64 = AtomicU64::new(0);
-    let number = SWITCHED.fetch_add(1, Ordering::Relaxed).wrapping_add(u64::from(std::process::id()));
-    let random = number.wrapping_mul(MIXER) >> 32;
+    let random = random();
     if random % SWITCHES == 0 {
         thread::sleep(Duration::from_millis(random / SWITCHES % LATE));
     }
 }
 
-/// How long a round of starters lasts.
+/// How long a round of starters lasts, at a moment at which that is asked: it ends after any of them, or after none.
 pub fn round(tick: Duration) -> Duration {
-    if tick < CHOSEN_TICK { Duration::ZERO } else { tick }
+    if tick < CHOSEN_TICK && random() % 2 == 0 { Duration::ZERO } else { tick }
 }
