@@ -1,9 +1,9 @@
 //! Fetches into the cache what the next fibers need, while another one has its turn.
 //!
-//! With thousands of fibers, nothing that belongs to a fiber is in a cache when it is picked, and most of a switch's time
-//! goes into cache misses on its two stacks, one after the other. The next fiber is known one time slice before, so all of
-//! them are fetched meanwhile, at the same time. Without this a wake-up among 10,000 sleepers takes 1.4 times as long:
-//! see docs/internals/measurements.md.
+//! With thousands of fibers, nothing that belongs to a fiber is in a cache when it is picked, and most of a switch's
+//! time goes into cache misses on its two stacks, one after the other. The next fiber is known one time slice before, so
+//! all of them are fetched meanwhile, at the same time. Without this a wake-up among 10,000 sleepers takes 1.4 times as
+//! long: see docs/internals/measurements.md.
 //!
 //! Nothing here is read. If a Ruby lays out its stacks in another way, this is of no use, and does no harm.
 
@@ -34,8 +34,8 @@ impl LookAhead {
         self.vm_stack_size = bytes;
     }
 
-    /// Ruby has put the stack of the fiber's methods above the C stack. Its values are at its beginning, and its frames at
-    /// its end.
+    /// Ruby has put the stack of the fiber's methods above the C stack. Its values are at its beginning, and its frames
+    /// at its end.
     fn fetch_stacks(&self, Begun { stack, .. }: Begun, left_at: usize) {
         prefetch(left_at.wrapping_sub(C_FRAMES.1), C_FRAMES.0 + C_FRAMES.1);
         prefetch(stack, VALUES);
