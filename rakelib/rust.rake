@@ -3,6 +3,12 @@
 desc "Check the Rust code's formatting"
 task :fmt do
   sh "cargo", "fmt", "--all", "--check"
+  # rustfmt leaves comments alone. A row of a table cannot be broken.
+  long = FileList["ext/**/*.rs"].exclude("**/target/**").flat_map do |file|
+    comments = File.foreach(file, chomp: true).with_index(1).select { |line, _| line[%r{\A\s*//.? (?!\|)}] }
+    comments.filter_map { |line, number| "#{file}:#{number}" if line.size > 120 }
+  end
+  abort "These comments are longer than 120 characters: #{long.join(" ")}" if long.any?
 end
 
 # The compiler's own lints that fail `rake clippy`; Cargo.toml has Clippy's. Both are lists, since each version of the

@@ -1,8 +1,8 @@
 //! What fibers spend their time on, for each fiber and for each name.
 //!
-//! A fiber runs, waits for its turn, or waits for an event. Each change of that is reported here with its time, and what
-//! has passed since the last one is added to the fiber's account and to its name's. All memory is bounded but for the
-//! accounts, of which there is one for each fiber.
+//! A fiber runs, waits for its turn, or waits for an event. Each change of that is reported here with its time, and
+//! what has passed since the last one is added to the fiber's account and to its name's. All memory is bounded but for
+//! the accounts, of which there is one for each fiber.
 
 mod ages;
 mod group;
@@ -139,8 +139,8 @@ impl Accounting {
         self.names.taken(number);
     }
 
-    /// From now on the fiber says what it waits for, or does not any more. A number that [`Accounting::label_number`] has
-    /// not returned counts as nothing. Returns what it said before.
+    /// From now on the fiber says what it waits for, or does not any more. A number that [`Accounting::label_number`]
+    /// has not returned counts as nothing. Returns what it said before.
     pub fn label(&mut self, fiber: u64, label: Option<usize>) -> Option<usize> {
         let label = label.filter(|label| *label < self.labels.len());
         self.find_mut(fiber).and_then(|account| std::mem::replace(&mut account.label, label))

@@ -16,8 +16,8 @@
 //!
 //! No class starves: once woken fibers have run ahead of preempted fibers for a quantum, a preempted fiber runs; and
 //! once fresh fibers have run ahead of spent fibers for a quantum, that is a spent fiber. If the first fresh fiber has
-//! waited for a quantum, it runs as soon as woken fibers have run for a tick. So where there is always a woken fiber, as
-//! on a busy server, what needs little more than a tick does not wait for many quanta.
+//! waited for a quantum, it runs as soon as woken fibers have run for a tick. So where there is always a woken fiber,
+//! as on a busy server, what needs little more than a tick does not wait for many quanta.
 
 #[cfg(heddle_disturbed)]
 mod disturbed;
@@ -64,8 +64,8 @@ pub struct RunQueue<T> {
     woken: VecDeque<T>,
     fresh: VecDeque<Preempted<T>>,
     spent: VecDeque<Preempted<T>>,
-    /// The current fiber's slice. `None` for a woken fiber until the first tick, which saves a read of the clock at each
-    /// switch.
+    /// The current fiber's slice. `None` for a woken fiber until the first tick, which saves a read of the clock at
+    /// each switch.
     slice: Option<Slice>,
     /// Since when woken fibers have run ahead of preempted fibers.
     preempted_waiting_since: Option<Instant>,

@@ -83,8 +83,8 @@ pub enum Operation {
         /// The file offset, or None for the descriptor's own position.
         offset: Option<u64>,
     },
-    /// Read up to `length` bytes from a socket, once data has arrived. Completes as `Read` does. Only for a backend that
-    /// [is batching](Backend::is_batching): others complete with `-EOPNOTSUPP`.
+    /// Read up to `length` bytes from a socket, once data has arrived. Completes as `Read` does. Only for a backend
+    /// that [is batching](Backend::is_batching): others complete with `-EOPNOTSUPP`.
     Receive {
         /// The descriptor.
         fd: RawFd,
@@ -160,8 +160,8 @@ pub trait Backend: Send {
     /// Ruby, so it may be called without the GVL.
     ///
     /// What has completed by the end of the wait is among the completions then. The kernel ends the wait of a process
-    /// that was stopped (SIGSTOP) without what came meanwhile. So a wait that may have ended like that asks once more, as
-    /// the timeout may have passed, too.
+    /// that was stopped (SIGSTOP) without what came meanwhile. So a wait that may have ended like that asks once more,
+    /// as the timeout may have passed, too.
     fn wait(&mut self, timeout: Option<Duration>) -> Result<()>;
 
     /// Moves the completions that have arrived into `into`. Never blocks.

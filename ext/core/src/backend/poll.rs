@@ -1,7 +1,7 @@
 //! The backend over readiness: epoll.
 //!
-//! A readiness interface transfers no data: a fiber waits here until its descriptor is ready, and then reads or writes by
-//! itself. A file is always "ready" and may block nevertheless, so worker threads read and write files.
+//! A readiness interface transfers no data: a fiber waits here until its descriptor is ready, and then reads or writes
+//! by itself. A file is always "ready" and may block nevertheless, so worker threads read and write files.
 
 mod epoll;
 mod offload;

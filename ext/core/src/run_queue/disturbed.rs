@@ -1,6 +1,6 @@
 //! A run queue as on a machine that is busy with other work, for `rake disturbed`. What examples, and the code that
-//! they try, take for granted because it is mostly so does not hold here: the thread stalls before some switches, and some
-//! starters find their round over.
+//! they try, take for granted because it is mostly so does not hold here: the thread stalls before some switches, and
+//! some starters find their round over.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

@@ -1,8 +1,9 @@
 //! Fibers whose sleep has ended while another fiber computes.
 //!
-//! Each of the woken fibers ahead of such a fiber may compute, too: when N CPU-bound fibers begin at once, it would wait
-//! for N time slices. So each tick that finds a fiber computing moves the sleepers ahead of all others. But a fiber that
-//! sleeps and computes in alternation must not starve the others: after the due fibers, one of another class runs.
+//! Each of the woken fibers ahead of such a fiber may compute, too: when N CPU-bound fibers begin at once, it would
+//! wait for N time slices. So each tick that finds a fiber computing moves the sleepers ahead of all others. But a
+//! fiber that sleeps and computes in alternation must not starve the others: after the due fibers, one of another class
+//! runs.
 
 use std::collections::VecDeque;
 use std::time::Instant;

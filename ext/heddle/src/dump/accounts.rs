@@ -46,8 +46,8 @@ fn name_account(ruby: &Ruby, fiber: Value, name: Option<RString>) {
     with_fiber(ruby, fiber, |state, key| set_name(state, key, name));
 }
 
-/// From now on the fiber says that it waits for this, or does not any more. Returns the text that it said before, for the
-/// next call. Counting may end and begin again in between, and then numbers the texts anew.
+/// From now on the fiber says that it waits for this, or does not any more. Returns the text that it said before, for
+/// the next call. Counting may end and begin again in between, and then numbers the texts anew.
 fn label_account(ruby: &Ruby, fiber: Value, label: Option<RString>) -> Option<RString> {
     // SAFETY: nothing changes the text while it is used, as no Ruby code runs.
     let label = label.as_ref().map(|label| String::from_utf8_lossy(unsafe { label.as_slice() }));
@@ -93,8 +93,8 @@ pub fn statement(ruby: &Ruby, statement: &Statement, labels: &[Rc<str>]) -> Resu
     Ok(array)
 }
 
-/// The last `window` seconds of all schedulers by name: for how many seconds it was counted; an Array for each name; for
-/// each span of time; and for each fiber that was late.
+/// The last `window` seconds of all schedulers by name: for how many seconds it was counted; an Array for each name;
+/// for each span of time; and for each fiber that was late.
 fn name_report(ruby: &Ruby, window: f64) -> Result<RArray, Error> {
     let mut report = Report::new(window_of(window));
     registry::any(ruby, |scheduler| {

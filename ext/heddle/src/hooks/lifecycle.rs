@@ -68,8 +68,9 @@ pub fn assume_map_limit(limit: usize) {
 /// `FiberBody::BlockError === exception`: in the current fiber, the code's `rescue` asks whether it matches what the
 /// block has raised. It always does.
 ///
-/// Ruby checks interrupts at the end of this method, and has not called [`fail_block`] yet. What was raised in the fiber
-/// there would leave the `rescue`, and end the fiber that continues. So the rest of the fiber's life counts as a hook.
+/// Ruby checks interrupts at the end of this method, and has not called [`fail_block`] yet. What was raised in the
+/// fiber there would leave the `rescue`, and end the fiber that continues. So the rest of the fiber's life counts as a
+/// hook.
 pub fn is_block_error(ruby: &Ruby, _: Value, _: Value) -> bool {
     if let Some(scheduler) = Scheduler::of_thread(ruby) {
         scheduler.shield_end(ruby);

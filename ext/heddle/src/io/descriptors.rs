@@ -283,8 +283,8 @@ pub fn detach_operations(ruby: &Ruby, fd: RawFd) -> bool {
         is_named
     });
     if is_named && let Some(scheduler) = cast::<Scheduler>(fiber::scheduler(ruby)) {
-        // The first poll submits the cancels, and the second one takes their completions. Until then the kernel keeps the
-        // file, and the peer would not see the end.
+        // The first poll submits the cancels, and the second one takes their completions. Until then the kernel keeps
+        // the file, and the peer would not see the end.
         for _ in 0..2 {
             scheduler.poll(ruby).deferred();
         }

@@ -55,9 +55,9 @@ pub fn tick(ruby: &Ruby) {
     let since = yield_state.since.get().unwrap_or(now);
     yield_state.since.set(Some(since));
     if pending_interrupts::is_any_unmasked(ruby) {
-        // Ruby raises it as soon as the job ends. After a switch it would raise it in the fiber that ran instead, though
-        // this one may have sent it, by `Thread.current.raise`. Of several, Ruby raises the others only when it is asked
-        // to, or when the thread waits.
+        // Ruby raises it as soon as the job ends. After a switch it would raise it in the fiber that ran instead,
+        // though this one may have sent it, by `Thread.current.raise`. Of several, Ruby raises the others only when it
+        // is asked to, or when the thread waits.
         interrupts::request_check(ruby);
         return;
     }

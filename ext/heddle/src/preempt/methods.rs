@@ -78,7 +78,8 @@ fn forked(ruby: &Ruby) -> Result<(), Error> {
     foreign_fibers::after_fork(ruby)
 }
 
-/// The program is about to call `trap`. Tickers that use the signal change to timerfd, and the signal's disposition is restored.
+/// The program is about to call `trap`. Tickers that use the signal change to timerfd, and the signal's disposition is
+/// restored.
 fn trapping(ruby: &Ruby, signal: Value) -> Result<(), Error> {
     if disposition::is_asking() || !ractor::is_main(ruby) {
         return Ok(());

@@ -6,8 +6,8 @@ use rb_sys::VALUE;
 
 use super::value::Registered;
 
-/// The value of a constant, such as a class, by its names. Its first look-up takes a hash look-up and an `rb_protect` for each
-/// name; later ones take neither.
+/// The value of a constant, such as a class, by its names. Its first look-up takes a hash look-up and an `rb_protect`
+/// for each name; later ones take neither.
 pub struct Constant {
     path: &'static [&'static str],
     value: Registered,

@@ -236,8 +236,8 @@ pub fn stream_closed(ruby: &Ruby) -> Error {
 /// Where Ruby keeps an exception's message.
 static MESSAGE: HiddenVariable = HiddenVariable::new("mesg");
 
-/// Whether the error's message contains `words`. Calls no method: Ruby checks interrupts at the end of each, and magnus's
-/// own conversion drops what they raise.
+/// Whether the error's message contains `words`. Calls no method: Ruby checks interrupts at the end of each, and
+/// magnus's own conversion drops what they raise.
 pub fn has_message(error: &Error, words: &str) -> bool {
     match error.error_type() {
         ErrorType::Exception(exception) => {

@@ -51,7 +51,8 @@ pub fn transfer(fiber: Value) -> Result<(), Raised> {
         rb_sys::rb_protect(Some(switch), fiber.as_raw(), &raw mut tag);
         (tag, before)
     };
-    // Rubies with the correction of Bug #21955 read the fiber after the switch, and some do not keep it alive until then.
+    // Rubies with the correction of Bug #21955 read the fiber after the switch, and some do not keep it alive until
+    // then.
     std::hint::black_box(fiber);
     NonZero::new(tag).map_or(Ok(()), |tag| Err(Raised { tag, before }))
 }
@@ -112,8 +113,8 @@ pub fn unset_scheduler(ruby: &Ruby) -> Result<(), Error> {
 
 static FIBER: Constant = Constant::new(&["Fiber"]);
 
-/// The number that Ruby 4.0 has given to the fiber, if it is found: the record has its own address, then the thread's, and
-/// then this number. On another Ruby this is some other word of the record.
+/// The number that Ruby 4.0 has given to the fiber, if it is found: the record has its own address, then the thread's,
+/// and then this number. On another Ruby this is some other word of the record.
 pub fn serial(fiber: Value) -> Option<usize> {
     /// How much of the record is looked at. It has several buffers of registers, and so is longer by far.
     const WORDS: usize = 32;

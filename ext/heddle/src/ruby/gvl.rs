@@ -1,7 +1,8 @@
 //! Proofs that the current thread holds the GVL.
 //!
-//! A native thread of Heddle, a signal handler, and what runs without the GVL (see [`nogvl`](super::nogvl)) must not call
-//! Ruby. So each function of this folder that needs the GVL takes an argument which only a thread with the GVL has:
+//! A native thread of Heddle, a signal handler, and what runs without the GVL (see [`nogvl`](super::nogvl)) must not
+//! call Ruby. So each function of this folder that needs the GVL takes an argument which only a thread with the GVL
+//! has:
 //!
 //! | argument | where it is made |
 //! |---|---|
@@ -10,8 +11,8 @@
 //! | [`Collecting`], `&Marker` | within the garbage collector |
 //!
 //! None of them is `Send` or `Sync`, so no native thread gets one, and no closure that runs without the GVL captures
-//! one. `assert_stays_with_gvl` below has the compiler check that. All are of size zero, or are needed anyway, so the proof
-//! costs nothing.
+//! one. `assert_stays_with_gvl` below has the compiler check that. All are of size zero, or are needed anyway, so the
+//! proof costs nothing.
 
 use std::marker::PhantomData;
 
@@ -68,7 +69,8 @@ impl<T> Guarded<T> {
     }
 }
 
-// Does not compile for a type that is `Send` or `Sync`: such a type implements the trait more than once, so `_` is ambiguous.
+// Does not compile for a type that is `Send` or `Sync`: such a type implements the trait more than once, so `_` is
+// ambiguous.
 macro_rules! assert_stays_with_gvl {
     ($($type:ty),+) => { $(const _: () = {
         trait Ambiguous<A> {

@@ -12,8 +12,8 @@ const VERSION: u32 = rb_sys::RUBY_FIBER_SCHEDULER_VERSION;
 /// bytes. Older versions pass `(length, offset)`, and the hooks transfer at least `length` bytes.
 pub const TRANSFERS_ARE_SINGLE: bool = VERSION >= 4;
 
-/// Whether Ruby itself ends the time slice of a fiber that computes, as ruby/ruby#16886 proposes. It calls `yield` then.
-/// The proposal adds `Fiber#quantum`.
+/// Whether Ruby itself ends the time slice of a fiber that computes, as ruby/ruby#16886 proposes. It calls `yield`
+/// then. The proposal adds `Fiber#quantum`.
 pub fn has_time_slices(ruby: &Ruby) -> Result<bool, Error> {
     let class: RClass = ruby.class_object().const_get("Fiber")?;
     class.funcall("method_defined?", ("quantum",))

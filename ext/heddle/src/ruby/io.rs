@@ -135,8 +135,8 @@ pub fn take_read_buffer(io: Value) -> Option<ReadBuffer> {
         return None;
     }
     open_descriptor(io)?;
-    // SAFETY: called with the GVL on an IO that is open, so its `fptr` is valid. `rbuf` is laid out as `InternalBuffer`,
-    // and need not be aligned.
+    // SAFETY: called with the GVL on an IO that is open, so its `fptr` is valid. `rbuf` is laid out as
+    // `InternalBuffer`, and need not be aligned.
     let taken = unsafe {
         let fptr = (*(io.as_raw() as *const rb_sys::RFile)).fptr;
         let buffer = (&raw mut (*fptr).rbuf).cast::<InternalBuffer>();

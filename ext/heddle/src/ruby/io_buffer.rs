@@ -84,8 +84,8 @@ pub fn contents(buffer: Value, writable: bool) -> Result<Contents, Error> {
 /// Called under `protect`: it raises by `longjmp`.
 pub unsafe fn contents_or_raise(buffer: Value, writable: bool) -> Contents {
     let (mut base, mut size) = (std::ptr::null_mut(), 0);
-    // SAFETY: by this function's contract. All pointers are valid for the calls, and the pointees' types differ in `const`
-    // only.
+    // SAFETY: by this function's contract. All pointers are valid for the calls, and the pointees' types differ in
+    // `const` only.
     let flags = unsafe {
         let flags = flags_and_bytes(buffer.as_raw(), &raw mut base, &raw mut size);
         if writable {

@@ -2,8 +2,8 @@
 //!
 //! Ruby checks interrupts at the end of each method that Rust calls. So the error of such a call may be the SIGTERM of
 //! the process, or a `Thread#raise` or `Thread#kill` that has nothing to do with the call. Dropping it would lose that.
-//! Ruby even ignores each later kill of a thread. The same holds for a C function that raises an error: to make it, Ruby
-//! runs methods.
+//! Ruby even ignores each later kill of a thread. The same holds for a C function that raises an error: to make it,
+//! Ruby runs methods.
 //!
 //! So Clippy refuses what drops an error silently: see `clippy.toml`, and `rake clippy` for patterns such as `if let
 //! Ok`. Code says instead which of these holds: [`Deferred::deferred`](super::pending_interrupts::Deferred),
@@ -79,8 +79,8 @@ fn continue_jump<F: FnOnce() -> Result<(), Error>>(tag: c_int, cleanup: F) -> Re
 
     let mut cleanup = Some(cleanup);
     let data = (&raw mut cleanup) as VALUE;
-    // SAFETY: called with the GVL. Both functions get what they expect, which outlives the call. What they raise stops at
-    // `protect`, and the closure owns nothing.
+    // SAFETY: called with the GVL. Both functions get what they expect, which outlives the call. What they raise stops
+    // at `protect`, and the closure owns nothing.
     protect(|| unsafe { rb_sys::rb_ensure(Some(jump), tag as VALUE, Some(clean_up::<F>), data) }).map(|_| ())
 }
 

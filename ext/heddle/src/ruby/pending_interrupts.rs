@@ -86,8 +86,8 @@ pub fn register<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
 /// The gate's timing for a class. Nil leaves the decision to earlier masks, of which there are none.
 ///
 /// This allocates nothing while an entry is [`Progress::Sent`]. With `GC.stress` each allocation collects garbage, for
-/// longer than a tick. So a tick would come before this ends, have Ruby search the list again, and this be called again,
-/// until the stack is full.
+/// longer than a tick. So a tick would come before this ends, have Ruby search the list again, and this be called
+/// again, until the stack is full.
 fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Value, Error> {
     let [_, class] = arguments else { return Ok(ruby.qnil().as_value()) };
     // Ruby asks for each entry in order, and stops at the first that it may raise. So this is the first of its class.
@@ -222,7 +222,8 @@ pub fn take_sent(ruby: &Ruby) -> Result<Option<Value>, Error> {
 
 /// Keeps Ruby from raising at the end of the running hook what is pending for the current thread: takes it, and puts it
 /// back on the list. Ruby looks there again when the thread next waits, or at the end of a native call that may wait.
-/// Where Ruby handles no interrupts during the hook (3.4.9 and later), but at its end, the [`Gate`] must hold them back.
+/// Where Ruby handles no interrupts during the hook (3.4.9 and later), but at its end, the [`Gate`] must hold them
+/// back.
 ///
 /// # Errors
 /// No memory, or the list cannot be found.
@@ -245,8 +246,8 @@ pub fn postpone(ruby: &Ruby) -> Result<(), Error> {
 }
 
 /// Puts `error`, which was just caught and cannot be raised here, on the current thread's list. The root raises it soon
-/// (see [`Gate`]), or Ruby when the thread next waits. What ends a single fiber is dropped: a `Fiber#kill` is repeated at
-/// the fiber's next switch.
+/// (see [`Gate`]), or Ruby when the thread next waits. What ends a single fiber is dropped: a `Fiber#kill` is repeated
+/// at the fiber's next switch.
 pub fn defer(ruby: &Ruby, error: &Error) {
     match (entry_of(ruby, error), list(ruby)) {
         (Some(entry), Some(list)) => {
@@ -280,8 +281,8 @@ impl<T> Deferred<T> for Result<T, Error> {
     }
 }
 
-/// What represents `error`, which was just caught, on the list. Ends the jump of a `Thread#kill`. `None` for a jump that
-/// belongs to a single fiber.
+/// What represents `error`, which was just caught, on the list. Ends the jump of a `Thread#kill`. `None` for a jump
+/// that belongs to a single fiber.
 fn entry_of(ruby: &Ruby, error: &Error) -> Option<Value> {
     if is_kill(ruby, error) {
         error::end_jump(ruby);

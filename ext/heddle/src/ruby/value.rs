@@ -25,9 +25,9 @@ use super::outcome::RubyOutcome;
 /// * It was copied from there to the stack. The collector scans stacks, and pins what it finds there.
 /// * It is in a [`Registered`].
 ///
-/// A copy on the stack may outlive the structure, as a [`Value`] may: the collector finds it as long as it is used. What
-/// must not be is a copy in other memory, in a `Vec` for instance, which no `mark` function knows. The compiler does not
-/// refuse it. So what collects several fibers collects their keys, and looks each fiber up when it needs that
+/// A copy on the stack may outlive the structure, as a [`Value`] may: the collector finds it as long as it is used.
+/// What must not be is a copy in other memory, in a `Vec` for instance, which no `mark` function knows. The compiler
+/// does not refuse it. So what collects several fibers collects their keys, and looks each fiber up when it needs that
 /// ([`Fibers::fiber`](crate::scheduler::fibers::Fibers::fiber)).
 ///
 /// It is a proof that its thread holds the GVL, as `Value` is: it is not `Send`.
@@ -113,8 +113,8 @@ pub fn keep_for_ever(object: Value) {
 
 /// The object, if it is a `T` of Rust's.
 ///
-/// The type is asked first: for the message of its error magnus calls methods, at whose ends Ruby checks interrupts, and
-/// drops what they raise.
+/// The type is asked first: for the message of its error magnus calls methods, at whose ends Ruby checks interrupts,
+/// and drops what they raise.
 pub fn cast<T: TypedData>(value: Value) -> Option<Obj<T>> {
     if is_of_type::<T>(value) { Obj::try_convert(value).not_an_interrupt("never: the type was asked") } else { None }
 }
@@ -124,8 +124,8 @@ pub fn cast<T: TypedData>(value: Value) -> Option<Obj<T>> {
 pub(super) fn is_of_type<T: TypedData>(value: Value) -> bool {
     let data_type = std::ptr::from_ref(T::data_type()).cast::<rb_sys::rb_data_type_t>();
     let (object, ruby) = (value.as_raw(), rb_sys::stable_api::get_default());
-    // SAFETY: called with the GVL on a valid object, and each check runs only if the one before it is true, as Ruby's own
-    // macros require. `DataType` is a transparent `rb_data_type_t`.
+    // SAFETY: called with the GVL on a valid object, and each check runs only if the one before it is true, as Ruby's
+    // own macros require. `DataType` is a transparent `rb_data_type_t`.
     unsafe {
         ruby.type_p(object, rb_sys::ruby_value_type::RUBY_T_DATA)
             && ruby.rtypeddata_p(object)

@@ -53,8 +53,8 @@ impl EndRequest {
     }
 
     /// The timer has expired. Returns until when the grace period, which lasts `grace`, or [`GRACE_AFTER_KILL`] after a
-    /// kill, is prolonged: a shield holds back the end, the exception was raised later, or the fiber, which has begun to
-    /// wait so many times, is in the run queue and has not run since. `None` if the period is over.
+    /// kill, is prolonged: a shield holds back the end, the exception was raised later, or the fiber, which has begun
+    /// to wait so many times, is in the run queue and has not run since. `None` if the period is over.
     pub fn prolonged_until(
         &self,
         now: Instant,

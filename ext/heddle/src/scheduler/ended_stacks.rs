@@ -17,8 +17,8 @@ use crate::ruby::gc;
 /// The number of stacks at which garbage is collected: they take a quarter of the maps then.
 const MAX_ENDED: u32 = 8192;
 /// How many fibers must get the stack of the fiber that has ended last, without a collection meanwhile, until it is
-/// certain that Ruby takes stacks back at once. A collection that is under way may free that very stack, but hardly ever
-/// twice.
+/// certain that Ruby takes stacks back at once. A collection that is under way may free that very stack, but hardly
+/// ever twice.
 const MIN_REUSED: u32 = 16;
 
 /// Counts the managed fibers whose stacks Ruby may still have to take back, and those that have stacks.

@@ -94,8 +94,8 @@ impl Scheduler {
 }
 
 /// Whether a condition variable is waking its waiters. Ruby then also names a lock as the blocker, that of the waiter.
-/// It walks a list whose elements are on the stacks of the waiters. A waiter that ran meanwhile could end, and leave the
-/// walk with an element that is gone.
+/// It walks a list whose elements are on the stacks of the waiters. A waiter that ran meanwhile could end, and leave
+/// the walk with an element that is gone.
 fn wakes_condition(ruby: &Ruby) -> bool {
     const METHODS: [&str; 2] = ["Thread::ConditionVariable#signal", "Thread::ConditionVariable#broadcast"];
     let caller = frames::caller(ruby).and_then(frames::Frame::method_name);

@@ -86,7 +86,8 @@ impl Scheduler {
         self.owner.thread.get().is_some_and(|owner| owner == thread)
     }
 
-    /// In a forked child, where the owner may not exist, the current thread becomes the owner of an inherited scheduler.
+    /// In a forked child, where the owner may not exist, the current thread becomes the owner of an inherited
+    /// scheduler.
     ///
     /// # Errors
     /// FiberError on any thread but the owner's.

@@ -81,7 +81,8 @@ impl Scheduler {
             }
             if self.is_tested() {
                 self.expect_event(ruby)?;
-                // It runs Ruby code, and so trap handlers. A handler's wait may have consumed the wake-up of this fiber.
+                // It runs Ruby code, and so trap handlers. A handler's wait may have consumed the wake-up of this
+                // fiber.
                 if self.state.borrow().is_current(key) {
                     return Ok(Next::Run);
                 }

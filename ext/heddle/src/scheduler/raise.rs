@@ -102,7 +102,8 @@ pub enum Limit {
     Repeated(Value),
 }
 
-/// A shield holds back exceptions from a fiber: whether the fiber runs a shielded block, and which exceptions that holds back.
+/// A shield holds back exceptions from a fiber: whether the fiber runs a shielded block, and which exceptions that
+/// holds back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shield {
     /// The number of the last deadline that was set before the innermost shielded block began; `None` outside of such

@@ -106,7 +106,8 @@ pub struct Record {
     pub would_block: Option<RawFd>,
     /// The socket on which it has sent, and not received since: the peer's answer is expected there.
     pub answer_on: Option<RawFd>,
-    /// `Fiber#kill` has been called on it: Ruby kills it again each time that it gets control, in its `ensure` clauses, too.
+    /// `Fiber#kill` has been called on it: Ruby kills it again each time that it gets control, in its `ensure` clauses,
+    /// too.
     pub killed: bool,
     /// It has been asked to end, or must not be asked any more.
     pub end_requested: bool,
@@ -191,7 +192,8 @@ impl Record {
     }
 
     /// Whether its record must outlive its hooks. What must not get lost is a wake-up that the fiber has not seen, a
-    /// request to end, an exception of `Fiber#raise` that the fiber masks, and what was sent to a root, which comes back.
+    /// request to end, an exception of `Fiber#raise` that the fiber masks, and what was sent to a root, which comes
+    /// back.
     pub fn must_outlive_hooks(&self) -> bool {
         let wake_up = self.unblocks != self.unblocks_seen;
         wake_up
@@ -222,8 +224,8 @@ impl Record {
     }
 
     /// It has started. Returns its key if it was spun: the code of such a fiber counts as being in a hook, so it is
-    /// neither preempted nor interrupted, except in the part that it calls the program's. It also notifies its observers
-    /// itself.
+    /// neither preempted nor interrupted, except in the part that it calls the program's. It also notifies its
+    /// observers itself.
     pub fn begin_block(&mut self, begun: Begun) -> Option<FiberKey> {
         self.wait = Wait::Nothing;
         self.begun = begun;

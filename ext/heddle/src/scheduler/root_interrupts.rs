@@ -151,9 +151,9 @@ impl Scheduler {
         own.push(OwnException { exception, fiber, has_passed: false, jobs: 0 });
     }
 
-    /// Whether `current` has raised an exception in its own thread that Ruby raises as soon as the running postponed job
-    /// ends. Another fiber must not run before that: it would check interrupts, and then Ruby does not search its list
-    /// again for this one.
+    /// Whether `current` has raised an exception in its own thread that Ruby raises as soon as the running postponed
+    /// job ends. Another fiber must not run before that: it would check interrupts, and then Ruby does not search its
+    /// list again for this one.
     pub fn is_own_next(&self, ruby: &Ruby, current: Value) -> bool {
         /// As many jobs may come before it. Then something else has kept Ruby from raising it, such as the handler of a
         /// signal that has waited, and Ruby raises it when the fiber next waits.
@@ -268,8 +268,8 @@ impl Scheduler {
     /// The inverse of [`Scheduler::guard_signals`], when the scheduler closes.
     ///
     /// # Errors
-    /// What a signal or another thread raises meanwhile, and what signal handlers have raised in fibers and the root has
-    /// not raised yet. The program's handlers have been restored even then.
+    /// What a signal or another thread raises meanwhile, and what signal handlers have raised in fibers and the root
+    /// has not raised yet. The program's handlers have been restored even then.
     pub fn unguard_signals(&self, ruby: &Ruby) -> Result<(), Error> {
         if !self.root.guards_signals.replace(false) {
             return Ok(());

@@ -93,8 +93,8 @@ impl Scheduler {
         unguarded
     }
 
-    /// Releases the ticker, the backend and the workers, and ends the watch for stalls. `inherited` says that they belong to the parent of this
-    /// process.
+    /// Releases the ticker, the backend and the workers, and ends the watch for stalls. `inherited` says that they
+    /// belong to the parent of this process.
     pub fn release_resources(&self, inherited: bool) {
         self.release_ticker(inherited);
         self.unwatch_stalls(inherited);

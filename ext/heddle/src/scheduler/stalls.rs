@@ -2,8 +2,8 @@
 //!
 //! A Ruby thread of `lib/heddle/stalls/` waits in [`WatchObject::wait`], without the GVL, for what the core's
 //! [`StallWatch`] notices. It cannot look where the stalled fiber is before it has the GVL, which C code may keep until
-//! the stall is over. So it has the postponed job triggered, which Ruby runs at the latest at the end of that C code, in
-//! the stalled fiber and within the method's frame: there [`Scheduler::look_at_stall`] stores where the fiber is.
+//! the stall is over. So it has the postponed job triggered, which Ruby runs at the latest at the end of that C code,
+//! in the stalled fiber and within the method's frame: there [`Scheduler::look_at_stall`] stores where the fiber is.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -68,7 +68,8 @@ impl Scheduler {
         self.state.borrow_mut().time_slices(Some(watch));
         let stalls: RModule = ruby.class_object().const_get::<_, RModule>("Heddle")?.const_get("Stalls")?;
         let watched = stalls.funcall::<_, _, Value>("watch", (object, ruby.thread_current()));
-        // What is raised there, by a signal for instance, may have kept the thread from starting. The next hook tries again.
+        // What is raised there, by a signal for instance, may have kept the thread from starting. The next hook tries
+        // again.
         watched.map(|_| ()).inspect_err(|_raised| self.unwatch_stalls(false))
     }
 
@@ -103,9 +104,9 @@ impl Scheduler {
 }
 
 /// Waits until a stall was noticed or has ended. Returns two Arrays. The first has the stalls that have ended, each as
-/// the slice's number, its length in seconds, how many fibers it has delayed, and by how many seconds at most. The second
-/// is the later stall that was noticed, as the slice's number and its length so far; or nil. Returns nil when there is
-/// nothing more to watch.
+/// the slice's number, its length in seconds, how many fibers it has delayed, and by how many seconds at most. The
+/// second is the later stall that was noticed, as the slice's number and its length so far; or nil. Returns nil when
+/// there is nothing more to watch.
 fn wait(ruby: &Ruby, object: Obj<WatchObject>) -> Result<Option<Value>, Error> {
     let watch = &object.watch;
     let next = || {

@@ -187,8 +187,8 @@ fn notify_of_failure(ruby: &Ruby, observer: Value, error: Error) -> Result<Value
 
 /// Decides whether an error leaves its fiber. Ruby raises such an error in the fiber that continues, and so ends that
 /// fiber, too. Therefore an error ends only its own fiber, and is reported as Ruby reports a thread's. An error that is
-/// meant for the whole thread (`exit`, signals, `Thread#kill`) does propagate. Returns the fiber's value if the error ends here, or the error if it
-/// propagates.
+/// meant for the whole thread (`exit`, signals, `Thread#kill`) does propagate. Returns the fiber's value if the error
+/// ends here, or the error if it propagates.
 fn settle(ruby: &Ruby, block: Value, error: Error) -> Result<Value, Error> {
     let nil = ruby.qnil().as_value();
     if error::is_stop(&error) {

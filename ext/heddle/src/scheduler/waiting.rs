@@ -54,8 +54,8 @@ impl Scheduler {
         Ok(value.map_or(Outcome::TimedOut, Outcome::Done))
     }
 
-    /// [`Scheduler::wait`], until `done` returns true or the deadline has passed. Each waiting fiber has this function's
-    /// frame on its stack, so it holds little, and [`Scheduler::park_with`] is inlined.
+    /// [`Scheduler::wait`], until `done` returns true or the deadline has passed. Each waiting fiber has this
+    /// function's frame on its stack, so it holds little, and [`Scheduler::park_with`] is inlined.
     #[inline(never)]
     pub fn wait_until(
         &self,

@@ -123,8 +123,8 @@ fn run_shielded(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<Val
 /// fiber has swallowed is not raised again.
 fn raise_deferred(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     let hook = scheduler.enter(ruby)?;
-    // The completions of other fibers' operations are handled with the timers. Otherwise a fiber whose event has come in
-    // time would find only that its time limit has passed.
+    // The completions of other fibers' operations are handled with the timers. Otherwise a fiber whose event has come
+    // in time would find only that its time limit has passed.
     let is_timer_due = scheduler.state.borrow_mut().is_timer_due(Instant::now());
     if is_timer_due {
         scheduler.poll(ruby)?;

@@ -1,8 +1,8 @@
 //! epoll, and an eventfd to end its wait.
 //!
-//! The `polling` crate uses epoll, too, but does not fit for three reasons. Its wait starts over after a signal. It takes
-//! five system calls instead of one. And it always asks for priority data together with readable data, so out-of-band
-//! data would make a fiber that waits to read spin.
+//! The `polling` crate uses epoll, too, but does not fit for three reasons. Its wait starts over after a signal. It
+//! takes five system calls instead of one. And it always asks for priority data together with readable data, so
+//! out-of-band data would make a fiber that waits to read spin.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};

@@ -81,7 +81,8 @@ impl Watch {
     pub fn push(&mut self, waiter: Waiter) {
         self.interest = self.interest | waiter.interest;
         if self.waiters.capacity() == 0 {
-            // Most descriptors have one waiter. A `Vec` would allocate for four, 170 bytes more for each idle connection.
+            // Most descriptors have one waiter. A `Vec` would allocate for four, 170 bytes more for each idle
+            // connection.
             self.waiters.reserve_exact(1);
         }
         self.waiters.push(waiter);

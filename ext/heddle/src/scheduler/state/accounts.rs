@@ -89,8 +89,8 @@ fn account_of(fibers: &Fibers, key: FiberKey) -> FiberKey {
 }
 
 impl State {
-    /// Counts from now on, until then or for ever. `here` says whether the scheduler's thread is the current one. Returns
-    /// whether it has not counted before.
+    /// Counts from now on, until then or for ever. `here` says whether the scheduler's thread is the current one.
+    /// Returns whether it has not counted before.
     pub fn count_times(&mut self, until: Option<Instant>, here: bool) -> bool {
         if let Some(counting) = &mut self.accounts.counting {
             counting.until = counting.until.zip(until).map(|(before, until)| before.max(until));

@@ -59,8 +59,8 @@ impl State {
         self.clock.as_ref().map(|clock| clock.now.saturating_duration_since(clock.began))
     }
 
-    /// A fiber that is being killed would wait, and yields instead. Virtual time passes meanwhile: otherwise a fiber that
-    /// survives its kill in a loop would never be abandoned, as it is always runnable.
+    /// A fiber that is being killed would wait, and yields instead. Virtual time passes meanwhile: otherwise a fiber
+    /// that survives its kill in a loop would never be abandoned, as it is always runnable.
     #[cold]
     pub fn pass_killed_wait(&mut self) {
         if let Some(clock) = &mut self.clock {
@@ -75,8 +75,8 @@ impl State {
         }
     }
 
-    /// How long to wait in real time before the next jump, at the real time `now`. `None` if the clock is real, or has no
-    /// timer to jump to. Wake-ups that make no fiber runnable, as by a signal, do not prolong the wait.
+    /// How long to wait in real time before the next jump, at the real time `now`. `None` if the clock is real, or has
+    /// no timer to jump to. Wake-ups that make no fiber runnable, as by a signal, do not prolong the wait.
     pub fn wait_before_jump(&mut self, now: Instant) -> Option<Duration> {
         let clock = self.clock.as_mut()?;
         self.timers.next_deadline()?;

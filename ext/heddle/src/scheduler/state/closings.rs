@@ -90,8 +90,8 @@ impl State {
         self.closings.waiters.push(CloseWaiter::Fiber(key));
     }
 
-    /// The inverse of the last [`State::add_close_waiter`] for this fiber. It waits twice if a signal's handler closes an
-    /// IO while the fiber closes another.
+    /// The inverse of the last [`State::add_close_waiter`] for this fiber. It waits twice if a signal's handler closes
+    /// an IO while the fiber closes another.
     pub fn remove_close_waiter(&mut self, key: FiberKey) {
         let is_its = |waiter: &CloseWaiter| matches!(waiter, CloseWaiter::Fiber(fiber) if *fiber == key);
         if let Some(index) = self.closings.waiters.iter().rposition(is_its) {

@@ -1,9 +1,9 @@
 //! Fetches into the cache what the next fibers need, while another one has its turn.
 //!
 //! With thousands of fibers, nothing that belongs to a fiber is in a cache when it is picked, and most of a switch's
-//! time goes into cache misses on its two stacks, one after the other. The next fiber is known one time slice before, so
-//! all of them are fetched meanwhile, at the same time. Without this a wake-up among 10,000 sleepers takes 1.4 times as
-//! long: see docs/internals/measurements.md.
+//! time goes into cache misses on its two stacks, one after the other. The next fiber is known one time slice before,
+//! so all of them are fetched meanwhile, at the same time. Without this a wake-up among 10,000 sleepers takes 1.4 times
+//! as long: see docs/internals/measurements.md.
 //!
 //! Nothing here is read. If a Ruby lays out its stacks in another way, this is of no use, and does no harm.
 
@@ -57,8 +57,8 @@ impl State {
         self.fibers.len() > FEW
     }
 
-    /// The current fiber is about to be switched from. Fetches the stacks of the fiber that runs after the next one, and
-    /// the record of a later one, for when it is that fiber's turn here.
+    /// The current fiber is about to be switched from. Fetches the stacks of the fiber that runs after the next one,
+    /// and the record of a later one, for when it is that fiber's turn here.
     #[inline(never)]
     pub(super) fn look_ahead(&mut self) {
         if let Some((_, leaving)) = self.current

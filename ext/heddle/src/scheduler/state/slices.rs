@@ -11,8 +11,8 @@ use crate::scheduler::record::{FiberKey, FiberState};
 use crate::scheduler::wait::Wait;
 
 impl State {
-    /// Running → runnable: the fiber `starter` starts the fiber `key`, which becomes the current fiber and has its first
-    /// time slice.
+    /// Running → runnable: the fiber `starter` starts the fiber `key`, which becomes the current fiber and has its
+    /// first time slice.
     pub fn start_first_slice(&mut self, starter: FiberKey, key: FiberKey, clock: fn() -> Instant) {
         if let Some((record, parked)) = self.fibers.get_with_parked(starter) {
             let epoch = record.move_to(FiberState::Runnable, parked);

@@ -1,7 +1,7 @@
 //! What the waits of fibers own: descriptors that hooks have opened, memory, and what `IO.select` waits on.
 //!
-//! A fiber that waits may never run again, and then nothing on its stack is dropped. So what its wait owns belongs to the
-//! scheduler, and the fiber has only a key to it. The scheduler frees all of it when it is closed or freed, and the
+//! A fiber that waits may never run again, and then nothing on its stack is dropped. So what its wait owns belongs to
+//! the scheduler, and the fiber has only a key to it. The scheduler frees all of it when it is closed or freed, and the
 //! descriptors also in a forked child in which the fiber does not exist.
 
 use std::os::fd::{AsRawFd, RawFd};
