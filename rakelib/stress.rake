@@ -9,27 +9,32 @@ module StressRuns
 
   module_function
 
+  # STRESS_COMPILE=no uses the existing build.
+  def compile
+    Rake::Task["compile"].invoke unless ENV["STRESS_COMPILE"] == "no"
+  end
+
   # The program runs every backend itself, unless HEDDLE_BACKEND names one.
   def run_faults
-    Rake::Task["compile"].invoke unless ENV["STRESS_COMPILE"] == "no"
+    compile
     sh RbConfig.ruby, "-Ilib", "verification/stress/faults.rb"
   end
 
   # Needs Puma and websocket-driver; with PostgreSQL's server and pg there are queries, too.
   def soak
-    Rake::Task["compile"].invoke unless ENV["STRESS_COMPILE"] == "no"
+    compile
     sh RbConfig.ruby, "-rbundler", "-Ilib", "verification/soak/soak.rb"
   end
 
   # The differential programs, which are deterministic. The stress programs use threads, which no schedule orders.
   def explore
-    Rake::Task["compile"].invoke unless ENV["STRESS_COMPILE"] == "no"
+    compile
     sh RbConfig.ruby, "-Ilib", "verification/differential/explored.rb"
   end
 
-  # HEDDLE_BACKEND restricts the run to one backend. STRESS_COMPILE=no uses the existing build.
+  # HEDDLE_BACKEND restricts the run to one backend.
   def run
-    Rake::Task["compile"].invoke unless ENV["STRESS_COMPILE"] == "no"
+    compile
     backends = ENV["HEDDLE_BACKEND"] ? [ENV["HEDDLE_BACKEND"]] : BACKENDS
     backends.each do |backend|
       puts "backend: #{backend}"
