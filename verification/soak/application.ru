@@ -50,14 +50,16 @@ end
 
 def query(number)
   connection = DATABASE.pop
-  connection.exec_params("SELECT $1::int * 2, pg_sleep(0.02)", [number]).getvalue(0, 0)
-ensure
-  DATABASE.push(connection)
+  begin
+    connection.exec_params("SELECT $1::int * 2, pg_sleep(0.02)", [number]).getvalue(0, 0)
+  ensure
+    DATABASE.push(connection)
+  end
 end
 
 def under_way
   GC.start
-  JSON.generate(fibers: Heddle.fibers.size, threads: Thread.list.size, live: GC.stat(:heap_live_slots))
+  JSON.generate(fibers: Heddle.fibers.size, live: GC.stat(:heap_live_slots))
 end
 
 run(lambda do |env|

@@ -27,9 +27,6 @@ module Soak
       close
     end
 
-    # @return [String] the name of the kind
-    def self.title = name[/\w+\z/].downcase
-
     private
 
     def ask_and_check
@@ -100,7 +97,7 @@ module Soak
       @got = []
       open
       sent.each_with_index { |message, index| @driver.text(message) && receive(index + 1) }
-      number.even? ? @driver.close : nil
+      @driver.close if number.even?
       [@got, sent]
     ensure
       @socket&.close

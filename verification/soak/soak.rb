@@ -19,7 +19,8 @@ module Soak
     KINDS = { Hello => [4, 0.02], Compute => [1, 0.5], Wait => [8, 0.01], Query => [4, 0.05], Upload => [2, 0.1],
               WebSockets => [4, 0.05], Aborted => [2, 0.1] }.freeze
     COLUMNS = ["minute", "memory, MB", "descriptors", "threads", "fibers", "live objects", "answers", "wrong"].freeze
-    # What may stay of a client for a while: connections that Puma keeps.
+    # What the last client must leave as the first one found it, and seconds until then.
+    LEFT = %i[descriptors threads fibers].freeze
     SETTLED = 30
     # By how much the memory of the last quarter may be above that of the second.
     GROWTH = 1.05
@@ -82,7 +83,7 @@ module Soak
 
     def grown(before)
       after = settled(before)
-      left = %i[descriptors threads fibers].select { |what| after[what] > before[what] }
+      left = LEFT.select { |what| after[what] > before[what] }
       left.map { |what| "#{what}: #{before[what]} before the first client, #{after[what]} after the last" } + risen
     end
 
@@ -91,7 +92,7 @@ module Soak
       after = nil
       SETTLED.times do
         after = state
-        break if %i[descriptors threads fibers].all? { |what| after[what] <= before[what] }
+        break if LEFT.all? { |what| after[what] <= before[what] }
 
         sleep(1)
       end
