@@ -5,6 +5,7 @@ use std::os::raw::c_int;
 use std::sync::OnceLock;
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::value::Fixnum;
 use magnus::{Error, RClass, RHash, RString, Ruby, TryConvert, Value, prelude::*};
 use rb_sys::VALUE;
 use rb_sys::stable_api::StableApiDefinition;
@@ -14,7 +15,7 @@ use super::error;
 use super::error::{Raised, raise};
 use super::hidden_variable::HiddenVariable;
 use super::insides;
-use super::outcome::RubyOutcome;
+use super::outcome::{Ignore, RubyOutcome};
 use super::value::interned;
 
 /// The current fiber.
@@ -174,9 +175,10 @@ pub fn is_initialized(fiber: Value) -> bool {
 /// The size of the stack on which Ruby keeps the methods of a fiber, in bytes; 0 if this Ruby does not tell.
 pub fn vm_stack_size(ruby: &Ruby) -> usize {
     static PARAMETERS: Constant = Constant::new(&["RubyVM", "DEFAULT_PARAMS"]);
-    let parameters = PARAMETERS.get::<RHash>(ruby).not_an_interrupt("another Ruby");
+    let parameters = PARAMETERS.get::<RHash>(ruby).not_an_interrupt("another Ruby: CRuby defines it");
     let size = parameters.and_then(|parameters| parameters.get(ruby.to_symbol("fiber_vm_stack_size")));
-    size.and_then(|size| usize::try_convert(size).not_an_interrupt("no number")).unwrap_or(0)
+    let bytes = size.and_then(Fixnum::from_value).map(Fixnum::to_i64);
+    bytes.and_then(|bytes| usize::try_from(bytes).ignored("a negative size")).unwrap_or(0)
 }
 
 /// TypeError if the object is no fiber, FiberError if it is a fiber of `Fiber.allocate` that was not initialized.

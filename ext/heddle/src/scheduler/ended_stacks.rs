@@ -50,8 +50,14 @@ pub struct Begun {
 #[inline(always)]
 pub fn current_stack() -> usize {
     const PAGE: usize = 4096;
+    here().next_multiple_of(PAGE)
+}
+
+/// An address near the end of the current fiber's stack.
+#[inline(always)]
+pub fn here() -> usize {
     let local = 0_u8;
-    std::ptr::from_ref(&local).addr().next_multiple_of(PAGE)
+    std::ptr::from_ref(&local).addr()
 }
 
 impl EndedStacks {

@@ -10,7 +10,7 @@
 use heddle_core::prefetch::prefetch;
 
 use super::State;
-use crate::scheduler::ended_stacks::Begun;
+use crate::scheduler::ended_stacks::{Begun, here};
 use crate::scheduler::record::Record;
 
 /// The memory of this many fibers fits into a core's own cache.
@@ -41,13 +41,6 @@ impl LookAhead {
         prefetch(stack, VALUES);
         prefetch(stack.wrapping_add(self.vm_stack_size).wrapping_sub(METHOD_FRAMES), METHOD_FRAMES);
     }
-}
-
-/// An address on the C stack, near its end.
-#[inline(always)]
-fn here() -> usize {
-    let local = 0_u8;
-    std::ptr::from_ref(&local).addr()
 }
 
 impl State {
