@@ -61,7 +61,7 @@ pub fn unblock(ruby: &Ruby, scheduler: Receiver<Scheduler>, blocker: Value, fibe
     }
     #[cfg(not(ruby_gte_4_0))]
     closing::defer_close_error(ruby, &scheduler, blocker)?;
-    closing::finish_leaving_fibers(ruby, &scheduler)
+    closing::let_interrupted_leave(ruby, &scheduler)
 }
 
 /// `sleep`, and the wait of `Mutex#sleep` and `ConditionVariable#wait`, which `unblock` ends.

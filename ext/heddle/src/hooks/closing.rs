@@ -3,7 +3,7 @@
 
 use std::os::fd::RawFd;
 
-use magnus::{Error, RArray, Ruby, Value, prelude::*};
+use magnus::{Error, Ruby, Value, prelude::*};
 
 use crate::io::descriptors;
 #[cfg(not(ruby_gte_4_0))]
@@ -12,7 +12,8 @@ use crate::ruby::value::{PinnedValue, same};
 use crate::ruby::{fiber, thread};
 use crate::scheduler::Scheduler;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
-use crate::scheduler::record::FiberKey;
+use crate::scheduler::record::{FiberKey, Record};
+use crate::scheduler::state::Interrupted;
 use crate::scheduler::wait::Wait;
 
 /// Ends the operations that use the number. False, so that Ruby closes the descriptor: without the GVL, as closing a
@@ -66,8 +67,8 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
     scheduler.wake_owner();
     match waiter {
         Some(waiter) if closer_blocks_owner(ruby, scheduler)? => {
-            scheduler.io.leaving_fibers.borrow_mut().push(waiter);
-            wait_until_left(ruby, scheduler, &[waiter])
+            scheduler.state.borrow_mut().closings.interrupt(Interrupted::Fiber(waiter));
+            wait_until_left(ruby, scheduler, waiter)
         }
         _ => Ok(()),
     }
@@ -93,13 +94,23 @@ fn has_left_io(ruby: &Ruby, scheduler: &Scheduler, waiter: FiberKey) -> Result<b
 /// Ruby's close holds a mutex while it calls `fiber_interrupt`, and a fiber needs that mutex to leave its wait.
 /// `unblock` calls this once Ruby has unlocked the mutex. Next, Ruby waits natively for those fibers, and during a
 /// native wait of a blocking fiber no other fiber of the thread runs. So they must leave now.
-pub fn finish_leaving_fibers(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
-    finish_leaving_proxies(ruby, scheduler)?;
-    if scheduler.io.leaving_fibers.borrow().is_empty() || !closer_blocks_owner(ruby, scheduler)? {
+pub fn let_interrupted_leave(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    if !scheduler.state.borrow().closings.has_interrupted() || !closer_blocks_owner(ruby, scheduler)? {
         return Ok(());
     }
-    let leaving_fibers = std::mem::take(&mut *scheduler.io.leaving_fibers.borrow_mut());
-    wait_until_left(ruby, scheduler, &leaving_fibers)
+    let next = || scheduler.state.borrow_mut().closings.next_interrupted();
+    let left = std::iter::from_fn(next).try_for_each(|interrupted| match interrupted {
+        Interrupted::Fiber(waiter) => wait_until_left(ruby, scheduler, waiter),
+        Interrupted::Proxy(proxy) => {
+            let proxy = proxy.get();
+            while proxy.funcall::<_, _, bool>("alive?", ())? {
+                scheduler.yield_now(ruby)?;
+            }
+            Ok(())
+        }
+    });
+    scheduler.state.borrow_mut().closings.forget_interrupted();
+    left
 }
 
 /// Defers what is pending for the current thread, on Ruby 3.3 and 3.4, as it would leave the closing fiber deadlocked.
@@ -122,24 +133,14 @@ fn closer_blocks_owner(ruby: &Ruby, scheduler: &Scheduler) -> Result<bool, Error
     Ok(scheduler.is_owned_by(thread::current(ruby)) && fiber::is_blocking(fiber::ensure_current(ruby)?)?)
 }
 
-/// Lets other fibers run until the present waits of `waiters` have ended.
-fn wait_until_left(ruby: &Ruby, scheduler: &Scheduler, waiters: &[FiberKey]) -> Result<(), Error> {
+/// Lets other fibers run until the present wait of `waiter` has ended.
+fn wait_until_left(ruby: &Ruby, scheduler: &Scheduler, waiter: FiberKey) -> Result<(), Error> {
     let hook = scheduler.enter(ruby)?;
-    let waits: Vec<(FiberKey, u32)> = {
-        let state = scheduler.state.borrow();
-        waiters
-            .iter()
-            .filter(|waiter| **waiter != hook.key)
-            .filter_map(|waiter| state.fibers.get(*waiter).map(|record| (*waiter, record.waits)))
-            .collect()
-    };
+    let before = scheduler.state.borrow().fibers.get(waiter).map(|record| record.waits);
+    let Some(before) = before.filter(|_| waiter != hook.key) else { return Ok(()) };
     descriptors::wait_for_ends(ruby, scheduler, hook.key, |state| {
-        let has_left = |(waiter, before): &(FiberKey, u32)| {
-            let record = state.fibers.get(*waiter);
-            state.is_lost(*waiter)
-                || record.is_none_or(|record| record.waits != *before || record.wait == Wait::Nothing)
-        };
-        waits.iter().all(has_left)
+        let has_ended = |record: &Record| record.waits != before || record.wait == Wait::Nothing;
+        state.is_lost(waiter) || state.fibers.get(waiter).is_none_or(has_ended)
     })
 }
 
@@ -161,33 +162,11 @@ fn interrupt_by_proxy(ruby: &Ruby, scheduler: &Scheduler, proxy: Value, exceptio
         return Ok(());
     }
     // Next, Ruby waits natively for the operation to end, so the fiber must leave its wait now.
-    let proxies = match scheduler.io.leaving_proxies.get().and_then(|proxies| RArray::from_value(proxies.get())) {
-        Some(proxies) => proxies,
-        None => {
-            let proxies = ruby.ary_new();
-            // SAFETY: `Scheduler::mark` marks it.
-            scheduler.io.leaving_proxies.set(Some(unsafe { PinnedValue::assume_marked(proxies) }));
-            proxies
-        }
-    };
-    proxies.push(proxy)?;
+    // SAFETY: `Closings::mark` marks it.
+    let interrupted = Interrupted::Proxy(unsafe { PinnedValue::assume_marked(proxy) });
+    scheduler.state.borrow_mut().closings.interrupt(interrupted);
     while scheduler.state.borrow().has_deferred_raises() {
         scheduler.yield_now(ruby)?;
-    }
-    Ok(())
-}
-
-/// Lets the fibers of interrupted proxies leave their waits; see [`finish_leaving_fibers`].
-fn finish_leaving_proxies(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
-    if scheduler.io.leaving_proxies.get().is_none() || !closer_blocks_owner(ruby, scheduler)? {
-        return Ok(());
-    }
-    let proxies = scheduler.io.leaving_proxies.take().and_then(|proxies| RArray::from_value(proxies.get()));
-    let Some(proxies) = proxies else { return Ok(()) };
-    while let Some(proxy) = proxies.pop::<Option<Value>>()? {
-        while proxy.funcall::<_, _, bool>("alive?", ())? {
-            scheduler.yield_now(ruby)?;
-        }
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ use crate::ruby::value::{cast, same};
 use crate::ruby::{error, fiber, interrupts, io, postponed_job, ractor, thread};
 use crate::scheduler::closing_numbers::{self, Announcement};
 use crate::scheduler::record::FiberKey;
-use crate::scheduler::state::{Signal, State};
+use crate::scheduler::state::{Signal, State, User};
 use crate::scheduler::wait::Wait;
 use crate::scheduler::{Scheduler, registry};
 
@@ -142,35 +142,31 @@ fn close(ruby: &Ruby, ended: Result<(), Error>) -> Result<Value, Error> {
 /// # Errors
 /// What was raised into the fiber or thread in the wait. The operations have ended even then.
 fn end_operations(ruby: &Ruby, io: Value, fd: RawFd) -> Result<(), Error> {
-    if !registry::any(ruby, |scheduler| scheduler.close_number(fd)) {
-        return Ok(());
-    }
+    let own = Scheduler::in_use(ruby).filter(|_| cfg!(ruby_gte_4_0));
+    let users = own.as_ref().map_or(Vec::new(), |scheduler| scheduler.state.borrow().users_of(fd));
     let mut result = Ok(());
-    let visited = registry::each(ruby, |scheduler| {
-        let ended = if !scheduler.has_operations_on(fd) {
-            Ok(())
-        } else if scheduler.is_owned_by(thread::current(ruby)) {
-            end_own_operations(ruby, scheduler, fd)
-        } else {
-            end_other_threads_operations(ruby, scheduler, io, fd)
-        };
-        let left = if cfg!(ruby_gte_4_0) && scheduler.is_in_use(ruby) {
-            scheduler.let_waiters_leave(ruby, fd)
-        } else {
-            scheduler.state.borrow_mut().forget_leaving(fd);
-            Ok(())
-        };
-        for outcome in [ended, left] {
-            if let Err(error) = outcome {
-                result = Err(error);
-            }
+    let mut keep = |outcome: Result<(), Error>| {
+        if let Err(raised) = outcome {
+            result = Err(raised);
         }
-        Ok(())
-    });
-    match result {
-        Ok(()) => visited,
-        raised => raised,
+    };
+    if registry::any(ruby, |scheduler| scheduler.close_number(fd)) {
+        let visited = registry::each(ruby, |scheduler| {
+            keep(if !scheduler.has_operations_on(fd) {
+                Ok(())
+            } else if scheduler.is_owned_by(thread::current(ruby)) {
+                end_own_operations(ruby, scheduler, fd)
+            } else {
+                end_other_threads_operations(ruby, scheduler, io, fd)
+            });
+            Ok(())
+        });
+        keep(visited);
     }
+    if let Some(scheduler) = own.filter(|_| !users.is_empty()) {
+        keep(scheduler.let_leave(ruby, users));
+    }
+    result
 }
 
 /// Ends operations of this thread's scheduler.
@@ -203,9 +199,9 @@ pub fn wait_for_ends(
     key: FiberKey,
     mut have_ended: impl FnMut(&mut State) -> bool,
 ) -> Result<(), Error> {
-    scheduler.state.borrow_mut().add_close_waiter(key);
+    scheduler.state.borrow_mut().closings.add_fiber(key);
     let waited = scheduler.wait(ruby, key, Wait::Yielded, None, |state| have_ended(state).then_some(()));
-    scheduler.state.borrow_mut().remove_close_waiter(key);
+    scheduler.state.borrow_mut().closings.remove_fiber(key);
     waited.map(|_| ())
 }
 
@@ -218,7 +214,7 @@ pub fn wait_for_ends(
 /// results.
 fn end_other_threads_operations(ruby: &Ruby, scheduler: &Scheduler, io: Value, fd: RawFd) -> Result<(), Error> {
     let signal = Arc::new(Signal::default());
-    scheduler.state.borrow_mut().add_signal(Arc::clone(&signal));
+    scheduler.state.borrow_mut().closings.add_thread(Arc::clone(&signal));
     let mut checks = 0;
     let mut raised = Ok(());
     loop {
@@ -253,7 +249,7 @@ fn end_other_threads_operations(ruby: &Ruby, scheduler: &Scheduler, io: Value, f
             raised = Err(error);
         }
     }
-    scheduler.state.borrow_mut().remove_signal(&signal);
+    scheduler.state.borrow_mut().closings.remove_thread(&signal);
     raised
 }
 
@@ -274,9 +270,8 @@ pub fn detach_operations(ruby: &Ruby, fd: RawFd) -> bool {
             } else {
                 // SAFETY: Ruby has passed the ownership of the number to the caller, which leaves it to the schedulers.
                 let number = number.get_or_insert_with(|| Arc::new(unsafe { ProcessFd::from_raw_fd(fd) }));
-                state.close_later(fd, Arc::clone(number));
+                state.closings.close_later(fd, Arc::clone(number));
             }
-            state.forget_leaving(fd);
             drop(state);
             scheduler.wake_owner();
         }
@@ -295,7 +290,7 @@ pub fn detach_operations(ruby: &Ruby, fd: RawFd) -> bool {
 impl Scheduler {
     /// Notes that a number is being closed. Returns whether operations name it.
     fn close_number(&self, fd: RawFd) -> bool {
-        !self.is_inherited() && self.state.borrow_mut().close_number(fd)
+        !self.is_inherited() && self.state.borrow_mut().operations.close(fd)
     }
 
     fn has_operations_on(&self, fd: RawFd) -> bool {
@@ -314,7 +309,7 @@ impl Scheduler {
         true
     }
 
-    /// Lets the fibers leave whose operations on the number have ended.
+    /// Lets the fibers leave that used a number, and whose operations on it have ended.
     ///
     /// From Ruby 4.0 on, `IO#close` itself interrupts the fibers that use the IO, and waits until they have left. A
     /// fiber that is being killed cannot wait, since Ruby raises the kill again at each switch: its `close` would close
@@ -323,26 +318,28 @@ impl Scheduler {
     ///
     /// # Errors
     /// What was raised into the current fiber meanwhile.
-    fn let_waiters_leave(&self, ruby: &Ruby, fd: RawFd) -> Result<(), Error> {
+    fn let_leave(&self, ruby: &Ruby, mut users: Vec<User>) -> Result<(), Error> {
         let hook = self.enter(ruby)?;
+        let mut have_left = |state: &mut State| {
+            users.retain(|user| user.fiber != hook.key && !state.has_left(user));
+            users.is_empty()
+        };
         let mut result = Ok(());
         for _ in 0..MAX_KILLED_TRIES {
-            if self.state.borrow_mut().have_left(fd, hook.key) {
+            if have_left(&mut self.state.borrow_mut()) {
                 break;
             }
-            let waited = wait_for_ends(ruby, self, hook.key, |state| state.have_left(fd, hook.key));
-            if let Err(error) = waited {
+            if let Err(error) = wait_for_ends(ruby, self, hook.key, &mut have_left) {
                 result = Err(error);
             }
         }
-        self.state.borrow_mut().forget_leaving(fd);
         result
     }
 
     /// Polls at a safe point of the owner's thread, if another thread waits for the ends of operations.
     pub fn poll_for_closers(&self, ruby: &Ruby) {
         for _ in 0..POLLS {
-            if !self.state.borrow().has_waiting_threads() || self.poll(ruby).deferred().is_none() {
+            if !self.state.borrow().closings.has_threads() || self.poll(ruby).deferred().is_none() {
                 return;
             }
         }

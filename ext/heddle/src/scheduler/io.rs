@@ -13,7 +13,6 @@ use magnus::{Error, RModule, Ruby, Value, prelude::*};
 use super::options::{BackendChoice, StatsLevel};
 use super::owner::ForkCell;
 use super::reactor::Reactor;
-use super::record::FiberKey;
 use super::{Scheduler, registry};
 use crate::ruby::call_sites::CallSites;
 use crate::ruby::constant::Constant;
@@ -44,10 +43,6 @@ pub struct Io {
     pub call_sites: RefCell<CallSites>,
     /// Whether Ruby is about to close a file that another machine or another process serves.
     pub closes_remote: Cell<bool>,
-    /// Fibers whose wait on an IO was ended because a blocking fiber of their thread closes the IO.
-    pub leaving_fibers: RefCell<Vec<FiberKey>>,
-    /// An Array of proxies of such fibers; see `hooks/closing.rs`.
-    pub leaving_proxies: Cell<Option<PinnedValue>>,
 }
 
 impl Io {

@@ -99,9 +99,8 @@ impl DataTypeFunctions for Scheduler {
         self.io.call_sites.borrow().mark(marker);
         self.preemption.masks.get().inspect(|masks| masks.mark(marker));
         self.stalls.mark(marker);
-        let owner = [self.owner.thread.get(), self.owner.fall_back.get()];
-        let io = [self.io.opened_by.get(), self.io.leaving_proxies.get()];
-        owner.into_iter().chain(io).flatten().for_each(|value| value.mark(marker));
+        let threads = [self.owner.thread.get(), self.owner.fall_back.get(), self.io.opened_by.get()];
+        threads.into_iter().flatten().for_each(|value| value.mark(marker));
     }
 }
 

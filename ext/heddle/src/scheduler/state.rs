@@ -27,7 +27,7 @@ use magnus::gc::Marker;
 use self::accounts::Accounts;
 use self::clock::VirtualClock;
 use self::closings::Closings;
-pub use self::closings::Signal;
+pub use self::closings::{Interrupted, Signal, User};
 use self::counters::Counters;
 use self::ending::Endings;
 use self::limits::Limits;
@@ -98,7 +98,7 @@ pub struct State {
     due: Vec<TimerAction>,
     raises: Raises,
     pub endings: Endings,
-    closings: Closings,
+    pub closings: Closings,
     /// See [`State::set_forking_fiber`].
     forking_fiber: Option<FiberKey>,
     scopes: Scopes,
@@ -343,6 +343,7 @@ impl State {
         }
         self.raises.mark(marker);
         self.endings.mark(marker);
+        self.closings.mark(marker);
         self.current.inspect(|(fiber, _)| fiber.mark(marker));
     }
 

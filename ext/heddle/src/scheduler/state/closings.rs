@@ -1,5 +1,4 @@
-//! Closing descriptor numbers: which fibers wait until no operation uses a number any more, which fibers have to leave
-//! it, and which numbers the scheduler itself closes then.
+//! Closing descriptor numbers, in one scheduler: `io/descriptors.rs` describes the protocol.
 
 use std::os::fd::RawFd;
 use std::sync::{Arc, Condvar, Mutex};
@@ -7,8 +6,10 @@ use std::time::Duration;
 
 use heddle_core::locking::lock;
 use heddle_core::process_fd::ProcessFd;
+use magnus::gc::Marker;
 
 use super::{Operations, State};
+use crate::ruby::value::PinnedValue;
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::wait::Wait;
 
@@ -36,43 +37,97 @@ impl Signal {
     }
 }
 
-/// The numbers that are being closed. A fiber that waits here is woken whenever operations or waits end, and a thread
-/// whenever operations do.
+/// The closes under way: who waits for their ends, whom they wait for, and which numbers the scheduler itself closes.
 #[derive(Default)]
 pub struct Closings {
-    waiters: Vec<CloseWaiter>,
-    /// The fibers whose waits on a number end because it is being closed.
-    leaving: Vec<Leaving>,
-    /// See [`State::close_later`].
+    waiters: Vec<Waiter>,
+    interrupted: Vec<Interrupted>,
+    /// See [`Closings::close_later`].
     later: Vec<(RawFd, Arc<ProcessFd>)>,
 }
 
-enum CloseWaiter {
+/// Waits for operations to end. A fiber is woken whenever operations or waits end, and a thread whenever operations do.
+enum Waiter {
     Fiber(FiberKey),
     Thread(Arc<Signal>),
 }
 
-/// A fiber that leaves its wait on a number.
-#[derive(Debug, Clone, Copy)]
-struct Leaving {
-    fd: RawFd,
-    fiber: FiberKey,
-    /// How many times the fiber had begun to wait when the number was closed.
+/// Whose wait on an IO was ended, since a blocking fiber of the owner's thread closes the IO.
+#[derive(Clone, Copy)]
+pub enum Interrupted {
+    Fiber(FiberKey),
+    /// See `hooks/closing.rs`.
+    Proxy(PinnedValue),
+}
+
+/// A fiber that uses a number.
+pub struct User {
+    pub fiber: FiberKey,
+    /// How many times it had begun to wait when the number was closed.
     waits: u32,
 }
 
 impl Closings {
-    /// Removes all threads and numbers, and the fibers for which `stays` is false.
-    pub fn retain(&mut self, stays: impl Fn(FiberKey) -> bool) {
-        self.waiters.retain(|waiter| matches!(waiter, CloseWaiter::Fiber(_)));
-        self.forget_fibers(|key| !stays(key));
-        self.later.clear();
+    /// From now on the fiber is woken whenever operations or waits end.
+    pub fn add_fiber(&mut self, key: FiberKey) {
+        self.waiters.push(Waiter::Fiber(key));
     }
 
-    /// Removes the fibers for which `is_lost` is true.
-    pub fn forget_fibers(&mut self, is_lost: impl Fn(FiberKey) -> bool) {
-        self.waiters.retain(|waiter| !matches!(waiter, CloseWaiter::Fiber(key) if is_lost(*key)));
-        self.leaving.retain(|leaving| !is_lost(leaving.fiber));
+    /// The inverse of the last [`Closings::add_fiber`] for this fiber. It waits twice if a signal's handler closes an
+    /// IO while the fiber closes another.
+    pub fn remove_fiber(&mut self, key: FiberKey) {
+        let is_its = |waiter: &Waiter| matches!(waiter, Waiter::Fiber(fiber) if *fiber == key);
+        if let Some(index) = self.waiters.iter().rposition(is_its) {
+            self.waiters.remove(index);
+        }
+    }
+
+    /// From now on the signal is given whenever operations end.
+    pub fn add_thread(&mut self, signal: Arc<Signal>) {
+        self.waiters.push(Waiter::Thread(signal));
+    }
+
+    /// The inverse of [`Closings::add_thread`].
+    pub fn remove_thread(&mut self, signal: &Arc<Signal>) {
+        self.waiters.retain(|waiter| !matches!(waiter, Waiter::Thread(other) if Arc::ptr_eq(other, signal)));
+    }
+
+    /// Whether a fiber or a thread waits for operations to end.
+    #[inline]
+    pub fn has_waiters(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
+    /// Whether a thread waits for operations to end.
+    pub fn has_threads(&self) -> bool {
+        self.waiters.iter().any(|waiter| matches!(waiter, Waiter::Thread(_)))
+    }
+
+    /// The close waits until this fiber has left its wait.
+    pub fn interrupt(&mut self, interrupted: Interrupted) {
+        self.interrupted.push(interrupted);
+    }
+
+    /// Whether [`Closings::interrupt`] was called since the last close.
+    #[inline]
+    pub fn has_interrupted(&self) -> bool {
+        !self.interrupted.is_empty()
+    }
+
+    /// One of the interrupted. It is the caller's to wait for.
+    pub fn next_interrupted(&mut self) -> Option<Interrupted> {
+        self.interrupted.pop()
+    }
+
+    /// The close waits for none of them any more.
+    pub fn forget_interrupted(&mut self) {
+        self.interrupted.clear();
+    }
+
+    /// Closes the number as soon as no operation of this scheduler names it. Its operations have been marked as closed,
+    /// but the owner, which waits in the kernel, must cancel them itself. Several schedulers may share the descriptor.
+    pub fn close_later(&mut self, fd: RawFd, descriptor: Arc<ProcessFd>) {
+        self.later.push((fd, descriptor));
     }
 
     /// Operations have ended: closes the numbers that none of them names any more.
@@ -82,94 +137,55 @@ impl Closings {
             self.later.retain(|(fd, _)| operations.names(*fd));
         }
     }
+
+    /// Removes all threads, proxies and numbers, and the fibers for which `stays` is false.
+    pub fn retain(&mut self, stays: impl Fn(FiberKey) -> bool) {
+        self.waiters.retain(|waiter| matches!(waiter, Waiter::Fiber(_)));
+        self.interrupted.retain(|interrupted| matches!(interrupted, Interrupted::Fiber(_)));
+        self.forget_fibers(|key| !stays(key));
+        self.later.clear();
+    }
+
+    /// Removes the fibers for which `is_lost` is true.
+    pub fn forget_fibers(&mut self, is_lost: impl Fn(FiberKey) -> bool) {
+        self.waiters.retain(|waiter| !matches!(waiter, Waiter::Fiber(key) if is_lost(*key)));
+        self.interrupted.retain(|interrupted| !matches!(interrupted, Interrupted::Fiber(key) if is_lost(*key)));
+    }
+
+    /// Marks the proxies.
+    pub fn mark(&self, marker: &Marker) {
+        for interrupted in &self.interrupted {
+            if let Interrupted::Proxy(proxy) = interrupted {
+                proxy.mark(marker);
+            }
+        }
+    }
 }
 
 impl State {
-    /// From now on the fiber is woken whenever operations or waits end.
-    pub fn add_close_waiter(&mut self, key: FiberKey) {
-        self.closings.waiters.push(CloseWaiter::Fiber(key));
+    /// The fibers whose operations on the number are under way, or have results that they have not taken.
+    pub fn users_of(&self, fd: RawFd) -> Vec<User> {
+        let user = |fiber| self.fibers.get(fiber).map(|record| User { fiber, waits: record.waits });
+        self.operations.fibers_on(fd).into_iter().filter_map(user).collect()
     }
 
-    /// The inverse of the last [`State::add_close_waiter`] for this fiber. It waits twice if a signal's handler closes
-    /// an IO while the fiber closes another.
-    pub fn remove_close_waiter(&mut self, key: FiberKey) {
-        let is_its = |waiter: &CloseWaiter| matches!(waiter, CloseWaiter::Fiber(fiber) if *fiber == key);
-        if let Some(index) = self.closings.waiters.iter().rposition(is_its) {
-            self.closings.waiters.remove(index);
-        }
+    /// Whether the fiber has ended its wait on the number, and has returned to Ruby.
+    pub fn has_left(&self, user: &User) -> bool {
+        self.fibers.get(user.fiber).is_none_or(|record| match record.waits.wrapping_sub(user.waits) {
+            0 => !record.wait.is_for_io(),
+            // It may have been preempted before it has returned. When it is preempted again it has.
+            1 => record.wait != Wait::Preempted,
+            _ => true,
+        })
     }
 
-    /// From now on the signal is given whenever operations end.
-    pub fn add_signal(&mut self, signal: Arc<Signal>) {
-        self.closings.waiters.push(CloseWaiter::Thread(signal));
-    }
-
-    /// The inverse of [`State::add_signal`].
-    pub fn remove_signal(&mut self, signal: &Arc<Signal>) {
-        let is_given =
-            |waiter: &CloseWaiter| matches!(waiter, CloseWaiter::Thread(other) if Arc::ptr_eq(other, signal));
-        self.closings.waiters.retain(|waiter| !is_given(waiter));
-    }
-
-    /// Whether a fiber or a thread waits for the ends of operations or waits.
-    #[inline]
-    pub fn has_close_waiters(&self) -> bool {
-        !self.closings.waiters.is_empty()
-    }
-
-    /// Whether a thread waits for the ends of operations.
-    pub fn has_waiting_threads(&self) -> bool {
-        self.closings.waiters.iter().any(|waiter| matches!(waiter, CloseWaiter::Thread(_)))
-    }
-
-    /// The number is being closed: its operations end. Returns whether any is under way, or has a result that its fiber
-    /// has not taken.
-    pub fn close_number(&mut self, fd: RawFd) -> bool {
-        for fiber in self.operations.fibers_on(fd) {
-            if let Some(waits) = self.fibers.get(fiber).map(|record| record.waits) {
-                self.closings.leaving.push(Leaving { fd, fiber, waits });
-            }
-        }
-        let under_way = self.operations.close(fd);
-        under_way || self.closings.leaving.iter().any(|leaving| leaving.fd == fd)
-    }
-
-    /// Closes the number as soon as no operation of this scheduler names it. Its operations have been marked as closed,
-    /// but the owner, which waits in the kernel, must cancel them itself. Several schedulers may share the descriptor.
-    pub fn close_later(&mut self, fd: RawFd, descriptor: Arc<ProcessFd>) {
-        self.closings.later.push((fd, descriptor));
-    }
-
-    /// Whether all fibers but the closer have left the number: they have ended their waits on it, and have returned to
-    /// Ruby.
-    pub fn have_left(&mut self, fd: RawFd, closer: FiberKey) -> bool {
-        let fibers = &self.fibers;
-        let is_there = |leaving: &Leaving| {
-            let record = fibers.get(leaving.fiber).filter(|_| leaving.fiber != closer);
-            record.is_some_and(|record| match record.waits.wrapping_sub(leaving.waits) {
-                0 => record.wait.is_for_io(),
-                // It may have been preempted before it has returned. When it is preempted again it has.
-                1 => record.wait == Wait::Preempted,
-                _ => false,
-            })
-        };
-        let leaving = &mut self.closings.leaving;
-        leaving.retain(|leaving| leaving.fd != fd || is_there(leaving));
-        leaving.iter().all(|leaving| leaving.fd != fd)
-    }
-
-    /// The number has been closed: no fiber waits for others to leave it.
-    pub fn forget_leaving(&mut self, fd: RawFd) {
-        self.closings.leaving.retain(|leaving| leaving.fd != fd);
-    }
-
-    /// Wakes all close waiters: operations or waits have ended.
+    /// Operations or waits have ended.
     #[cold]
     pub fn wake_close_waiters(&mut self) {
         for index in 0..self.closings.waiters.len() {
             match &self.closings.waiters[index] {
-                CloseWaiter::Fiber(fiber) => self.wake(*fiber),
-                CloseWaiter::Thread(signal) => signal.give(),
+                Waiter::Fiber(fiber) => self.wake(*fiber),
+                Waiter::Thread(signal) => signal.give(),
             }
         }
     }

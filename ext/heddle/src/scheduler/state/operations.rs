@@ -41,7 +41,7 @@ impl State {
         }
         self.trace_source(None);
         self.counters.batch(size);
-        if size > 0 && self.has_close_waiters() {
+        if size > 0 && self.closings.has_waiters() {
             self.wake_close_waiters();
         }
         self.closings.close_unnamed(&self.operations);

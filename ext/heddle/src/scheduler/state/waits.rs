@@ -67,7 +67,7 @@ impl State {
                 record.pending_raises.drop_for_wait();
             }
         }
-        if self.has_close_waiters() {
+        if self.closings.has_waiters() {
             self.wake_close_waiters();
         }
     }
@@ -81,7 +81,7 @@ impl State {
             record.wait = outer;
             may_be_due |= !record.pending_raises.is_empty();
         }
-        if self.has_close_waiters() {
+        if self.closings.has_waiters() {
             self.wake_close_waiters();
         }
         may_be_due
@@ -92,7 +92,7 @@ impl State {
     #[inline(always)]
     pub fn finish_yield(&mut self, key: FiberKey, outer: Wait) -> bool {
         let is_current = self.current.is_some_and(|(_, current)| current == key);
-        if !is_current || self.is_stopping() || self.has_close_waiters() {
+        if !is_current || self.is_stopping() || self.closings.has_waiters() {
             return false;
         }
         self.fibers.get_mut(key).is_some_and(|record| record.finish_yield(outer))
