@@ -26,10 +26,12 @@
 //! * [`map_limit`]: a warning before a process has no memory map left for a fiber's stack.
 //! * [`prefetch`]: fetching memory into the cache before it is needed.
 //! * [`budget`]: when a fiber that never has to wait must yield.
+//! * [`busy_poll`]: whether to ask the kernel for a moment before sleeping in it.
 
 pub mod accounting;
 pub mod backend;
 pub mod budget;
+pub mod busy_poll;
 pub mod descriptor_index;
 pub mod error;
 pub mod exploration;

@@ -82,6 +82,11 @@ impl Waker {
         self.shared.state.store(AWAKE, Ordering::SeqCst);
     }
 
+    /// Whether no other thread has called [`Waker::wake`] since the last announcement.
+    pub fn is_armed(&self) -> bool {
+        self.shared.state.load(Ordering::SeqCst) != AWAKE
+    }
+
     /// Ends the wait, if there is one. Callable from any thread.
     pub fn wake(&self) {
         match self.shared.state.swap(AWAKE, Ordering::SeqCst) {
@@ -118,8 +123,10 @@ mod tests {
         let count = Count::default();
         let waker = Waker::new(count.clone());
         waker.arm();
+        assert!(waker.is_armed());
         waker.wake();
         waker.wake();
+        assert!(!waker.is_armed());
         assert_eq!(count.0.load(Ordering::SeqCst), 1);
     }
 

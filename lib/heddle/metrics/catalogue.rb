@@ -35,6 +35,7 @@ module Heddle
         %i[run_queue preemptions_count] => "Preemptions of computing fibers",
         %i[kernel polls_count] => "Polls of timers and the kernel",
         %i[kernel park_count] => "Polls that waited, as no fiber was runnable",
+        %i[kernel busy_poll_count] => "Those of them that ended before the thread slept",
         %i[kernel park_duration] => "Seconds that these polls waited",
         %i[operations tried_count] => "Reads and writes that were tried at once",
         %i[operations ready_count] => "Waits for a descriptor's readiness",

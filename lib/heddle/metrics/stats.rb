@@ -59,7 +59,7 @@ module Heddle
     #   - `run_queue`: `depth`, `switches_count`, `budget_forced_yield_count`, `preemptions_count`, and with `stats:
     #     :detailed` the {Metrics::Histogram}s `scheduled_duration` (from wake-up to run) and `slice_duration`, which
     #     are nil otherwise
-    #   - `kernel`: `polls_count`, `park_count`, `park_duration`
+    #   - `kernel`: `polls_count`, `park_count`, `busy_poll_count`, `park_duration`
     #   - `operations`: `pending`, `tried_count`, `ready_count`, `read_count`, `write_count`, `receive_count`,
     #     `send_count`, `job_count`, `completed_count`, `batches_count`, `max_batch_size`, `mean_batch_size`
     #   - `timers`: `pending`, `expired_count`

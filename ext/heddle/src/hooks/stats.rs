@@ -71,7 +71,7 @@ struct Snapshot {
     fibers: [u64; 6],
     waiting: BTreeMap<&'static str, usize>,
     queue: [u64; 3],
-    polls: [u64; 2],
+    polls: [u64; 3],
     operations: [u64; KINDS.len()],
     transfers: [u64; 5],
     timers: [u64; 2],
@@ -96,7 +96,7 @@ impl Snapshot {
             ],
             waiting: state.waiting_by_kind(),
             queue: [state.queued() as u64, state.budget.slices(), state.budget.exhausted()],
-            polls: [counters.polls, counters.parks],
+            polls: [counters.polls, counters.parks, counters.busy_polls],
             operations: state.operations.begun(),
             transfers: [state.budget.tried(), pending, counters.completed, batches, counters.max_batch],
             timers: [state.timers.len() as u64, counters.expired],
@@ -126,10 +126,11 @@ impl Snapshot {
             .with("preemptions_count", preemptions)?
             .with("scheduled_duration", scheduled)?
             .with("slice_duration", slices)?;
-        let [polls, parks] = self.polls;
+        let [polls, parks, busy_polls] = self.polls;
         let kernel = Numbers::new(ruby)
             .with("polls_count", polls)?
             .with("park_count", parks)?
+            .with("busy_poll_count", busy_polls)?
             .with("park_duration", self.parked)?;
         let [tried, pending, completed, batches, max_batch] = self.transfers;
         let mut operations = Numbers::new(ruby).with("pending", pending)?.with("tried_count", tried)?;

@@ -109,7 +109,10 @@ impl Scheduler {
         ticker_state.inspect(|state| state.resume());
         reactor.disarm();
         *now = Instant::now();
-        self.state.borrow_mut().counters.unpark(*now);
+        let mut state = self.state.borrow_mut();
+        state.counters.unpark(*now);
+        state.counters.busy_polls = reactor.busy_polls();
+        drop(state);
         waited.map_or(Ok(false), |result| result.map(|()| true))
     }
 }

@@ -1,10 +1,11 @@
 //! A backend, which asks the kernel, and a mailbox for the results of worker threads.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heddle_core::backend::poll::Poll;
 use heddle_core::backend::uring::Uring;
+use heddle_core::busy_poll::{BusyPoll, MOMENT};
 use heddle_core::mailbox::Mailbox;
 use heddle_core::operations::Operations;
 use heddle_core::waker::Waker;
@@ -22,6 +23,7 @@ pub struct Reactor {
     workers: Arc<WorkerPool>,
     waker: Waker,
     arrived: Vec<Completion>,
+    busy_poll: BusyPoll,
 }
 
 impl Reactor {
@@ -30,7 +32,7 @@ impl Reactor {
         let backend = open_backend(choice, &workers)?;
         let waker = backend.waker();
         let mailbox = Arc::new(Mailbox::new(waker.clone()));
-        Ok(Reactor { backend, mailbox, workers, waker, arrived: Vec::new() })
+        Ok(Reactor { backend, mailbox, workers, waker, arrived: Vec::new(), busy_poll: BusyPoll::for_process() })
     }
 
     /// Ends a wait, from another thread.
@@ -77,7 +79,39 @@ impl Reactor {
             self.waker.park(timeout);
             return Ok(());
         }
-        self.backend.wait(timeout)
+        if self.busy_poll.is_worthwhile(timeout) && self.ask_for_a_moment()? {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let waited = self.backend.wait(timeout);
+        self.busy_poll.waited(begun.elapsed());
+        waited
+    }
+
+    /// Asks without waiting, for [`MOMENT`] at most. Returns whether there is anything to do.
+    fn ask_for_a_moment(&mut self) -> Result<bool, Error> {
+        if self.ask()? {
+            return Ok(true);
+        }
+        let begun = Instant::now();
+        let mut found = false;
+        while !found && begun.elapsed() < MOMENT {
+            std::hint::spin_loop();
+            found = self.ask()?;
+        }
+        self.busy_poll.asked(found);
+        Ok(found)
+    }
+
+    fn ask(&mut self) -> Result<bool, Error> {
+        self.backend.wait(Some(Duration::ZERO))?;
+        self.backend.completions(&mut self.arrived);
+        Ok(!self.arrived.is_empty() || !self.waker.is_armed())
+    }
+
+    /// How many waits have ended before the thread slept in the kernel.
+    pub fn busy_polls(&self) -> u64 {
+        self.busy_poll.found()
     }
 
     /// Takes all completions that have arrived.

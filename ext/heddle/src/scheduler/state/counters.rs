@@ -18,7 +18,9 @@ pub struct Counters {
     pub polls: u64,
     /// Those that waited, as no fiber was runnable.
     pub parks: u64,
-    /// How long these waited.
+    /// Those that ended while the thread was still asking: see [`heddle_core::busy_poll`].
+    pub busy_polls: u64,
+    /// How long the parks lasted.
     park_time: Duration,
     /// Since when the thread waits, if it does.
     parked_since: Option<Instant>,
