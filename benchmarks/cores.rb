@@ -49,7 +49,7 @@ class Cores
   end
 
   def serve(path, clients, workers)
-    server = ApplicationServer.new("Puma with plugin :heddle", "rack.ru", further: "workers #{workers}")
+    server = ApplicationServer.new(ApplicationServer::HEDDLE, "rack.ru", further: "workers #{workers}")
     before = server.cpu
     output = IO.popen(["wrk", "-t1", "-c#{clients}", "-d#{SECONDS}", "--timeout", "30", server.url(path)], &:read)
     name = "#{path}, #{workers} worker processes"

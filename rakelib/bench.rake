@@ -30,7 +30,7 @@ namespace :bench do
   Benchmarks.task(:compare, "comparison")
 
   { puma: "rack.ru", rails: "rails.ru" }.each do |name, app|
-    desc "Compare Puma's threads with plugin :heddle by wrk, serving #{app} (ROUNDS=5 SECONDS=5)"
+    desc "Compare Puma's threads, plugin :heddle and Async::HTTP by wrk, serving #{app} (ROUNDS=5 SECONDS=5)"
     task name => Benchmarks::COMPILE do
       ruby "benchmarks/applications/run.rb", app
     end

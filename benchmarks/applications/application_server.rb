@@ -5,17 +5,30 @@ require "rbconfig"
 require "socket"
 require "tempfile"
 
-# Puma in a process of its own, with or without `plugin :heddle`.
+# A server in a process of its own: Puma with threads or with `plugin :heddle`, or Async's.
 class ApplicationServer
   LIB = File.expand_path("../../lib", __dir__)
   # Seconds for the server to start.
   LIMIT = 30
+  HEDDLE = "Puma with plugin :heddle"
+  # What Falcon runs: an `Async::HTTP::Server`.
+  ASYNC = "Async::HTTP"
+  # Lines of Puma's configuration; nil for another server.
   CONFIGURATIONS = {
     "Puma, 5 threads" => "threads 5, 5",
-    "Puma with plugin :heddle" => "plugin :heddle"
+    "Puma, 64 threads" => "threads 64, 64",
+    HEDDLE => "plugin :heddle",
+    ASYNC => nil
   }.freeze
 
   attr_reader :port, :pid
+
+  # @return [Array<String>] the servers whose gems are installed
+  def self.available
+    program = "exit %w[async-http protocol-rack].all? { |name| Gem::Specification.find_all_by_name(name).any? }"
+    installed = Bundler.with_unbundled_env { system(RbConfig.ruby, "-e", program) }
+    installed ? CONFIGURATIONS.keys : CONFIGURATIONS.keys - [ASYNC]
+  end
 
   # @param name [String] a key of CONFIGURATIONS
   # @param app [String] the name of the rackup file
@@ -26,10 +39,10 @@ class ApplicationServer
     @config = Tempfile.create(%w[puma .rb])
     @config.write("#{CONFIGURATIONS.fetch(name)}\n#{further}\nbind 'tcp://127.0.0.1:#{@port}'\nquiet\n")
     @config.close
-    isolation = name.include?("heddle") ? "fiber" : "thread"
+    isolation = [HEDDLE, ASYNC].include?(name) ? "fiber" : "thread"
     environment = Bundler.unbundled_env.merge("RUBYLIB" => LIB, "ISOLATION" => isolation, **variables)
-    @pid = spawn(environment, RbConfig.ruby, "-e", 'load Gem.bin_path("puma", "puma")', "--", "-C", @config.path,
-                 File.join(__dir__, app), %i[out err] => File::NULL, unsetenv_others: true)
+    @pid = spawn(environment, RbConfig.ruby, *arguments(name, File.join(__dir__, app)),
+                 %i[out err] => File::NULL, unsetenv_others: true)
     wait_until_ready
   end
 
@@ -48,6 +61,12 @@ class ApplicationServer
   end
 
   private
+
+  def arguments(name, app)
+    return [File.join(__dir__, "async_http.rb"), app, url("")] if name == ASYNC
+
+    ["-e", 'load Gem.bin_path("puma", "puma")', "--", "-C", @config.path, app]
+  end
 
   def children = File.read("/proc/#{@pid}/task/#{@pid}/children").split
 

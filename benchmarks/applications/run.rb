@@ -8,7 +8,8 @@ require_relative "../report/statistics"
 require_relative "../run/machine"
 require_relative "../../verification/ecosystem/harness/servers"
 
-# Measures Puma with its threads and with `plugin :heddle` in alternation, by `wrk`. See the README beside this folder.
+# Measures Puma with its threads and with `plugin :heddle`, and Async's server, in alternation, by `wrk`. See the README
+# beside this folder.
 class ApplicationBenchmark
   # Name, path, clients; and the path and number of the clients beside.
   SCENARIOS = [
@@ -24,6 +25,7 @@ class ApplicationBenchmark
   QUERIES = ["fast page beside 20 clients that query", "/hello", 1, "/query", 20].freeze
   # The scenario of the picture.
   DRAWN = "fast page beside 2 CPU-heavy clients"
+  DRAWN_SERVERS = ["Puma, 5 threads", ApplicationServer::HEDDLE].freeze
   PICTURES = "tmp/benchmarks"
   COLUMNS = { rate: "per second", p50: "p50, ms", p99: "p99, ms", cpu: "CPU, µs", memory: "memory, MB" }.freeze
   UNITS = { "us" => 0.001, "ms" => 1.0, "s" => 1000.0, "m" => 60_000.0 }.freeze
@@ -33,13 +35,14 @@ class ApplicationBenchmark
     @rounds = rounds
     @seconds = seconds
     @results = Hash.new { |results, key| results[key] = [] }
+    @contestants = ApplicationServer.available
     @servers = Ecosystem::Servers.new
   end
 
   def run
     @database = @servers.start(:postgres) if @app == "rails.ru" && @servers.available?(:postgres)
     @rounds.times do |round|
-      ApplicationServer::CONFIGURATIONS.keys.rotate(round).each { |name| measure(name) }
+      @contestants.rotate(round).each { |name| measure(name) }
     end
     report
     draw
@@ -91,8 +94,10 @@ class ApplicationBenchmark
   end
 
   def report
+    left_out = ApplicationServer::CONFIGURATIONS.keys - @contestants
+    puts "Left out, as its gems are not installed: #{left_out.join(", ")}", "" unless left_out.empty?
     puts "| | | #{COLUMNS.values.join(" | ")} |", "|---|---|#{"---|" * COLUMNS.size}"
-    scenarios.map(&:first).product(ApplicationServer::CONFIGURATIONS.keys).each do |scenario, name|
+    scenarios.map(&:first).product(@contestants).each do |scenario, name|
       rounds = @results[[scenario, name]]
       figures = COLUMNS.keys.map { |key| Format.summary(rounds.filter_map { |round| round[key] }) }
       puts "| #{[scenario, name, *figures].join(" | ")} |"
@@ -109,7 +114,7 @@ class ApplicationBenchmark
   end
 
   def drawn(key)
-    ApplicationServer::CONFIGURATIONS.keys.map do |name|
+    DRAWN_SERVERS.map do |name|
       values = @results[[DRAWN, name]].filter_map { |round| round[key] }
       [name, Statistics.median(values), Format.summary(values)]
     end

@@ -31,7 +31,7 @@ module Soak
       @minutes = minutes
       @servers = Ecosystem::Servers.new
       @database = @servers.start(:postgres) if @servers.available?(:postgres)
-      @server = ApplicationServer.new("Puma with plugin :heddle", "../../verification/soak/application.ru", variables)
+      @server = ApplicationServer.new(ApplicationServer::HEDDLE, "../../verification/soak/application.ru", variables)
       @rows = []
     end
 
