@@ -60,8 +60,8 @@ fn interval_of_flonum(seconds: Value) -> Option<Duration> {
         .map(|interval| some_time(number, interval))
 }
 
-/// How long Ruby's Queue, SizedQueue and Thread wait for `seconds`. Nil, infinity, NaN and numbers beyond the clock's
-/// limit mean no limit, and negative numbers mean zero.
+/// How long Ruby's Queue, SizedQueue and Thread wait for `seconds`. Nil, infinity and numbers beyond the clock's limit
+/// mean no limit, and negative numbers mean zero. NaN is what C converts it to: no limit on x86-64, zero on ARM.
 ///
 /// # Errors
 /// TypeError for what cannot be converted to a Float.
@@ -79,7 +79,7 @@ pub fn lenient_interval(seconds: Value) -> Result<Option<Duration>, Error> {
         rb_sys::Qnil as rb_sys::VALUE
     })?;
     if number.is_nan() {
-        return Ok(None);
+        return Ok((!cfg!(target_arch = "x86_64")).then_some(Duration::ZERO));
     }
     let interval = Duration::try_from_secs_f64(number.max(0.0)).ignored("beyond the limit");
     Ok(interval.map(|interval| some_time(number, interval)))
