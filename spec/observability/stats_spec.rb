@@ -187,6 +187,15 @@ RSpec.describe "Heddle::Scheduler#stats" do
       expect(added[:park_count]).to be >= 1
     end
 
+    it "counts as ended before the thread slept no more waits than there were" do
+      kernel = Heddle.run do
+        20.times { sleep 0.0001 }
+        stats[:kernel]
+      end
+
+      expect(kernel[:busy_poll_count]).to be_between(0, kernel[:park_count])
+    end
+
     it "counts the wait that is under way, for a thread that asks meanwhile" do
       scheduler = Queue.new
       thread = scheduled_thread { |made| Fiber.schedule { scheduler.push(made) && sleep } }
