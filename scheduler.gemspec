@@ -30,7 +30,7 @@ Gem::Specification.new do |spec|
   # Listed without git, so that the gem can also be built from an unpacked archive. The gem contains the workspace's
   # Cargo.toml and Cargo.lock: the user's machine builds the extension with the versions of crates that were tested.
   sources = ["lib/**/*.rb", "lib/heddle/web/assets/**/*.*", "sig/**/*.{rbs,yaml}", "ext/**/*.{rs,rb,toml}"]
-  documents = ["Cargo.toml", "Cargo.lock", "*.md", "LICENSE", ".yardopts", "docs/**/*.{md,svg,png}"]
+  documents = ["Cargo.toml", "Cargo.lock", "*.md", "LICENSE", ".yardopts", "docs/**/*.{md,svg,png,patch}"]
   spec.files = Dir[*sources, *documents, base: __dir__].grep_v(%r{\Aext/.*/(target|tests)/})
   spec.extra_rdoc_files = spec.files.grep(/\A(README|CHANGELOG|LICENSE)/)
 
