@@ -79,8 +79,12 @@ impl Reactor {
             self.waker.park(timeout);
             return Ok(());
         }
-        if self.busy_poll.is_worthwhile(timeout) && self.ask_for_a_moment()? {
-            return Ok(());
+        let mut timeout = timeout;
+        if self.busy_poll.is_worthwhile(timeout) {
+            if self.ask_for_a_moment()? {
+                return Ok(());
+            }
+            timeout = timeout.map(|timeout| timeout.saturating_sub(MOMENT));
         }
         let begun = Instant::now();
         let waited = self.backend.wait(timeout);
