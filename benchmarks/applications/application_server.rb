@@ -25,9 +25,17 @@ class ApplicationServer
 
   # @return [Array<String>] the servers whose gems are installed
   def self.available
-    program = "exit %w[async-http protocol-rack].all? { |name| Gem::Specification.find_all_by_name(name).any? }"
-    installed = Bundler.with_unbundled_env { system(RbConfig.ruby, "-e", program) }
+    installed = %w[async-http protocol-rack].all? { |name| version_of(name) }
     installed ? CONFIGURATIONS.keys : CONFIGURATIONS.keys - [ASYNC]
+  end
+
+  # A server runs without this process's bundle, which need not have its gems.
+  #
+  # @return [String, nil] the version of the gem that a server uses; nil if the gem is not installed
+  def self.version_of(name)
+    program = "print Gem::Specification.find_all_by_name(ARGV.first).map(&:version).max"
+    version = Bundler.with_unbundled_env { IO.popen([RbConfig.ruby, "-e", program, name], &:read) }
+    version unless version.empty?
   end
 
   # @param name [String] a key of CONFIGURATIONS

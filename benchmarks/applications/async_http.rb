@@ -10,5 +10,4 @@ require "rack"
 # Rack 3 returns the application, Rack 2 its options besides.
 application, = Rack::Builder.parse_file(ARGV.fetch(0))
 endpoint = Async::HTTP::Endpoint.parse(ARGV.fetch(1))
-trap(:TERM) { exit }
 Sync { Async::HTTP::Server.new(Protocol::Rack::Adapter.new(application), endpoint).run.wait }

@@ -123,13 +123,7 @@ class ApplicationBenchmark
   def footer
     machine = Machine.describe
     "#{@app}, median of #{@rounds} rounds of #{@seconds} s, wrk on the same machine; Ruby #{RUBY_VERSION}, " \
-      "Puma #{puma_version}, #{machine[:processors]} processors, #{machine[:kernel]}"
-  end
-
-  # The server runs without this process's bundle, which need not have Puma.
-  def puma_version
-    program = 'print Gem::Specification.find_by_name("puma").version'
-    Bundler.with_unbundled_env { IO.popen([RbConfig.ruby, "-e", program], &:read) }
+      "Puma #{ApplicationServer.version_of("puma")}, #{machine[:processors]} processors, #{machine[:kernel]}"
   end
 end
 

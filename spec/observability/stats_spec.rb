@@ -189,7 +189,9 @@ RSpec.describe "Heddle::Scheduler#stats" do
 
     it "counts as ended before the thread slept no more waits than there were" do
       kernel = Heddle.run do
-        20.times { sleep 0.0001 }
+        IO.pipe do |reader, writer|
+          20.times { Thread.new { writer.write("x") }.tap { reader.readpartial(1) }.join }
+        end
         stats[:kernel]
       end
 

@@ -26,7 +26,7 @@
 //! * [`map_limit`]: a warning before a process has no memory map left for a fiber's stack.
 //! * [`prefetch`]: fetching memory into the cache before it is needed.
 //! * [`budget`]: when a fiber that never has to wait must yield.
-//! * [`busy_poll`]: whether to ask the kernel for a moment before sleeping in it.
+//! * [`busy_poll`]: whether to poll repeatedly before sleeping in the kernel.
 
 pub mod accounting;
 pub mod backend;

@@ -109,10 +109,7 @@ impl Scheduler {
         ticker_state.inspect(|state| state.resume());
         reactor.disarm();
         *now = Instant::now();
-        let mut state = self.state.borrow_mut();
-        state.counters.unpark(*now);
-        state.counters.busy_polls = reactor.busy_polls();
-        drop(state);
-        waited.map_or(Ok(false), |result| result.map(|()| true))
+        self.state.borrow_mut().counters.unpark(*now, matches!(waited, Some(Ok(true))));
+        waited.map_or(Ok(false), |result| result.map(|_busy_polled| true))
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use heddle_core::backend::poll::Poll;
 use heddle_core::backend::uring::Uring;
-use heddle_core::busy_poll::{BusyPoll, MOMENT};
+use heddle_core::busy_poll::{BUSY_POLL_TIME, BusyPoll};
 use heddle_core::mailbox::Mailbox;
 use heddle_core::operations::Operations;
 use heddle_core::waker::Waker;
@@ -70,52 +70,48 @@ impl Reactor {
     }
 
     /// See [`Backend::wait`]; also ends when a worker has finished. Called between `arm` and `disarm`, without the
-    /// GVL.
-    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+    /// GVL. Returns whether a busy poll has found an event, so that the thread did not sleep.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
         if !self.mailbox.is_empty() {
-            return self.poll_now();
+            return self.poll_now().map(|()| false);
         }
         if self.backend.is_idle() {
             self.waker.park(timeout);
-            return Ok(());
+            return Ok(false);
         }
         let mut timeout = timeout;
         if self.busy_poll.is_worthwhile(timeout) {
-            if self.ask_for_a_moment()? {
-                return Ok(());
+            if self.poll_repeatedly()? {
+                return Ok(true);
             }
-            timeout = timeout.map(|timeout| timeout.saturating_sub(MOMENT));
+            timeout = timeout.map(|timeout| timeout.saturating_sub(BUSY_POLL_TIME));
         }
         let begun = Instant::now();
         let waited = self.backend.wait(timeout);
         self.busy_poll.waited(begun.elapsed());
-        waited
+        waited.map(|()| false)
     }
 
-    /// Asks without waiting, for [`MOMENT`] at most. Returns whether there is anything to do.
-    fn ask_for_a_moment(&mut self) -> Result<bool, Error> {
-        if self.ask()? {
+    /// Polls for [`BUSY_POLL_TIME`] at most. Returns whether an event has come.
+    fn poll_repeatedly(&mut self) -> Result<bool, Error> {
+        if self.poll_once()? {
+            // The event had come before, so it says nothing about busy polling.
             return Ok(true);
         }
         let begun = Instant::now();
         let mut found = false;
-        while !found && begun.elapsed() < MOMENT {
+        while !found && begun.elapsed() < BUSY_POLL_TIME {
             std::hint::spin_loop();
-            found = self.ask()?;
+            found = self.poll_once()?;
         }
-        self.busy_poll.asked(found);
+        self.busy_poll.ended(found);
         Ok(found)
     }
 
-    fn ask(&mut self) -> Result<bool, Error> {
-        self.backend.wait(Some(Duration::ZERO))?;
+    fn poll_once(&mut self) -> Result<bool, Error> {
+        self.poll_now()?;
         self.backend.completions(&mut self.arrived);
         Ok(!self.arrived.is_empty() || !self.waker.is_armed())
-    }
-
-    /// How many waits have ended before the thread slept in the kernel.
-    pub fn busy_polls(&self) -> u64 {
-        self.busy_poll.found()
     }
 
     /// Takes all completions that have arrived.

@@ -37,7 +37,8 @@ impl Signal {
     }
 }
 
-/// The closes under way: who waits for their ends, whom they wait for, and which numbers the scheduler itself closes.
+/// The closes in progress: the fibers and threads that wait for operations to end, the interrupted fibers that must
+/// leave their waits, and the numbers that this scheduler closes itself.
 #[derive(Default)]
 pub struct Closings {
     waiters: Vec<Waiter>,

@@ -18,7 +18,7 @@ pub struct Counters {
     pub polls: u64,
     /// Those that waited, as no fiber was runnable.
     pub parks: u64,
-    /// Those that ended while the thread was still asking: see [`heddle_core::busy_poll`].
+    /// Those that a busy poll ended, so that the thread did not sleep: see [`heddle_core::busy_poll`].
     pub busy_polls: u64,
     /// How long the parks lasted.
     park_time: Duration,
@@ -61,8 +61,9 @@ impl Counters {
         self.parked_since = Some(now);
     }
 
-    /// The thread has waited.
-    pub fn unpark(&mut self, now: Instant) {
+    /// The thread has waited. `awake` says that a busy poll has ended the wait.
+    pub fn unpark(&mut self, now: Instant, awake: bool) {
+        self.busy_polls += u64::from(awake);
         self.park_time += self.parked_since.take().map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
     }
 
