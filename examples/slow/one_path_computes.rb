@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A shop with one page that computes for most of a second. Other pages need hardly any time, and are slow all the same:
-# they wait for their turn. The page says so. It needs the gem puma.
+# A shop with one page that computes for a tenth of a second. It takes most of the thread's time, and its requests wait
+# for each other. The other pages are fast all the same, as it is preempted. The page says so. It needs the gem puma.
 #
 #   ruby -Ilib examples/slow/one_path_computes.rb
 

@@ -50,10 +50,10 @@ RSpec.describe "The page of Heddle::Web" do
     with_fault("pool_exhausted") { expect_answer("waiting", "\\d+ fibers: a connection of ActiveRecord's pool") }
   end
 
-  it "tells which path computes, and that others run late because of it" do
+  it "tells which path computes, and that its requests wait for each other" do
     with_fault("one_path_computes") do
       expect_answer("computing", "GET /statistics: \\d+")
-      expect_answer("lates", "GET /statistics ran")
+      expect_answer("slowest", "GET /statistics", "(ran|waited for its turn)")
     end
   end
 
