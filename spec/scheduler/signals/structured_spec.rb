@@ -171,6 +171,14 @@ RSpec.describe "Signals and the tree of fibers" do
       expect(restored).to eq(before)
     end
 
+    it "restores the handler of a signal that it was given twice" do
+      before = proc { :before }
+      trap("USR1", before)
+      Heddle.run { Heddle.await_all(Heddle.spin { Heddle.trap("USR1", "SIGUSR1") { :inside } }) }
+
+      expect(trap("USR1", "DEFAULT")).to eq(before)
+    end
+
     it "without a block stops the tree, after which the signal ends the process" do
       output, _errors, status = run_ruby(<<~RUBY)
         #{prelude}
