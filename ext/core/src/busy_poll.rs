@@ -3,7 +3,8 @@
 //! Falling asleep in the kernel and waking up takes some ten microseconds. In a virtual machine it takes several times
 //! as long, because the idle processor halts. A client that sends its next request after each answer, or a database on
 //! the same machine, often responds in less time. So while waits are short, the scheduler's thread polls repeatedly,
-//! for up to [`BUSY_POLL_TIME`], before it sleeps. KVM's halt polling does the same for virtual processors.
+//! for up to [`BUSY_POLL_TIME`], before it sleeps. KVM's halt polling does the same for virtual processors, for up to
+//! 200 µs.
 //!
 //! A busy poll occupies a processor that another thread or process may need. So it backs off: each busy poll that finds
 //! no event doubles the number of short waits in a row that must precede the next one. A successful one halves that
@@ -12,11 +13,11 @@
 use std::thread;
 use std::time::Duration;
 
-/// How long a busy poll lasts at most: about as long as falling asleep and waking up take. So a failed busy poll at
-/// most doubles the cost of the wait.
-pub const BUSY_POLL_TIME: Duration = Duration::from_micros(50);
+/// How long a busy poll lasts at most: a bit longer than the other side takes to wake up in a virtual machine and to
+/// answer. While both sides sleep in turn, each wait takes twice that.
+pub const BUSY_POLL_TIME: Duration = Duration::from_micros(100);
 /// A longer wait in the kernel, including the wake-up, is not short.
-const SHORT_WAIT: Duration = Duration::from_micros(100);
+const SHORT_WAIT: Duration = Duration::from_micros(200);
 /// In a shorter wait the thread has not slept: the operation completed when it was submitted, as a send does.
 const LEAST_SLEEP: Duration = Duration::from_micros(5);
 /// The least and the greatest number of short waits in a row that precede a busy poll.
