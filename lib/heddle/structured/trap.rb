@@ -31,7 +31,7 @@ module Heddle # :nodoc:
       # Heddle sends an exception that a handler raises to the root at once, even while a fiber computes.
       handler = block ? ->(number) { arrived << number } : ->(number) { raise SignalException, number }
       previous = []
-      signals.each { |signal| previous << [signal, Signal.trap(signal, &handler)] }
+      signals.each { |signal| previous.unshift([signal, Signal.trap(signal, &handler)]) }
       handle_signals(arrived, previous, block)
     rescue Exception # rubocop:disable Lint/RescueException -- raised again
       restore_traps(previous) if previous
@@ -59,9 +59,9 @@ module Heddle # :nodoc:
       spin { block.call(number) }
     end
 
-    # A signal may have been given twice, as HUP and as SIGHUP.
+    # The last one first, as a signal may have been given twice, as HUP and as SIGHUP.
     def restore_traps(previous)
-      previous.reverse_each { |signal, handler| Signal.trap(signal, handler || "DEFAULT") }
+      previous.each { |signal, handler| Signal.trap(signal, handler || "DEFAULT") }
     end
   end
 end
