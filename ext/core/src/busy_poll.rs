@@ -3,8 +3,7 @@
 //! Falling asleep in the kernel and waking up takes some ten microseconds. In a virtual machine it takes several times
 //! as long, because the idle processor halts. A client that sends its next request after each answer, or a database on
 //! the same machine, often responds in less time. So while waits are short, the scheduler's thread polls repeatedly,
-//! for up to [`BUSY_POLL_TIME`], before it sleeps. KVM's halt polling does the same for virtual processors, for up to
-//! 200 µs.
+//! for up to [`BUSY_POLL_TIME`], before it sleeps. KVM's halt polling does the same for virtual processors.
 //!
 //! A busy poll occupies a processor that another thread or process may need. So it backs off: each busy poll that finds
 //! no event doubles the number of short waits in a row that must precede the next one. A successful one halves that
@@ -13,8 +12,9 @@
 use std::thread;
 use std::time::Duration;
 
-/// How long a busy poll lasts at most: a bit longer than the other side takes to wake up in a virtual machine and to
-/// answer. While both sides sleep in turn, each wait takes twice that.
+/// How long a busy poll lasts at most: a bit longer than a client in a virtual machine takes to wake up and to send its
+/// next request. If the scheduler's thread sleeps meanwhile, its own wake-up comes on top, and the wait takes about
+/// 120 µs.
 pub const BUSY_POLL_TIME: Duration = Duration::from_micros(100);
 /// A longer wait in the kernel, including the wake-up, is not short.
 const SHORT_WAIT: Duration = Duration::from_micros(200);
@@ -60,11 +60,12 @@ impl BusyPoll {
         }
     }
 
-    /// The thread has waited in the kernel for `time`.
-    pub fn waited(&mut self, time: Duration) {
+    /// The thread has waited in the kernel for `time`. `timeout` was the wait's limit: a short wait that reached it says
+    /// nothing about how soon an event comes.
+    pub fn waited(&mut self, time: Duration, timeout: Option<Duration>) {
         if time > SHORT_WAIT {
             self.short_waits = 0;
-        } else if time >= LEAST_SLEEP {
+        } else if time >= LEAST_SLEEP && timeout.is_none_or(|timeout| time < timeout) {
             self.short_waits = self.short_waits.saturating_add(1);
         }
     }
@@ -76,7 +77,7 @@ mod tests {
 
     fn after_short_waits(count: u32) -> BusyPoll {
         let mut busy_poll = BusyPoll::new(2);
-        (0..count).for_each(|_| busy_poll.waited(SHORT_WAIT));
+        (0..count).for_each(|_| busy_poll.waited(SHORT_WAIT, None));
         busy_poll
     }
 
@@ -85,14 +86,14 @@ mod tests {
         assert!(!after_short_waits(LEAST_NEEDED - 1).is_worthwhile(None));
         let mut busy_poll = after_short_waits(LEAST_NEEDED);
         assert!(busy_poll.is_worthwhile(None));
-        busy_poll.waited(SHORT_WAIT * 2);
+        busy_poll.waited(SHORT_WAIT * 2, None);
         assert!(!busy_poll.is_worthwhile(None));
     }
 
     #[test]
     fn a_process_with_one_processor_makes_no_busy_poll() {
         let mut busy_poll = BusyPoll::new(1);
-        (0..LEAST_NEEDED).for_each(|_| busy_poll.waited(SHORT_WAIT));
+        (0..LEAST_NEEDED).for_each(|_| busy_poll.waited(SHORT_WAIT, None));
         assert!(!busy_poll.is_worthwhile(None));
     }
 
@@ -101,6 +102,13 @@ mod tests {
         let busy_poll = after_short_waits(LEAST_NEEDED);
         assert!(busy_poll.is_worthwhile(Some(BUSY_POLL_TIME * 2)));
         assert!(!busy_poll.is_worthwhile(Some(BUSY_POLL_TIME)));
+    }
+
+    #[test]
+    fn a_wait_that_a_timer_ends_is_not_short() {
+        let mut busy_poll = BusyPoll::new(2);
+        (0..LEAST_NEEDED).for_each(|_| busy_poll.waited(SHORT_WAIT, Some(SHORT_WAIT)));
+        assert!(!busy_poll.is_worthwhile(None));
     }
 
     #[test]
@@ -119,7 +127,7 @@ mod tests {
                 tries += 1;
                 busy_poll.ended(false);
             }
-            busy_poll.waited(SHORT_WAIT);
+            busy_poll.waited(SHORT_WAIT, None);
         }
         assert!(tries < 40, "{tries} tries");
     }
@@ -128,20 +136,20 @@ mod tests {
     fn a_success_makes_up_for_a_failure() {
         let mut busy_poll = after_short_waits(LEAST_NEEDED);
         busy_poll.ended(false);
-        (0..2 * LEAST_NEEDED).for_each(|_| busy_poll.waited(SHORT_WAIT));
+        (0..2 * LEAST_NEEDED).for_each(|_| busy_poll.waited(SHORT_WAIT, None));
         busy_poll.ended(true);
-        busy_poll.waited(SHORT_WAIT * 2);
-        (0..LEAST_NEEDED).for_each(|_| busy_poll.waited(SHORT_WAIT));
+        busy_poll.waited(SHORT_WAIT * 2, None);
+        (0..LEAST_NEEDED).for_each(|_| busy_poll.waited(SHORT_WAIT, None));
         assert!(busy_poll.is_worthwhile(None));
     }
 
     #[test]
     fn a_wait_without_sleep_says_nothing() {
         let mut busy_poll = BusyPoll::new(2);
-        (0..LEAST_NEEDED).for_each(|_| busy_poll.waited(LEAST_SLEEP / 2));
+        (0..LEAST_NEEDED).for_each(|_| busy_poll.waited(LEAST_SLEEP / 2, None));
         assert!(!busy_poll.is_worthwhile(None));
-        (0..LEAST_NEEDED).for_each(|_| busy_poll.waited(LEAST_SLEEP));
-        busy_poll.waited(LEAST_SLEEP / 2);
+        (0..LEAST_NEEDED).for_each(|_| busy_poll.waited(LEAST_SLEEP, None));
+        busy_poll.waited(LEAST_SLEEP / 2, None);
         assert!(busy_poll.is_worthwhile(None));
     }
 }

@@ -81,14 +81,16 @@ impl Reactor {
         }
         let mut timeout = timeout;
         if self.busy_poll.is_worthwhile(timeout) {
+            let begun = Instant::now();
             if self.poll_repeatedly()? {
                 return Ok(true);
             }
-            timeout = timeout.map(|timeout| timeout.saturating_sub(BUSY_POLL_TIME));
+            // It has lasted longer than intended if the kernel let others run meanwhile, or the process was stopped.
+            timeout = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
         }
         let begun = Instant::now();
         let waited = self.backend.wait(timeout);
-        self.busy_poll.waited(begun.elapsed());
+        self.busy_poll.waited(begun.elapsed(), timeout);
         waited.map(|()| false)
     }
 
