@@ -74,8 +74,10 @@ class Browser
   end
 
   # Waits until the expression is true in the page.
+  #
+  # @return [Object] its value then
   def wait_until(expression)
-    look = "const look = () => (#{expression}) ? done(true) : setTimeout(look, 20)"
+    look = "const look = () => { const value = (#{expression}); value ? done(value) : setTimeout(look, 20); }"
     evaluate("new Promise((done) => { #{look}; look(); })")
   rescue Left
     # The page that has looked is gone, as after a press on a link. The next one looks.
