@@ -9,7 +9,7 @@ require_relative "mark"
 module ThroughputCatalogue
   ALL = Contestants::THROUGHPUT
   NO_BARE = ALL - ["bare"]
-  # UringMachine takes `sleep(0)` for a wait without end.
+  # UringMachine treats `sleep(0)` as an endless wait.
   SWITCHING = (ALL - ["uringmachine"]).freeze
   # The cases whose operations fit into UringMachine's default ring.
   WITH_SMALL_RING = [*NO_BARE, "uringmachine-default"].freeze

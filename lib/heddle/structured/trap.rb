@@ -31,6 +31,7 @@ module Heddle # :nodoc:
       # Heddle sends an exception that a handler raises to the root at once, even while a fiber computes.
       handler = block ? ->(number) { arrived << number } : ->(number) { raise SignalException, number }
       previous = []
+      # The newest first: a signal that is given twice, as HUP and as SIGHUP, gets its oldest handler back last.
       signals.each { |signal| previous.unshift([signal, Signal.trap(signal, &handler)]) }
       handle_signals(arrived, previous, block)
     rescue Exception # rubocop:disable Lint/RescueException -- raised again
@@ -59,7 +60,6 @@ module Heddle # :nodoc:
       spin { block.call(number) }
     end
 
-    # The last one first, as a signal may have been given twice, as HUP and as SIGHUP.
     def restore_traps(previous)
       previous.each { |signal, handler| Signal.trap(signal, handler || "DEFAULT") }
     end
