@@ -187,7 +187,7 @@ RSpec.describe "Heddle::Scheduler#stats" do
       expect(added[:park_count]).to be >= 1
     end
 
-    it "counts as ended before the thread slept no more waits than there were" do
+    it "counts no more busy polls than waits" do
       kernel = Heddle.run do
         IO.pipe do |reader, writer|
           20.times { Thread.new { writer.write("x") }.tap { reader.readpartial(1) }.join }

@@ -37,11 +37,10 @@ RSpec.describe "The page of Heddle::Web" do
     line[%r{http://\S+/heddle}] or raise "the program's first line has no address: #{line}"
   end
 
-  # Waits until the page gives this answer to one of its questions. The page refreshes each second, so the text is taken
-  # in the same moment.
+  # Waits until the page gives this answer to one of its questions. The page refreshes each second, so the text that
+  # matches is returned at once, and not read again.
   def expect_answer(question, *patterns)
-    all = patterns.map { |pattern| "text.match(new RegExp(#{pattern.to_json}))" }.join(" && ")
-    answer = "(#{all}) && text"
+    answer = [*patterns.map { |pattern| "text.match(new RegExp(#{pattern.to_json}))" }, "text"].join(" && ")
     text = browser.wait_until("((text) => #{answer})(document.querySelector('##{question}').innerText)")
     expect(text).to match(Regexp.new(patterns.first))
   end
