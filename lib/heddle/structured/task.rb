@@ -189,14 +189,14 @@ module Heddle
     # @return [Boolean]
     def ended? = @ended || false
 
-    # Calls `wait.ended(task)` at the task's end, or now if the task has ended.
+    # Calls `wait.ended(task)` at the task's end, if the task has not ended.
     #
     # @param wait [TaskWait]
     # @raise [FiberError] if the fiber itself waits for the end of all others
     def await(wait)
       # In this order, because the fiber may be preempted in between.
       @waits << wait
-      return wait.ended(self) if ended?
+      return forget(wait) if ended?
       return unless Native.waits_for_all_others?(@scheduler, @fiber)
 
       raise FiberError, "#{@fiber.inspect} waits in Heddle::Scheduler#close or #run until all other fibers have " \

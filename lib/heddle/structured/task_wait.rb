@@ -27,9 +27,8 @@ module Heddle
     # @yieldparam wait [TaskWait] this
     # @yieldreturn [Boolean] the condition
     def until
-      ended, alive = @pending.keys.partition(&:ended?)
-      record_ended(ended)
-      alive.each { |task| task.await(self) }
+      @pending.keys.each { |task| task.await(self) } # rubocop:disable Style/HashEachMethods -- tasks end meanwhile
+      record_ended(@pending.keys.select(&:ended?))
       @scheduler.block(self, nil) until yield(self)
       @settled = true
     ensure
@@ -74,7 +73,7 @@ module Heddle
 
     private
 
-    # Records tasks that have ended before the wait.
+    # Records tasks that had ended before {Task#await} was called: the fiber may have been preempted until then.
     def record_ended(ended)
       ended.sort_by(&:end_number).each { |task| record(task) }
       # This wait raises the errors that are on their way to this fiber. They must not be raised twice.
