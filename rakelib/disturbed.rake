@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # Runs specs with an extension whose threads stall at random, as on a busy machine: see
-# ext/core/src/run_queue/disturbed.rs.
+# ext/core/src/disturbed.rs.
 module DisturbedSpecs
   FILES = %w[lib spec verification examples docs README.md CHANGELOG.md .rspec].freeze
   SPECS = [*%w[hooks io libraries observability preemption scheduler structured testing].map { |name| "spec/#{name}" },

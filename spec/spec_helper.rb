@@ -10,6 +10,10 @@ Dir[File.join(__dir__, "support", "*.rb")].each { |file| require file }
 
 Watchdog::Report.finish_on("QUIT")
 
+# RSpec loads a matcher when an example first uses it. Within a scheduler that may wait for the file, so that other
+# fibers run in between: what an example does would depend on the examples before it, and on the page cache.
+RSpec::Matchers::BuiltIn.constants.each { |name| RSpec::Matchers::BuiltIn.const_get(name) }
+
 RSpec.configure do |config|
   config.disable_monkey_patching!
   config.fail_if_no_examples = true

@@ -35,8 +35,8 @@ RSpec.describe "An IO::Buffer" do
             reading = Heddle.spin { buffer.read(reader, 8) }
             Heddle.snooze
             buffer.free
-            writer.write("12345678")
-            expect { Heddle.await(reading) }.to raise_error(ArgumentError, /of 0 bytes has no 8 bytes from offset 0/)
+            expect { writer.write("12345678") && Heddle.await(reading) }
+              .to raise_error(ArgumentError, /of 0 bytes has no 8 bytes from offset 0/)
           end
         end
       end
@@ -48,8 +48,8 @@ RSpec.describe "An IO::Buffer" do
             reading = Heddle.spin { buffer.read(reader, 8) }
             Heddle.snooze
             buffer.resize(4)
-            writer.write("12345678")
-            expect { Heddle.await(reading) }.to raise_error(ArgumentError, /of 4 bytes has no 8 bytes from offset 0/)
+            expect { writer.write("12345678") && Heddle.await(reading) }
+              .to raise_error(ArgumentError, /of 4 bytes has no 8 bytes from offset 0/)
           end
         end
       end
@@ -61,8 +61,8 @@ RSpec.describe "An IO::Buffer" do
             reading = Heddle.spin { whole.slice.then { |slice| slice.locked { slice.read(reader, 8) } } }
             Heddle.snooze
             whole.free
-            writer.write("12345678")
-            expect { Heddle.await(reading) }.to raise_error(IO::Buffer::InvalidatedError)
+            expect { writer.write("12345678") && Heddle.await(reading) }
+              .to raise_error(IO::Buffer::InvalidatedError)
           end
         end
       end

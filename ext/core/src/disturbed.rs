@@ -1,6 +1,6 @@
-//! A run queue as on a machine that is busy with other work, for `rake disturbed`. What examples, and the code that
-//! they try, take for granted because it is mostly so does not hold here: the thread stalls before some switches, and
-//! some starters find their round over.
+//! As on a machine that is busy with other work, for `rake disturbed`. What examples, and the code that they try, take
+//! for granted because it is mostly so does not hold here: the thread stalls before some switches, some starters find
+//! their round over, and some reads find that the kernel does not have the file in memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -29,6 +29,11 @@ pub fn stall() {
     if random % SWITCHES == 0 {
         thread::sleep(Duration::from_millis(random / SWITCHES % LATE));
     }
+}
+
+/// Whether the kernel does not have what is to be read from a file, as after the start of the machine.
+pub fn is_file_cold() -> bool {
+    random() % 2 == 0
 }
 
 /// How long a round of starters lasts, at a moment at which that is asked: it ends after any of them, or after none.

@@ -27,12 +27,15 @@
 //! * [`prefetch`]: fetching memory into the cache before it is needed.
 //! * [`budget`]: when a fiber that never has to wait must yield.
 //! * [`busy_poll`]: whether to poll repeatedly before sleeping in the kernel.
+//! * `disturbed`: a machine that is busy with other work, for tests.
 
 pub mod accounting;
 pub mod backend;
 pub mod budget;
 pub mod busy_poll;
 pub mod descriptor_index;
+#[cfg(heddle_disturbed)]
+mod disturbed;
 pub mod error;
 pub mod exploration;
 pub mod files;

@@ -19,8 +19,6 @@
 //! waited for a quantum, it runs as soon as woken fibers have run for a tick. So where there is always a woken fiber,
 //! as on a busy server, what needs little more than a tick does not wait for many quanta.
 
-#[cfg(heddle_disturbed)]
-mod disturbed;
 mod due;
 mod explored;
 mod slice;
@@ -261,7 +259,7 @@ impl<T> RunQueue<T> {
     #[inline(always)]
     pub fn pop<R>(&mut self, mut claim: impl FnMut(&T) -> Option<R>) -> Option<R> {
         #[cfg(heddle_disturbed)]
-        disturbed::stall();
+        crate::disturbed::stall();
         if self.is_plain { self.pop_plain(&mut claim) } else { self.pop_with_clock(Instant::now(), &mut claim) }
     }
 

@@ -254,6 +254,10 @@ mod nowait {
     const CURRENT_POSITION: libc::off_t = -1;
 
     pub fn read(fd: RawFd, buffer: RawSliceMut<'_>, offset: Option<u64>) -> Result<usize, Errno> {
+        #[cfg(heddle_disturbed)]
+        if crate::disturbed::is_file_cold() && super::is_file(fd) {
+            return Err(Errno::EAGAIN);
+        }
         let vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         // SAFETY: one vector, of memory that is valid for writes.
         retry(|| unsafe { libc::preadv2(fd, &vector, 1, position(offset), libc::RWF_NOWAIT) })

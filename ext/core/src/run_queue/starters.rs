@@ -88,7 +88,7 @@ impl<T> Starters<T> {
     ) -> Option<Continued<R>> {
         if !self.round.is_empty() {
             #[cfg(heddle_disturbed)]
-            let tick = super::disturbed::round(tick);
+            let tick = crate::disturbed::round(tick);
             if now.saturating_duration_since(self.began) < tick {
                 let round = Some(self.began);
                 let continued = std::iter::from_fn(|| self.round.pop()).find_map(continue_by(claim, round));
