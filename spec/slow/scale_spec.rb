@@ -187,17 +187,22 @@ RSpec.describe "A scheduler under load" do
   end
 
   it "cancels more waits than a ring has entries" do
-    count = in_child do
-      ensured = 0
+    counts = in_child do
+      results = Hash.new(0)
       begun = Queue.new
       # It stays open until the waits have been cancelled.
       reader, writer = IO.pipe
       thread = scheduled_thread do
         more_than_a_ring.times do
           Fiber.schedule do
+            results[:begun] += 1
             reader.wait_readable
+            results[:readable] += 1
+          rescue Exception => e # rubocop:disable Lint/RescueException -- whatever ends it
+            results[e.class.name] += 1
+            raise
           ensure
-            ensured += 1
+            results[:ended] += 1
           end
         end
         begun << true
@@ -206,9 +211,9 @@ RSpec.describe "A scheduler under load" do
       until_asleep(thread)
       thread.kill.join
       writer.close
-      ensured
+      results
     end
-    expect(count).to eq more_than_a_ring
+    expect(counts).to eq(:begun => more_than_a_ring, "Heddle::Stop" => more_than_a_ring, :ended => more_than_a_ring)
   end
 
   describe "with a full file table" do
