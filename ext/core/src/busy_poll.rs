@@ -60,8 +60,8 @@ impl BusyPoll {
         }
     }
 
-    /// The thread has waited in the kernel for `time`. `timeout` was the wait's limit: a short wait that reached it says
-    /// nothing about how soon an event comes.
+    /// The thread has waited in the kernel for `time`. `timeout` was the wait's limit: a short wait that reached it
+    /// says nothing about how soon an event comes.
     pub fn waited(&mut self, time: Duration, timeout: Option<Duration>) {
         if time > SHORT_WAIT {
             self.short_waits = 0;

@@ -25,6 +25,7 @@
 //! * [`process_fd`]: descriptors that a forked child closes inside fork(2).
 //! * [`map_limit`]: a warning before a process has no memory map left for a fiber's stack.
 //! * [`prefetch`]: fetching memory into the cache before it is needed.
+//! * [`end_request`]: how long a fiber that is asked to end may take for that.
 //! * [`budget`]: when a fiber that never has to wait must yield.
 //! * [`busy_poll`]: whether to poll repeatedly before sleeping in the kernel.
 //! * `disturbed`: a machine that is busy with other work, for tests.
@@ -36,6 +37,7 @@ pub mod busy_poll;
 pub mod descriptor_index;
 #[cfg(heddle_disturbed)]
 mod disturbed;
+pub mod end_request;
 pub mod error;
 pub mod exploration;
 pub mod files;

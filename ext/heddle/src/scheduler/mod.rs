@@ -19,7 +19,6 @@
 
 mod abandonment;
 pub mod closing_numbers;
-mod end_request;
 mod ended_stacks;
 pub mod enter;
 pub mod fibers;

@@ -4,9 +4,9 @@ use std::num::NonZeroU64;
 use std::os::fd::RawFd;
 use std::time::Instant;
 
+use heddle_core::end_request::EndRequest;
 use magnus::gc::Marker;
 
-use super::end_request::EndRequest;
 use super::ended_stacks::Begun;
 use super::pending_raises::PendingRaises;
 use super::raise::RaiseScope;

@@ -10,13 +10,13 @@
 use std::time::{Duration, Instant};
 
 use heddle_core::Token;
+use heddle_core::end_request::{EndRequest, GRACE_AFTER_KILL};
 use magnus::gc::Marker;
 use magnus::{Ruby, Value};
 
 use super::{State, TimerAction};
 use crate::ruby::value::PinnedValue;
 use crate::scheduler::closing_numbers;
-use crate::scheduler::end_request::{EndRequest, GRACE_AFTER_KILL};
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
@@ -146,8 +146,9 @@ impl State {
         let Some(grace) = self.endings.grace else { return };
         let now = self.now();
         let Some(record) = self.fibers.get_mut(key).filter(|record| record.end_request.is_none()) else { return };
-        let timer = self.timers.insert(now + grace, TimerAction::Grace(key));
-        record.end_request = Some(Box::new(EndRequest::new(timer, record.waits)));
+        let due = now + grace;
+        let timer = self.timers.insert(due, TimerAction::Grace(key));
+        record.end_request = Some(Box::new(EndRequest::new(timer, due, record.waits)));
     }
 
     /// The timer of a fiber's grace period has expired: see [`EndRequest::prolonged_until`].
@@ -158,16 +159,17 @@ impl State {
         let progress = (record.state() == FiberState::Runnable, record.waits);
         let Some(request) = record.end_request.as_mut() else { return };
         match request.prolonged_until(now, grace, is_shielded, progress) {
-            Some(until) => request.prolong(self.timers.insert(until, TimerAction::Grace(key))),
+            Some(until) => request.prolong(self.timers.insert(until, TimerAction::Grace(key)), until),
             None => self.endings.overdue.push(key),
         }
     }
 
     /// The fiber could not be ended now: sets a timer to try again.
     pub fn prolong_grace(&mut self, key: FiberKey) {
-        let timer = self.timers.insert(self.now() + GRACE_AFTER_KILL, TimerAction::Grace(key));
+        let due = self.now() + GRACE_AFTER_KILL;
+        let timer = self.timers.insert(due, TimerAction::Grace(key));
         if let Some(request) = self.fibers.get_mut(key).and_then(|record| record.end_request.as_mut()) {
-            request.prolong(timer);
+            request.prolong(timer, due);
         }
     }
 

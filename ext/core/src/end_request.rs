@@ -1,0 +1,156 @@
+//! A request to a fiber to end, and its grace period.
+
+use std::time::{Duration, Instant};
+
+use crate::timers::TimerKey;
+
+/// How long a fiber that was killed may run before it is abandoned.
+pub const GRACE_AFTER_KILL: Duration = Duration::from_millis(100);
+
+/// A timer that is seen so late tells that no fiber could run meanwhile: the process was stopped, or a C function has
+/// kept the thread.
+const STALLED: Duration = Duration::from_millis(20);
+
+/// A request to a fiber to end.
+#[derive(Debug)]
+pub struct EndRequest {
+    /// Expires with the grace period.
+    timer: TimerKey,
+    /// When it expires.
+    due: Instant,
+    /// The period was prolonged once because the fiber could not run.
+    had_chance: bool,
+    /// `Record::waits` at the beginning of the grace period. If it is unchanged and the fiber is in the run queue, the
+    /// fiber has not run since.
+    waits: u32,
+    /// When the exception was raised in the fiber for the first time.
+    raised_at: Option<Instant>,
+    /// The grace period was over once, and the fiber was killed.
+    killed: bool,
+}
+
+impl EndRequest {
+    /// The request to a fiber that has begun to wait so many times. The timer expires at `due`.
+    pub fn new(timer: TimerKey, due: Instant, waits: u32) -> Self {
+        EndRequest { timer, due, had_chance: false, waits, raised_at: None, killed: false }
+    }
+
+    /// As [`EndRequest::new`], for a fiber that is killed now.
+    pub fn kill(timer: TimerKey, waits: u32, now: Instant) -> Self {
+        let due = now + GRACE_AFTER_KILL;
+        EndRequest { raised_at: Some(now), killed: true, ..EndRequest::new(timer, due, waits) }
+    }
+
+    /// Whether the fiber is being killed.
+    pub fn is_killed(&self) -> bool {
+        self.killed
+    }
+
+    /// Expires with the grace period.
+    pub fn timer(&self) -> TimerKey {
+        self.timer
+    }
+
+    /// The grace period lasts until this timer expires, at `due`.
+    pub fn prolong(&mut self, timer: TimerKey, due: Instant) {
+        (self.timer, self.due) = (timer, due);
+    }
+
+    /// The exception has been raised in the fiber.
+    pub fn note_raised(&mut self, now: Instant) {
+        self.raised_at.get_or_insert(now);
+    }
+
+    /// The timer has expired. Returns until when the grace period, which lasts `grace`, or [`GRACE_AFTER_KILL`] after a
+    /// kill, is prolonged. `None` if the period is over. It is prolonged
+    ///
+    /// - while a shield holds back the end;
+    /// - if the exception was raised later;
+    /// - if the fiber, which has begun to wait so many times, is in the run queue and has not run since;
+    /// - once, by [`GRACE_AFTER_KILL`], if the fiber may not have been able to end what it has begun: it was preempted
+    ///   and is still in the run queue, or no fiber could run.
+    pub fn prolonged_until(
+        &mut self,
+        now: Instant,
+        grace: Duration,
+        is_shielded: bool,
+        (is_queued, waits): (bool, u32),
+    ) -> Option<Instant> {
+        let grace = if self.killed { GRACE_AFTER_KILL } else { grace };
+        let raised_at = self.raised_at.filter(|_| !self.killed);
+        let could_not_run = is_queued || now.saturating_duration_since(self.due) >= STALLED;
+        match raised_at {
+            _ if is_shielded => Some(now + grace),
+            Some(raised_at) if raised_at + grace > now => Some(raised_at + grace),
+            None if is_queued && self.waits == waits => Some(now + grace),
+            _ if could_not_run && !self.had_chance => {
+                self.had_chance = true;
+                Some(now + GRACE_AFTER_KILL)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timers::Timers;
+
+    const GRACE: Duration = Duration::from_secs(5);
+    const IN_QUEUE: (bool, u32) = (true, 1);
+    const WAITS: (bool, u32) = (false, 2);
+
+    /// A request that was raised at `now` in a fiber that waits for the first time then.
+    fn raised(now: Instant) -> EndRequest {
+        let mut request = EndRequest::new(Timers::new().insert(now + GRACE, ()), now + GRACE, 1);
+        request.note_raised(now);
+        request
+    }
+
+    #[test]
+    fn a_fiber_that_waits_has_the_grace_period() {
+        let now = Instant::now();
+        assert_eq!(raised(now).prolonged_until(now + GRACE, GRACE, false, WAITS), None);
+    }
+
+    #[test]
+    fn the_grace_period_begins_when_the_exception_is_raised() {
+        let now = Instant::now();
+        let later = now + GRACE / 2;
+        assert_eq!(raised(later).prolonged_until(now + GRACE, GRACE, false, WAITS), Some(later + GRACE));
+    }
+
+    #[test]
+    fn a_fiber_that_was_preempted_gets_one_more_chance() {
+        let end = Instant::now() + GRACE;
+        let mut request = raised(end - GRACE);
+        assert_eq!(request.prolonged_until(end, GRACE, false, IN_QUEUE), Some(end + GRACE_AFTER_KILL));
+        assert_eq!(request.prolonged_until(end + GRACE_AFTER_KILL, GRACE, false, IN_QUEUE), None);
+    }
+
+    #[test]
+    fn a_fiber_of_a_process_that_was_stopped_gets_one_more_chance() {
+        let late = Instant::now() + GRACE * 2;
+        assert_eq!(raised(late - GRACE * 2).prolonged_until(late, GRACE, false, WAITS), Some(late + GRACE_AFTER_KILL));
+    }
+
+    #[test]
+    fn a_fiber_that_has_not_run_is_not_blamed() {
+        let end = Instant::now() + GRACE;
+        let mut request = EndRequest::new(Timers::new().insert(end, ()), end, 1);
+        for _ in 0..3 {
+            assert_eq!(request.prolonged_until(end, GRACE, false, IN_QUEUE), Some(end + GRACE));
+        }
+    }
+
+    #[test]
+    fn a_shield_prolongs_the_grace_period_of_a_kill() {
+        let now = Instant::now();
+        let timer = Timers::new().insert(now, ());
+        let mut request = EndRequest::kill(timer, 1, now);
+        let end = now + GRACE_AFTER_KILL;
+        assert_eq!(request.prolonged_until(end, GRACE, true, WAITS), Some(end + GRACE_AFTER_KILL));
+        assert_eq!(request.prolonged_until(end, GRACE, false, WAITS), None);
+    }
+}
