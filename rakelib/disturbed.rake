@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Runs specs with an extension whose threads stall at random, as on a busy machine: see
-# ext/core/src/disturbed.rs.
+# Runs specs with an extension whose threads stall, and whose files are not in memory, at random, as on a busy machine:
+# see ext/core/src/disturbed.rs.
 module DisturbedSpecs
   FILES = %w[lib spec verification examples docs README.md CHANGELOG.md .rspec].freeze
   SPECS = [*%w[hooks io libraries observability preemption scheduler structured testing].map { |name| "spec/#{name}" },
@@ -20,5 +20,5 @@ module DisturbedSpecs
   end
 end
 
-desc "Run specs while threads stall at random, which shows those that are green by luck (SPEC='spec/a_spec.rb …')"
+desc "Run specs as on a busy machine, which shows those that are green by luck (SPEC='spec/a_spec.rb …')"
 task(:disturbed) { DisturbedSpecs.run }

@@ -20,8 +20,8 @@ pub struct EndRequest {
     due: Instant,
     /// The period was prolonged once because the fiber could not run.
     had_chance: bool,
-    /// `Record::waits` at the beginning of the grace period. If it is unchanged and the fiber is in the run queue, the
-    /// fiber has not run since.
+    /// How many times the fiber had begun to wait at the beginning of the grace period. If that is unchanged and the
+    /// fiber is in the run queue, it has not run since.
     waits: u32,
     /// When the exception was raised in the fiber for the first time.
     raised_at: Option<Instant>,
