@@ -27,7 +27,8 @@ module Heddle
     # @yieldparam wait [TaskWait] this
     # @yieldreturn [Boolean] the condition
     def until
-      @pending.keys.each { |task| task.await(self) } # rubocop:disable Style/HashEachMethods -- tasks end meanwhile
+      # Tasks may end, and leave the Hash, meanwhile. That is allowed while it is iterated over.
+      @pending.each_key { |task| task.await(self) }
       record_ended(@pending.keys.select(&:ended?))
       @scheduler.block(self, nil) until yield(self)
       @settled = true
