@@ -12,7 +12,10 @@ class PumaServer
   LIMIT = 50
   # The exit status where Puma is not installed.
   MISSING = 2
+  # Puma sets this only after it has written that it serves, and what the application has written before waits in a
+  # buffer.
   PROGRAM = <<~RUBY
+    $stdout.sync = true
     begin
       Gem::Specification.find_by_name("puma")
       spec = Gem::Specification.find_by_name(ENV.fetch("PROGRAM", "puma"))

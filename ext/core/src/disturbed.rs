@@ -1,6 +1,7 @@
 //! As on a machine that is busy with other work, for `rake disturbed`. What examples, and the code that they try, take
-//! for granted because it is mostly so does not hold here: the thread stalls before some switches, some starters find
-//! their round over, and some reads find that the kernel does not have the file in memory.
+//! for granted because it is mostly so does not hold here: the thread stalls before some switches, and before some waits,
+//! where other threads get the GVL; some starters find their round over, and some reads find that the kernel does not
+//! have the file in memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

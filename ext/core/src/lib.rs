@@ -36,7 +36,7 @@ pub mod budget;
 pub mod busy_poll;
 pub mod descriptor_index;
 #[cfg(heddle_disturbed)]
-mod disturbed;
+pub mod disturbed;
 pub mod end_request;
 pub mod error;
 pub mod exploration;

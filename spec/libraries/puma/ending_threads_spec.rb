@@ -14,7 +14,9 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
     }
     run(lambda do |env|
       case env["PATH_INFO"]
-      when "/wait" then gates[env["QUERY_STRING"]].pop
+      when "/wait"
+        puts "waits for #{env["QUERY_STRING"]}"
+        gates[env["QUERY_STRING"]].pop
       when "/open" then gates[env["QUERY_STRING"]] << true
       when "/within" then Enumerator.new { Thread.exit }.next
       when "/raise" then Thread.current.raise(ArgumentError, "from the request")
@@ -34,7 +36,7 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
   %w[/kill /terminate /instance-exit /exit /class-kill].each do |path|
     it "gets no answer, and lets the other requests run (#{path})" do
       bystander = Thread.new { server.get("/wait?#{path}") }
-      server.wait_for_stats("busy_threads" => 1)
+      server.wait_for_log(/^waits for #{path}$/)
       answer = server.request("GET #{path} HTTP/1.0\r\n\r\n")
       server.get("/open?#{path}")
 
@@ -51,7 +53,7 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
 
   it "fails alone if it raises in its own thread, and lets the other requests run" do
     bystander = Thread.new { server.get("/wait?raise") }
-    server.wait_for_stats("busy_threads" => 1)
+    server.wait_for_log(/^waits for raise$/)
     answer = server.request("GET /raise HTTP/1.0\r\n\r\n")
     server.get("/open?raise")
 
@@ -80,8 +82,8 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
   end
 
   describe "by an exception after the application has returned" do
-    late = <<~RUBY
-      gate = Thread::Queue.new
+    late = <<~'RUBY'
+      gates = Hash.new { |all, name| all[name] = Thread::Queue.new }
       raises = { "/exit" => -> { exit }, "/abort" => -> { abort "late" }, "/interrupt" => -> { raise Interrupt },
                  "/term" => -> { raise SignalException, "TERM" } }
       body = Class.new do
@@ -93,8 +95,10 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
       end
       run(lambda do |env|
         case env["PATH_INFO"]
-        when "/wait" then gate.pop
-        when "/open" then gate << true
+        when "/wait"
+          puts "waits for #{env["QUERY_STRING"]}"
+          gates[env["QUERY_STRING"]].pop
+        when "/open" then gates[env["QUERY_STRING"]] << true
         when "/after-reply" then env["rack.after_reply"] << -> { exit }
         else next [200, {}, body.new(raises.fetch(env["PATH_INFO"]))]
         end
@@ -105,11 +109,11 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
 
     %w[/exit /abort /interrupt /term /after-reply].each do |path|
       it "ends its own connection, and is named in the log (#{path})" do
-        bystander = Thread.new { server.get("/wait") }
-        server.wait_for_stats("busy_threads" => 1)
+        bystander = Thread.new { server.get("/wait?#{path}") }
+        server.wait_for_log(/^waits for #{path}$/)
         server.get(path)
         server.wait_for_log(/^! Heddle: GET #{path} has raised .* which ends its connection$/)
-        server.get("/open")
+        server.get("/open?#{path}")
 
         expect(bystander.value).to eq "answered"
       end
@@ -122,6 +126,8 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
         if env["PATH_INFO"] == "/raise"
           target = Thread.current
           Thread.new { target.raise(ArgumentError, "from a thread") }
+        else
+          puts "a request waits"
         end
         # The server accepts no request any more that could tell it.
         sleep 0.001 until env["PATH_INFO"] == "/raise" || File.exist?("continue")
@@ -130,9 +136,9 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
     RUBY
 
     it "ends the server when the requests under way are answered, and names the exception and the requests" do
-      with_server(raising, "activate_control_app 'tcp://127.0.0.1:0', no_token: true") do |server|
+      with_server(raising) do |server|
         waiting = Thread.new { server.get("/wait") }
-        server.wait_for_stats("busy_threads" => 1)
+        server.wait_for_log(/^a request waits$/)
         raising = server.get("/raise")
         server.wait_for_log(/stops the server/)
         FileUtils.touch(File.join(server.folder, "continue"))

@@ -105,7 +105,12 @@ impl Scheduler {
         let ticker_state = self.preemption.ticker_state.get();
         self.state.borrow_mut().counters.park(*now);
         ticker_state.inspect(|state| state.pause());
-        let waited = without_gvl(ruby, || reactor.wait(timeout), &|| waker.wake());
+        let wait = || {
+            #[cfg(heddle_disturbed)]
+            heddle_core::disturbed::stall();
+            reactor.wait(timeout)
+        };
+        let waited = without_gvl(ruby, wait, &|| waker.wake());
         ticker_state.inspect(|state| state.resume());
         reactor.disarm();
         *now = Instant::now();
