@@ -9,7 +9,7 @@ RSpec.describe "ActiveRecord" do
     def connect
       require "tempfile"
       $file = Tempfile.new("heddle")
-      ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: $file.path, pool: 5, timeout: 5000)
+      ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: $file.path, pool: 5, timeout: 30_000)
       ActiveRecord::Schema.verbose = false
       ActiveRecord::Schema.define { create_table(:things) { |table| table.string(:name) } }
       Object.const_set(:Thing, Class.new(ActiveRecord::Base))
@@ -70,7 +70,9 @@ RSpec.describe "ActiveRecord" do
   end
 
   it "loses a fiber's writes without the setting, as the warning says" do
-    output, = run_with_active_record("#{setup}\n#{orders.values.first}\n#{program}")
+    written = program.sub("Heddle.run", "written = Queue.new\n\\0").sub("sleep(0.05)", "written.pop")
+                     .sub('name: "warp")', '\\0 && written << true')
+    output, = run_with_active_record("#{setup}\n#{orders.values.first}\n#{written}")
 
     expect(output).to eq "[]\n"
   end

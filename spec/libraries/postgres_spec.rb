@@ -121,11 +121,16 @@ RSpec.describe "PostgreSQL under Heddle" do
     expect(printed(<<~RUBY)).to eq "Timeout::Error\n1\n"
       require "timeout"
       Heddle.run do
-        connection = connect
+        connection, watcher = connect, connect
         begin
           Timeout.timeout(0.05) { connection.exec("SELECT pg_sleep(60)") }
         rescue Timeout::Error => e
           p e.class
+        end
+        # The server ignores what would cancel a query that it has yet to begin. Perhaps none was sent, even.
+        if connection.transaction_status == PG::PQTRANS_ACTIVE
+          query = "SELECT state FROM pg_stat_activity WHERE pid = \#{connection.backend_pid}"
+          sleep(0) until watcher.exec(query).getvalue(0, 0) == "active"
         end
         connection.cancel
         connection.discard_results

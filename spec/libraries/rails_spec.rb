@@ -215,7 +215,12 @@ RSpec.describe "heddle/rails" do
       ActiveSupport::Notifications.subscribe("sql.active_record") do |event|
         threads << (Thread.current == Thread.main) if event.payload[:async]
       end
-      $action = -> { Thing.all.load_async.tap { sleep(0) }.to_a.size }
+      $action = lambda do
+        things = Thing.all.load_async
+        # What is pending runs in `to_a`.
+        sleep(0) while things.instance_variable_get(:@future_result).pending?
+        things.to_a.size
+      end
       Heddle.run { puts "[\#{get("/page")}, \#{threads}]" }
     RUBY
   end

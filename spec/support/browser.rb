@@ -9,7 +9,7 @@ require "tmpdir"
 # A headless Chromium with one page, driven by the DevTools protocol over a pair of pipes.
 class Browser
   # Seconds for the browser to start, and for an answer.
-  LIMIT = 20
+  LIMIT = 50
   PROGRAMS = %w[chromium-headless-shell chromium chromium-browser google-chrome].freeze
   ARGUMENTS = %w[
     --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-extensions --no-first-run --hide-scrollbars

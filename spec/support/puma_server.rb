@@ -106,13 +106,20 @@ class PumaServer
 
   # Ends the server, by force if need be.
   def stop
-    signal(:TERM) if @process.alive?
-    @process.join(LIMIT) || (signal(:KILL) && @process.join)
+    end_process
     @output.close
     FileUtils.rm_rf(@folder)
   end
 
   private
+
+  def end_process
+    signal(:TERM) if @process.alive?
+    @process.join(LIMIT) || (signal(:KILL) && @process.join)
+  rescue Errno::ESRCH
+    # It has ended by itself, as the thread that waits for it is about to tell.
+    @process.join
+  end
 
   def start(arguments, env)
     environment = Processes::Fresh.environment.merge("RUBYLIB" => Processes::LIB, **env)

@@ -5,7 +5,7 @@ module Tidiness
   class LeftBehind < StandardError; end
 
   # Seconds for an example's threads to end by themselves.
-  GRACE = 2
+  GRACE = 20
   # Threads of the standard library, which don't end.
   LASTING_THREADS = ["Timeout stdlib thread"].freeze
   # After so many more mappings garbage is collected. Linux gives a process 65,530, and the stack of a fiber that has

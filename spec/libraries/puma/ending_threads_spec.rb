@@ -15,8 +15,9 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
     run(lambda do |env|
       case env["PATH_INFO"]
       when "/wait"
+        gate = gates[env["QUERY_STRING"]]
         puts "waits for #{env["QUERY_STRING"]}"
-        gates[env["QUERY_STRING"]].pop
+        gate.pop
       when "/open" then gates[env["QUERY_STRING"]] << true
       when "/within" then Enumerator.new { Thread.exit }.next
       when "/raise" then Thread.current.raise(ArgumentError, "from the request")
@@ -96,8 +97,9 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
       run(lambda do |env|
         case env["PATH_INFO"]
         when "/wait"
+          gate = gates[env["QUERY_STRING"]]
           puts "waits for #{env["QUERY_STRING"]}"
-          gates[env["QUERY_STRING"]].pop
+          gate.pop
         when "/open" then gates[env["QUERY_STRING"]] << true
         when "/after-reply" then env["rack.after_reply"] << -> { exit }
         else next [200, {}, body.new(raises.fetch(env["PATH_INFO"]))]

@@ -109,7 +109,8 @@ RSpec.describe "Rails in Puma with plugin :heddle" do
   end
 
   it "answers 503 to a request that force_shutdown_after ends" do
-    with_server(app, "force_shutdown_after 0.01", env: { "RAILS_ENV" => "production" }) do |server|
+    grace = "@options[:pool_shutdown_grace_time] = #{PumaServer::LIMIT}"
+    with_server(app, "force_shutdown_after 0.01\n#{grace}", env: { "RAILS_ENV" => "production" }) do |server|
       answer = Thread.new { server.request("GET /wait HTTP/1.0\r\n\r\n") }
       server.wait_for_log(/a request waits/)
       server.signal(:TERM)

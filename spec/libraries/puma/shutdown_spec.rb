@@ -4,18 +4,19 @@ require "English"
 RSpec.describe "Puma with plugin :heddle, when it is told to stop" do
   include PumaServers
 
+  # Seconds for the answers of requests that a shutdown has ended: five if nobody says more.
+  long_grace = "@options[:pool_shutdown_grace_time] = #{PumaServer::LIMIT}"
+
   app = <<~'RUBY'
     run(lambda do |env|
       case env["PATH_INFO"]
       when "/pid" then [200, {}, [Process.pid.to_s]]
       when "/slow"
         puts "slow has begun"
-        $stdout.flush
         sleep 0.001 until Thread.current.puma_server.shutting_down?
         [200, {}, ["slow"]]
       when "/endless"
         puts "endless has begun"
-        $stdout.flush
         begin
           sleep
         rescue Exception => e
@@ -24,7 +25,6 @@ RSpec.describe "Puma with plugin :heddle, when it is told to stop" do
         end
       when "/stubborn"
         puts "stubborn has begun"
-        $stdout.flush
         begin
           sleep
         rescue Exception
@@ -71,7 +71,7 @@ RSpec.describe "Puma with plugin :heddle, when it is told to stop" do
   end
 
   it "ends a request after force_shutdown_after, and answers 503" do
-    with_server(app, "force_shutdown_after 0.1") do |server|
+    with_server(app, "force_shutdown_after 0.1\n#{long_grace}") do |server|
       answer = Thread.new { server.request("GET /endless HTTP/1.0\r\n\r\n") }
       server.wait_for_log(/endless has begun/)
       server.signal(:TERM)
@@ -107,7 +107,7 @@ RSpec.describe "Puma with plugin :heddle, when it is told to stop" do
   end
 
   it "ends while all of its fibers are busy" do
-    with_server(app, "force_shutdown_after 0.1\nheddle fibers: 1") do |server|
+    with_server(app, "force_shutdown_after 0.1\n#{long_grace}\nheddle fibers: 1") do |server|
       busy = Thread.new { server.request("GET /endless HTTP/1.0\r\n\r\n") }
       server.wait_for_log(/endless has begun/)
       # The kernel accepts the connection; no fiber is free to do so.
