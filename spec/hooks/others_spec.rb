@@ -249,7 +249,7 @@ RSpec.describe Heddle::Scheduler do
           outcome.push(e.class)
         end
       end
-      Thread.pass until reading.status == "sleep"
+      until_asleep(reading)
       one.autoclose = false
       answer = Heddle.run { scheduler.io_close(one.fileno) }
       expect([answer, outcome.pop, other.read]).to eq [true, IOError, ""]

@@ -342,13 +342,16 @@ RSpec.describe "A fiber that waits for a child process", :regression do
   it "leaves no descriptor behind when it is abandoned" do
     output, errors, = run_ruby(<<~RUBY)
       #{preamble}
+      counted = Queue.new
       thread = Thread.new do
         Thread.current.report_on_exception = false
         Fiber.set_scheduler(Heddle::Scheduler.new)
         Fiber.schedule { begin Process.wait(child); ensure Process.wait(child); end }
         puts process_descriptors
+        counted << true
         raise Interrupt
       end
+      counted.pop
       begin
         thread.raise(Interrupt) until thread.join(0.05)
       rescue Interrupt

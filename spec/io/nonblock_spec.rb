@@ -152,9 +152,7 @@ RSpec.describe IO do
     end
 
     it "raises its error when no server listens" do
-      address = server.local_address
-      server.close
-      attempt = lambda do
+      attempt = lambda do |address|
         Heddle.run do
           socket = Socket.new(:INET, :STREAM)
           socket.connect_nonblock(address, exception: false)
@@ -165,7 +163,9 @@ RSpec.describe IO do
         end
       end
 
-      expect(&attempt).to raise_error(Errno::ECONNREFUSED)
+      with_refusing_address do |address|
+        expect { attempt.call(address) }.to raise_error(Errno::ECONNREFUSED)
+      end
     end
   end
 

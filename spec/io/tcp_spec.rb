@@ -219,10 +219,9 @@ RSpec.describe "TCP sockets" do
   end
 
   it "raise ECONNREFUSED where no server listens" do
-    unused = port
-    server.close
-
-    expect { Heddle.run { TCPSocket.new("127.0.0.1", unused) } }.to raise_error(Errno::ECONNREFUSED)
+    with_refusing_address do |address|
+      expect { Heddle.run { TCPSocket.new("127.0.0.1", address.ip_port) } }.to raise_error(Errno::ECONNREFUSED)
+    end
   end
 
   it "raise in a reader when the connection was reset" do

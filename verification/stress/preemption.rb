@@ -53,9 +53,10 @@ class Stress
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
   def round_is_clean?(round)
-    watch = Thread.new { give_up(round) unless sleep(LIMIT) < LIMIT }
+    over = Thread::Queue.new
+    watch = Thread.new { give_up(round) unless over.pop(timeout: LIMIT) }
     complaints = play
-    watch.wakeup
+    over.push(true)
     watch.join
     return true if complaints.empty?
 

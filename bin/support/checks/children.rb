@@ -5,8 +5,10 @@ require_relative "system_calls"
 module Checks
   # The processes that bin/test has started, and all of theirs. Each part has a process group of its own.
   class Children
-    # Seconds from the request to end to the kill, and for processes to end after their part.
+    # Seconds from the request to end to the kill.
     GRACE = 5
+    # Seconds for processes to end after their part. What a part has really left does not end.
+    LAST_GRACE = 60
     # A process whose part is over has the part's name here.
     MARK = "HEDDLE_TEST_PART"
     STEP = 0.05
@@ -54,7 +56,7 @@ module Checks
     #
     # @return [Array<String>] these processes
     def left_behind
-      wait_until(GRACE) { nothing_left? }
+      wait_until(LAST_GRACE) { nothing_left? }
       left = tree(Process.pid)
       texts = left.filter_map { |pid| describe(pid) }
       stop_all

@@ -1,11 +1,10 @@
 //! As on a machine that is busy with other work, for `rake disturbed`. What examples, and the code that they try, take
-//! for granted because it is mostly so does not hold here: the thread stalls before some switches, and before some waits,
-//! where other threads get the GVL; some starters find their round over, and some reads find that the kernel does not
-//! have the file in memory.
+//! for granted because it is mostly so does not hold here: the thread stalls before some switches, and before some
+//! waits, where other threads get the GVL; some starters find their round over, and some reads find that the kernel
+//! does not have the file in memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Of so many switches, one is late.
 const SWITCHES: u64 = 20;
@@ -24,11 +23,15 @@ fn random() -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// Stalls the thread now and then, as when its processor, or the GVL, belongs to others.
+/// Stalls the thread now and then, as when its processor, or the GVL, belongs to others. It does not sleep: tests take
+/// a thread that does for one that waits.
 pub fn stall() {
     let random = random();
     if random % SWITCHES == 0 {
-        thread::sleep(Duration::from_millis(random / SWITCHES % LATE));
+        let (begun, stalled) = (Instant::now(), Duration::from_millis(random / SWITCHES % LATE));
+        while begun.elapsed() < stalled {
+            std::hint::spin_loop();
+        }
     }
 }
 

@@ -33,6 +33,24 @@ RSpec.describe "A scheduler that interrupts I/O" do
     expect(result).to eq [false, "\0" * 8, "12345678"]
   end
 
+  # On threads it waits on.
+  it "ends IO.copy_stream when its full destination is closed" do
+    source, feed = IO.pipe
+    full, target = IO.pipe
+    [1000, 1].each { |size| nil until target.write_nonblock("x" * size, exception: false) == :wait_writable }
+    feed.write("some")
+    outcomes = Thread::Queue.new
+    Heddle.run do
+      Fiber.schedule { outcome_of(outcomes) { IO.copy_stream(source, target) } }
+      until_others_wait
+      target.close
+    end
+
+    expect(outcomes.pop(timeout: 0)).to eq IOError
+  ensure
+    [source, feed, full, target].each(&:close)
+  end
+
   it "writes nothing into a string after a timeout has ended its read", trap: 33 do
     result = IO.pipe do |reader, writer|
       Heddle.run do

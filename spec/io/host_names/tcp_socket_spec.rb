@@ -123,10 +123,10 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
   end
 
   it "names the host that refused in its error" do
-    unused = port.tap { server.close }
-
-    expect { run { TCPSocket.new("second.test", unused) } }
-      .to raise_error(Errno::ECONNREFUSED, /connect\(2\) for "second\.test" port #{unused}/)
+    with_refusing_address do |address|
+      expect { run { TCPSocket.new("second.test", address.ip_port) } }
+        .to raise_error(Errno::ECONNREFUSED, /connect\(2\) for "second\.test" port #{address.ip_port}/)
+    end
   end
 
   it "returns a socket of the class it was called on" do

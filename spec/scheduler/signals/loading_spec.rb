@@ -17,8 +17,8 @@ RSpec.describe "A signal while Heddle is loaded" do
         puts "raised"
       end
       require "heddle"
-      p Heddle.run { sleep(0) }
+      puts Heddle.run { sleep(0) && "loaded" }
     RUBY
-    expect([output, errors]).to eq ["raised\n0\n", ""]
+    expect([output, errors]).to eq ["raised\nloaded\n", ""]
   end
 end

@@ -105,7 +105,10 @@ class ExploredProgram
     { seed:, backend: @backend.to_sym, paths: [path], steps: 1_000_000, clock: timed? ? :virtual : :real }
   end
 
-  def command = "HEDDLE_BACKEND=#{@backend} ruby -Ilib verification/differential/explored.rb #{@name}"
+  # @return [Array<String>] its words
+  def command
+    ["env", "HEDDLE_BACKEND=#{@backend}", "ruby", "-Ilib", "verification/differential/explored.rb", @name]
+  end
 
   def play
     Dir.each_child(".") { |file| FileUtils.rm_rf(file) }

@@ -5,7 +5,7 @@ require "resolv"
 Ecosystem.library "Resolv", requires: "resolv", version: -> { Resolv::VERSION }, server: :dns do
   def connect
     Resolv::DNS.new(nameserver_port: [["127.0.0.1", server.port]], search: [], ndots: 1)
-               .tap { |client| client.timeouts = 3 }
+               .tap { |client| client.timeouts = 10 }
   end
 
   def wait(client, seconds) = client.getaddress("slow#{seconds.to_s.tr(".", "-")}.test")

@@ -87,9 +87,9 @@ fn a_fiber_preempted_within_its_quantum_returns_to_the_head_of_its_class() {
     let (mut queue, now) = (queue(), Instant::now());
     preempt(&mut queue, "first", now, now);
     preempt(&mut queue, "second", now, now);
-    assert_eq!(pop(&mut queue), Some("first"));
-    queue.push_preempted("first", Instant::now());
-    assert_eq!(pop(&mut queue), Some("first"));
+    assert_eq!(pop_at(&mut queue, now), Some("first"));
+    queue.push_preempted("first", now);
+    assert_eq!(pop_at(&mut queue, now), Some("first"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use heddle_core::Interest;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
-use crate::rig::{Buffer, Rig, done, file, is_ready, over_every_backend};
+use crate::rig::{Buffer, FORKS, Rig, done, file, is_ready, over_every_backend};
 
 over_every_backend!(
     abandoning_the_backend_in_a_child_does_not_affect_the_parents_operations,
@@ -17,6 +17,7 @@ over_every_backend!(
 
 /// Runs `child` with `parts` in a forked child, which then ends. Returns `parts` to the parent.
 fn in_child<T>(parts: T, child: impl FnOnce(T)) -> T {
+    let _alone = FORKS.write();
     // SAFETY: another test's thread may hold a lock at the fork. The child needs none of those, except the allocator's,
     // which the C library handles; and it exits without running anything else.
     match unsafe { fork() }.expect("fork") {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use heddle_core::backend::poll::Poll;
@@ -13,6 +13,10 @@ use heddle_core::{Backend, Completion, Error, Interest, Operation, Token};
 
 /// Fails a test that would otherwise hang.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Held by a test that forks while its child lives, as the child holds the descriptors of all tests open; and, for
+/// reading, by one that needs that nobody else does.
+pub static FORKS: RwLock<()> = RwLock::new(());
 
 /// Defines a test of each behaviour for each backend.
 macro_rules! over_every_backend {

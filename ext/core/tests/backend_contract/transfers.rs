@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use heddle_core::Interest;
 use nix::errno::Errno;
 
-use crate::rig::{Buffer, Rig, done, failed, file, is_ready, over_every_backend, over_io_uring};
+use crate::rig::{Buffer, FORKS, Rig, done, failed, file, is_ready, over_every_backend, over_io_uring};
 
 over_every_backend!(
     a_device_without_readiness_is_read,
@@ -113,6 +113,7 @@ fn the_end_of_a_socket_is_received_as_nothing(mut rig: Rig) {
 }
 
 fn sending_without_a_receiver_fails(mut rig: Rig) {
+    let _forks = FORKS.read();
     let (here, there) = UnixStream::pair().expect("sockets");
     drop(there);
     rig.send(1, &here, b"hello");
@@ -249,6 +250,7 @@ fn the_end_of_a_file_is_read_as_nothing(mut rig: Rig) {
 }
 
 fn writing_without_a_reader_fails(mut rig: Rig) {
+    let _forks = FORKS.read();
     let (reader, writer) = pipe().expect("pipe");
     drop(reader);
     rig.write(1, &writer, b"hello", None);
