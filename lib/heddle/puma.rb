@@ -11,6 +11,7 @@ Heddle.const_get(:TriedVersions).check("puma", Puma::Const::PUMA_VERSION)
 require_relative "metrics/lag_probe"
 require_relative "puma/settings"
 require_relative "puma/connection"
+require_relative "puma/permits"
 require_relative "puma/fiber_pool"
 require_relative "puma/reactor"
 require_relative "puma/server_thread"

@@ -25,7 +25,7 @@ module Heddle
         # The fibers in which ForceShutdown may be raised.
         @with_application = {}.compare_by_identity
         @hook_lock = Mutex.new
-        @permits = Semaphore.new(@max)
+        @permits = Permits.new(@max)
         @accepting = true
         # What the acceptor and the shutdown wait for, respectively.
         @permit_released = Thread::Queue.new
@@ -66,7 +66,8 @@ module Heddle
       # @param client [::Puma::Client]
       # @return [void]
       def handle(connection, client)
-        acquire_permit
+        # As Puma counts it: including this request.
+        @permits.acquire { @backlog_max = [@backlog_max.to_i, backlog].max }
         begin
           # No request is handled while an `out_of_band` hook runs.
           @hook_lock.synchronize { nil } if @hook_lock.locked?
@@ -173,14 +174,6 @@ module Heddle
       def with_application?(fiber) = @with_application.key?(fiber)
 
       private
-
-      def acquire_permit
-        return if @permits.try_acquire
-
-        # As Puma does it: including this request.
-        @backlog_max = [@backlog_max.to_i, backlog + 1].max
-        @permits.acquire
-      end
 
       def full? = @permits.available.zero?
 

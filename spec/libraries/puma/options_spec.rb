@@ -42,6 +42,24 @@ RSpec.describe "The options of Puma's plugin :heddle" do
     end
   end
 
+  it "let a request of a kept connection wait until fewer are handled" do
+    with_server(app, "heddle fibers: 1\nactivate_control_app 'tcp://127.0.0.1:0', no_token: true") do |server|
+      kept = server.connect
+      request = "GET /hello HTTP/1.1\r\nhost: h\r\n\r\n"
+      kept.write(request)
+      kept.gets("hello")
+      counted = Thread.new { server.get("/count") }
+      server.wait_for_log(/1 at a time/)
+      kept.write(request)
+      server.wait_for_stats("backlog" => 1, "busy_threads" => 2)
+      FileUtils.touch(File.join(server.folder, "continue"))
+
+      expect([counted.value, kept.gets("hello")]).to match ["", /hello\z/]
+    ensure
+      kept&.close
+    end
+  end
+
   it "name the wrong option at the start" do
     with_server(app, "heddle fibers: 0") do |server|
       server.wait
