@@ -8,7 +8,7 @@ module Checks
     # Seconds from the request to end to the kill.
     GRACE = 5
     # Seconds for processes to end after their part. What a part has really left does not end.
-    LAST_GRACE = 60
+    LAST_GRACE = 20
     # A process whose part is over has the part's name here.
     MARK = "HEDDLE_TEST_PART"
     STEP = 0.05
