@@ -14,7 +14,7 @@ module Ecosystem
     # Seconds after which it is ended.
     LIMIT = 0.1
     # Seconds until a task counts as hanging.
-    HANGS = 20
+    HANGS = 12
 
     def initialize(library, tasks)
       @library = library
