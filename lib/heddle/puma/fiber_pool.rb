@@ -123,7 +123,7 @@ module Heddle
       def spawned = @max
 
       # @return [Integer] (see #pool_capacity)
-      def waiting = pool_capacity
+      def waiting = @permits.available
 
       # @return [Integer] connections that wait for a request
       def idle_connections = @connections.size - busy_threads

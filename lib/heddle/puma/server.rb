@@ -44,8 +44,9 @@ module Heddle
       def handle_request(*arguments)
         return super unless @thread_pool.is_a?(FiberPool)
 
-        outcome = name_fiber(arguments[-2].env) { contain_exit { super } }
-        Fiber.scheduler.yield if KEPT.include?(outcome)
+        outcome = in_named_fiber(arguments[-2].env) { super }
+        # A Symbol since Puma 7.2, before that true.
+        Fiber.scheduler.yield if outcome == :keep_alive || outcome == true # rubocop:disable Style/MultipleComparison -- an Array's method is called for each request
         outcome
       end
 
@@ -54,39 +55,35 @@ module Heddle
 
       # Seconds that a write to the pipe may take.
       WRITE_TIME = 1
-      # What `handle_request` returns if the connection is kept: a Symbol since Puma 7.2, before that true.
-      KEPT = [:keep_alive, true].freeze
-      private_constant :WRITE_TIME, :KEPT
+      private_constant :WRITE_TIME
 
       private
 
       # {Heddle.annotate} would restore the previous name, but a connection has none.
-      def name_fiber(env, &)
+      #
+      # Puma answers 500 to what the application raises. What is raised later, by the response's body or by
+      # `rack.after_reply`, leaves Puma's method. On threads it ends that thread; Heddle takes an exit, or a
+      # signal's exception, of a fiber for one of the thread.
+      #
+      # @return [Object, nil] the block's value. nil is an outcome of which Puma knows nothing, so it closes the
+      #   connection
+      def in_named_fiber(env, &)
         fiber = Fiber.current
         name = "#{env["REQUEST_METHOD"]} #{env["REQUEST_PATH"] || env["PATH_INFO"]}".freeze
         Names.assign(fiber, name)
-        @slow_requests.watch(name, &)
+        @slow_requests ? @slow_requests.watch(name, &) : yield
+      rescue SystemExit, SignalException => e
+        @log_writer.log("! Heddle: #{name} has raised #{e.inspect} after the application had returned, which ends " \
+                        "its connection")
+        nil
       ensure
         Names.assign(fiber, nil)
-      end
-
-      # Puma answers 500 to what the application raises. What is raised later, by the response's body or by
-      # `rack.after_reply`, leaves this method. On threads it ends that thread; Heddle takes an exit, or a
-      # signal's exception, of a fiber for one of the thread.
-      #
-      # @return [Object, nil] nil is an outcome of which Puma knows nothing, so it closes the connection
-      def contain_exit
-        yield
-      rescue SystemExit, SignalException => e
-        @log_writer.log("! Heddle: #{Names.of(Fiber.current)} has raised #{e.inspect} after the application had " \
-                        "returned, which ends its connection")
-        nil
       end
 
       def prepare_fibers(settings, name)
         @min_threads = 0
         @max_threads = settings.fibers
-        @slow_requests = SlowRequests.new(settings.slow, @log_writer)
+        @slow_requests = settings.slow && SlowRequests.new(settings.slow, @log_writer)
         # Since Puma 8 the method takes the thread, too.
         takes_thread = method(:process_client).arity == 2
         pool = FiberPool.new(name, options, settings, **pool_options) do |connection, client|

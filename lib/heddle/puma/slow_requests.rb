@@ -6,7 +6,7 @@ module Heddle
     #
     # @api private
     class SlowRequests
-      # @param limit [Float, nil] seconds; nil logs none
+      # @param limit [Float] seconds
       # @param log_writer [#log] Puma's
       def initialize(limit, log_writer)
         @limit = limit
@@ -18,8 +18,6 @@ module Heddle
       # @param name [String] the method and the path
       # @return [Object] the block's value
       def watch(name)
-        return yield unless @limit
-
         begun = Context.now
         begin
           yield
