@@ -19,6 +19,9 @@ const SWITCHES_PER_POLL: u32 = 256;
 /// The same while an operation waits for its submission to the kernel.
 const SWITCHES_PER_SUBMISSION: u32 = 16;
 
+/// How many slices there are between two reads of the clock that date them.
+const SLICES_PER_DATE: u32 = 4;
+
 /// What is left of each bound.
 pub struct Budget {
     operations_left: u32,
@@ -28,6 +31,10 @@ pub struct Budget {
     last_poll: Instant,
     /// An operation waits for its submission to the kernel.
     has_submissions: bool,
+    /// Whether slices are dated: see [`Budget::date_slices`].
+    dates_slices: bool,
+    /// A time at which the current slice had not begun.
+    before_slice: Instant,
     /// How many slices had started at the last poll.
     slices_until_poll: u64,
     /// How many operations have been tried at once.
@@ -38,13 +45,15 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        let (operations_left, last_poll) = (OPERATIONS_PER_SLICE, Instant::now());
+        let now = Instant::now();
         Budget {
-            operations_left,
+            operations_left: OPERATIONS_PER_SLICE,
             is_boosted: false,
             switches_since_poll: 0,
-            last_poll,
+            last_poll: now,
             has_submissions: false,
+            dates_slices: false,
+            before_slice: now,
             slices_until_poll: 0,
             tried: 0,
             exhausted: 0,
@@ -99,6 +108,26 @@ impl Budget {
     /// Whether the last poll of timers and I/O was so long ago that a computing fiber must poll.
     pub fn is_poll_late(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.last_poll) >= MAX_POLL_INTERVAL
+    }
+
+    /// From now on [`Budget::is_brief`] knows how old a slice can be. This costs a read of the clock for every
+    /// [`SLICES_PER_DATE`] slices.
+    pub fn date_slices(&mut self) {
+        self.dates_slices = true;
+    }
+
+    /// The fiber of the slice that was started is picked, after the poll if there was one.
+    #[inline(always)]
+    pub fn date_slice(&mut self) {
+        if self.dates_slices && self.switches_since_poll.is_multiple_of(SLICES_PER_DATE) {
+            self.before_slice = if self.switches_since_poll == 0 { self.last_poll } else { Instant::now() };
+        }
+    }
+
+    /// Whether the current slice is certainly shorter than `time`. If slices are not dated, or few of them have begun
+    /// in that time, this is unknown, and false.
+    pub fn is_brief(&self, now: Instant, time: Duration) -> bool {
+        now.saturating_duration_since(self.before_slice) < time
     }
 
     /// Notes that the backend has an operation, which it submits to the kernel with the next poll.
@@ -205,6 +234,41 @@ mod tests {
         budget.polled(now);
         assert!(!budget.is_poll_late(now + MAX_POLL_INTERVAL / 2));
         assert!(budget.is_poll_late(now + MAX_POLL_INTERVAL));
+    }
+
+    #[test]
+    fn a_slice_is_brief_if_one_of_the_last_few_has_begun_just_before() {
+        let (mut budget, time) = (Budget::default(), Duration::from_secs(3600));
+        budget.before_slice -= time;
+        budget.date_slices();
+        assert!(!budget.is_brief(Instant::now(), time));
+        for _ in 0..SLICES_PER_DATE {
+            budget.start_slice(|| 2);
+            budget.date_slice();
+        }
+        assert!(budget.is_brief(Instant::now(), time));
+        assert!(!budget.is_brief(Instant::now() + time, time));
+    }
+
+    #[test]
+    fn a_slice_that_follows_a_poll_begins_after_it() {
+        let (mut budget, now) = (Budget::default(), Instant::now() + Duration::from_secs(3600));
+        budget.date_slices();
+        budget.start_slice(|| 0);
+        budget.polled(now);
+        budget.date_slice();
+        assert!(budget.is_brief(now, Duration::from_nanos(1)));
+    }
+
+    #[test]
+    fn a_poll_in_the_middle_of_a_slice_does_not_make_it_brief() {
+        let (mut budget, time) = (Budget::default(), Duration::from_secs(3600));
+        budget.date_slices();
+        budget.start_slice(|| 0);
+        budget.date_slice();
+        let now = budget.before_slice + time;
+        budget.polled(now);
+        assert!(!budget.is_brief(now, time));
     }
 
     #[test]

@@ -56,6 +56,7 @@ pub mod signals;
 pub mod slow_file_backoff;
 pub mod stall_watch;
 mod sync;
+pub mod tick_spacing;
 pub mod timers;
 pub mod timing;
 pub mod trace;

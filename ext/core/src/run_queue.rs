@@ -238,6 +238,11 @@ impl<T> RunQueue<T> {
         used_up && self.has_preempted()
     }
 
+    /// How much of its quantum the current fiber has used. `None` if no tick has come yet since it was woken.
+    pub fn used(&self, now: Instant) -> Option<Duration> {
+        self.slice.map(|slice| slice.used_at(now))
+    }
+
     /// How long a fiber in the queue that would preempt the current fiber has to wait for that.
     pub fn protected_for(&self, now: Instant) -> Option<Duration> {
         let end = self.slice.as_ref().filter(|_| self.has_woken())?.protected_until?;

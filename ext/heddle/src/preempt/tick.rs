@@ -166,11 +166,14 @@ impl Scheduler {
         }
         let now = Instant::now();
         self.preemption.last_tick.set(Some(now));
+        let is_new = self.space_ticks(now);
         if !self.state.borrow_mut().should_preempt(now) {
             self.state.borrow_mut().could_preempt(now);
             let protected_for = self.state.borrow().queue.protected_for(now);
             match protected_for {
                 _ if interrupted.is_some() => self.try_again_soon(),
+                // Most probably, the fiber yields by itself before.
+                Some(_) if is_new => self.allow_ticks(),
                 Some(time) => self.expect_tick_in(time),
                 None => self.suppress_ticks(ruby, now),
             }

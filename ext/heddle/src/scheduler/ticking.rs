@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
+use heddle_core::tick_spacing::{SliceAge, TickSpacing};
 use libc::c_int;
 use magnus::{Error, Ruby, Value};
 
@@ -24,6 +25,7 @@ pub struct Preemption {
     /// The ticker's state, without a borrow.
     pub ticker_state: Cell<Option<&'static TickerState>>,
     pub tick_suppression: Cell<TickSuppression>,
+    spacing: Cell<TickSpacing>,
     pub last_tick: Cell<Option<Instant>>,
     /// How many times a fiber was preempted.
     pub preemptions: Cell<u64>,
@@ -92,8 +94,7 @@ impl Scheduler {
         }
         if self.preemption.ticker.borrow().is_none() {
             let ticker = Ticker::start(ruby, options.ticker, options.signal, options.policy.tick)?;
-            self.preemption.ticker_state.set(Some(ticker.state));
-            *self.preemption.ticker.borrow_mut() = Some(ticker);
+            self.keep_ticker(ticker);
         }
         self.begin_ticking().map_err(|error| error::from_core(ruby, error))
     }
@@ -104,10 +105,15 @@ impl Scheduler {
         if self.preemption.ticker.borrow().is_none() {
             let tick = self.options.borrow().policy.tick;
             let Some(ticker) = Ticker::start(ruby, TickerChoice::Timerfd, 0, tick).deferred() else { return };
-            self.preemption.ticker_state.set(Some(ticker.state));
-            *self.preemption.ticker.borrow_mut() = Some(ticker);
+            self.keep_ticker(ticker);
         }
         self.begin_ticking().ignored(NO_TIMER);
+    }
+
+    fn keep_ticker(&self, ticker: Ticker) {
+        self.preemption.ticker_state.set(Some(ticker.state));
+        *self.preemption.ticker.borrow_mut() = Some(ticker);
+        self.state.borrow_mut().budget.date_slices();
     }
 
     fn begin_ticking(&self) -> Result<(), heddle_core::Error> {
@@ -133,6 +139,23 @@ impl Scheduler {
     fn needs_ticks(&self, key: FiberKey) -> bool {
         let state = self.state.borrow();
         state.is_stopping() || state.fibers.get(key).is_some_and(|record| record.preemptible)
+    }
+
+    /// The next ticks come as this one finds the running fiber. Returns whether it is the first tick of a short slice.
+    pub fn space_ticks(&self, now: Instant) -> bool {
+        let short = self.options.borrow().policy.tick / 2;
+        let (age, is_first) = {
+            let state = self.state.borrow();
+            (state.slice_age(now, short), state.queue.used(now).is_none())
+        };
+        let mut spacing = self.preemption.spacing.get();
+        let before = spacing.periods();
+        spacing.note(age);
+        self.preemption.spacing.set(spacing);
+        if spacing.periods() != before {
+            self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.space(spacing.periods()));
+        }
+        is_first && age == SliceAge::Short
     }
 
     /// A tick has found no other fiber due. If none can be due for a while, the next ticks are postponed.
@@ -178,6 +201,7 @@ impl Scheduler {
     pub fn release_ticker(&self, inherited: bool) {
         self.preemption.ticker_state.set(None);
         self.preemption.tick_suppression.set(TickSuppression::None);
+        self.preemption.spacing.set(TickSpacing::default());
         self.preemption.masks.set(None);
         match self.preemption.ticker.borrow_mut().take() {
             Some(ticker) if inherited => ticker.abandon(),

@@ -138,6 +138,15 @@ impl Ticker {
         set.ignored("only for a timer that does not exist");
     }
 
+    /// From now on ticks are so many usual periods apart. If they come closer, so does the next one.
+    pub fn space(&self, periods: u32) {
+        let set = match &self.source {
+            Source::Signal(ticker) => ticker.set_period(self.period * periods),
+            Source::Timerfd(ticker) => ticker.set_period(self.period * periods),
+        };
+        set.ignored("only for a timer that does not exist");
+    }
+
     /// Stops ticking.
     pub fn end(&self) {
         match &self.source {

@@ -1,6 +1,7 @@
 //! The signal ticker: a timer of the kernel whose signal is directed at the scheduler's thread, as a signal to the
 //! process could interrupt any thread.
 
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
@@ -33,7 +34,7 @@ struct Taken {
 /// See the module. Interrupts the thread that started it.
 pub struct SignalTicker {
     signal: c_int,
-    period: Duration,
+    period: Cell<Duration>,
     state: &'static TickerState,
     /// The kernel's number of the thread to which the timer sends its signal.
     thread: libc::pid_t,
@@ -47,7 +48,7 @@ impl SignalTicker {
     pub fn start(signal: c_int, period: Duration, state: &'static TickerState) -> Result<Self, Error> {
         take(signal)?;
         match create_timer(signal, state) {
-            Ok(thread) => Ok(SignalTicker { signal, period, state, thread }),
+            Ok(thread) => Ok(SignalTicker { signal, period: Cell::new(period), state, thread }),
             Err(error) => {
                 give_back(signal, true);
                 Err(error)
@@ -62,12 +63,18 @@ impl SignalTicker {
 
     /// Starts ticking.
     pub fn begin(&self) -> Result<(), Error> {
-        if self.state.begin() { self.set_next(self.period) } else { Ok(()) }
+        if self.state.begin() { self.set_next(self.period.get()) } else { Ok(()) }
     }
 
     /// Sets the time to the next tick; further ticks follow at the usual period. Does not start a stopped ticker.
     pub fn set_next(&self, time: Duration) -> Result<(), Error> {
-        set_timer(self.state, time.max(IMMEDIATELY), self.period)
+        set_timer(self.state, time.max(IMMEDIATELY), self.period.get())
+    }
+
+    /// Changes the period.
+    pub fn set_period(&self, period: Duration) -> Result<(), Error> {
+        self.period.set(period);
+        self.set_next(period)
     }
 
     /// Stops ticking.

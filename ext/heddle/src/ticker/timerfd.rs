@@ -35,7 +35,8 @@ pub struct TimerfdTicker {
 
 struct Shared {
     timer: Timer,
-    period: Duration,
+    /// In nanoseconds.
+    period: AtomicU64,
     state: &'static TickerState,
     stopped: AtomicBool,
     /// The time of [`throttle::now`] to which the next tick is postponed.
@@ -80,7 +81,15 @@ impl Timer {
     }
 }
 
+fn in_nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).ignored("centuries").unwrap_or(u64::MAX)
+}
+
 impl Shared {
+    fn period(&self) -> Duration {
+        Duration::from_nanos(self.period.load(Ordering::Relaxed))
+    }
+
     fn run(&self) {
         while !self.stopped.load(Ordering::Acquire) && self.timer.wait() {
             self.tick();
@@ -96,7 +105,7 @@ impl Shared {
             return;
         }
         // Before the trigger, as the job may set an earlier time.
-        self.timer.set(self.period).ignored(CLOSED);
+        self.timer.set(self.period()).ignored(CLOSED);
         if expired == Expired::Tick && !throttle::suppresses_ticks() {
             postponed_job::trigger();
         }
@@ -111,7 +120,7 @@ impl Shared {
             self.timer.set(Duration::from_nanos(left)).ignored(CLOSED);
             // If `expedite` was called since, it has set the timer before the line above, or has not set it at all.
             if self.not_before.load(Ordering::SeqCst) != until {
-                self.timer.set(self.period).ignored(CLOSED);
+                self.timer.set(self.period()).ignored(CLOSED);
             }
         }
         left > 0
@@ -126,7 +135,7 @@ impl TimerfdTicker {
     pub fn start(period: Duration, state: &'static TickerState) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             timer: Timer::new()?,
-            period,
+            period: AtomicU64::new(in_nanoseconds(period)),
             state,
             stopped: AtomicBool::new(false),
             not_before: AtomicU64::new(0),
@@ -148,7 +157,7 @@ impl TimerfdTicker {
 
     /// Starts ticking.
     pub fn begin(&self) -> Result<(), Error> {
-        if self.shared.state.begin() { self.set_next(self.shared.period) } else { Ok(()) }
+        if self.shared.state.begin() { self.set_next(self.shared.period()) } else { Ok(()) }
     }
 
     /// Sets the time to the next tick; further ticks follow at the usual period. Does not start a stopped ticker.
@@ -157,17 +166,22 @@ impl TimerfdTicker {
         self.set(time)
     }
 
+    /// Changes the period, from the next tick on. A shorter period holds at once.
+    pub fn set_period(&self, period: Duration) -> Result<(), Error> {
+        let before = self.shared.period.swap(in_nanoseconds(period), Ordering::Relaxed);
+        if before > in_nanoseconds(period) { self.set_next(period) } else { Ok(()) }
+    }
+
     /// Postpones the next tick until `time` from now, which must be later than it is due.
     pub fn postpone(&self, time: Duration) {
-        let time = u64::try_from(time.as_nanos()).ignored("centuries").unwrap_or(u64::MAX);
-        self.shared.not_before.store(throttle::now().saturating_add(time), Ordering::SeqCst);
+        self.shared.not_before.store(throttle::now().saturating_add(in_nanoseconds(time)), Ordering::SeqCst);
     }
 
     /// Undoes a postponement.
     pub fn expedite(&self) {
         self.shared.not_before.store(0, Ordering::SeqCst);
         if self.shared.is_postponed.load(Ordering::SeqCst) {
-            self.set(self.shared.period).ignored(CLOSED);
+            self.set(self.shared.period()).ignored(CLOSED);
         }
     }
 

@@ -1,9 +1,10 @@
 //! Time slices: which fiber gets the next one, what is to be done then, and when the current one ends.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use heddle_core::stall_watch::StallWatch;
+use heddle_core::tick_spacing::SliceAge;
 
 use super::State;
 use crate::scheduler::fibers::Claimed;
@@ -36,6 +37,16 @@ impl State {
         self.queue.should_preempt(now) || self.has_deferred_raises()
     }
 
+    /// For how long the running fiber has run at a tick. `short` is half of a tick's usual period.
+    pub fn slice_age(&self, now: Instant, short: Duration) -> SliceAge {
+        match self.queue.used(now) {
+            Some(used) if used < short => SliceAge::Short,
+            Some(_) => SliceAge::Long,
+            None if self.budget.is_brief(now, short) => SliceAge::Short,
+            None => SliceAge::Unknown,
+        }
+    }
+
     /// The earliest time at which the running fiber may have to yield if nothing happens: when a timer expires, or
     /// when its time slice ends. `None` if that is unknown, since the kernel, a worker or a woken fiber may require it
     /// at any time.
@@ -63,6 +74,7 @@ impl State {
     /// Takes the first fiber off the run queue and makes it the current one.
     #[inline(always)]
     pub fn dequeue(&mut self) -> Option<Claimed> {
+        self.budget.date_slice();
         let fibers = &mut self.fibers;
         let next = self.queue.pop(
             #[inline(always)]
