@@ -297,6 +297,7 @@ RSpec.describe "A CPU-bound fiber" do
           run do
             Heddle.run(ticker:, preempt: :all) do
               fiber = Fiber.schedule { compute_and_record(events) }
+              pass_until { events.any? }
               fiber.kill
               sleep(0) while fiber.alive?
             end
@@ -328,10 +329,12 @@ RSpec.describe "A CPU-bound fiber" do
       found = nil
       done = false
       inner = nil
+      begun = false
       fiber = YieldingFiber.schedule do
-        inner = Fiber.new { nil until done }
+        inner = Fiber.new { (begun = true) && (nil until done) }
         inner.resume
       end
+      pass_until { begun }
       begin
         inner.resume
       rescue FiberError => e

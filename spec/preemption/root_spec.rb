@@ -44,8 +44,10 @@ RSpec.describe "The root fiber of a thread with CPU-bound fibers" do
         Heddle.run(#{arguments}) do
           over = false
           Fiber.schedule { begin; sleep; ensure; over = true; end }
-          send_signal("TERM")
-          Thread.handle_interrupt(Exception => :never) { Integer.sqrt(2) until over }
+          Thread.handle_interrupt(Exception => :never) do
+            send_signal("TERM")
+            Integer.sqrt(2) until over
+          end
           puts "through"
         end
       RUBY
@@ -180,6 +182,7 @@ RSpec.describe "The root fiber of a thread with CPU-bound fibers" do
         [:timed_out, in_fiber]
       ensure
         ended = true
+        gate.push(true)
       end
     end.value
     expect(outcome).to eq [:timed_out, nil]
