@@ -114,6 +114,8 @@ export function watchFilter(isShown, failed) {
   let typing = null;
   const change = (delay) => {
     limit = LIMIT;
+    // Answers to the old filter are not shown any more.
+    wanted = "";
     section.setAttribute("aria-busy", "true");
     byId("fibers-count").textContent = "filtering…";
     clearTimeout(typing);
