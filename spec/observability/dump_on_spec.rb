@@ -24,7 +24,7 @@ RSpec.describe "Heddle.dump_on" do
       end
     RUBY
 
-    expect(output).to match(/\AProcess \d+ at .* Schedulers: 1\. Fibers: 2\.$/)
+    expect(output).to match(/\AProcess \d+ at .* Schedulers: 1\. Fibers: [12]\.$/)
   end
 
   it "makes the signal write a dump while a fiber computes" do
@@ -75,7 +75,11 @@ RSpec.describe "Heddle.dump_on" do
   it "works beside a scheduler that opens and closes on the main thread" do
     output, = run_with_dumps(<<~RUBY)
       Heddle.run { Heddle.dump_on("USR1", io) }
-      2.times { Heddle.run { Process.kill("USR1", Process.pid) && $dumps.pop } }
+      2.times do
+        Heddle.run { Process.kill("USR1", Process.pid) && $dumps.pop }
+        # Another signal does nothing until the dump has ended.
+        sleep 0.001 while Thread.list.any? { |thread| thread.name == "Heddle.dump_on" }
+      end
       Process.kill("USR1", Process.pid)
       puts $dumps.pop
     RUBY
@@ -98,7 +102,9 @@ RSpec.describe "Heddle.dump_on" do
       end
     RUBY
 
-    expect([output, errors]).to eq(["undisturbed\n", ""])
+    # On a busy machine a dump may begin late, which is reported.
+    late = /^Heddle\.dump_on: no dump has begun .*\n(?:  thread .*\n)*/
+    expect([output, errors.gsub(late, "")]).to eq(["undisturbed\n", ""])
   end
 
   it "replaces the previous signal, and restores its default" do

@@ -63,7 +63,7 @@ RSpec.describe "Heddle.dump" do
   end
 
   it "can be called from another thread" do
-    text = Heddle.run { Heddle.spin(name: "sleeper") { sleep } && Thread.new { dumped }.value }
+    text = Heddle.run { Heddle.spin(name: "sleeper") { sleep } && sleep(0) && Thread.new { dumped }.value }
 
     expect(text).to match(/fiber \d+ "sleeper" \(waiting/)
   end

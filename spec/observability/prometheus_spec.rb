@@ -174,7 +174,7 @@ RSpec.describe "heddle/metrics/prometheus" do
         labels = { name: "GET /orders/:id" }
         ages = values(:heddle_name_age_seconds)[labels]
         waits = values(:heddle_name_waited_seconds_total)
-        found = [ages["+Inf"], ages["sum"] > 0.001, waits[labels.merge(kind: "sleep")] >= 0.001]
+        found = [ages["+Inf"], ages["sum"] > 0.001, waits[labels.merge(kind: "sleep")].positive?]
         p found
       end
     RUBY

@@ -194,7 +194,7 @@ RSpec.describe "Heddle.trace" do
       queue = Queue.new
       Heddle.trace(path) do
         thread = scheduled_thread { woken = Fiber.schedule { queue.pop } }
-        pass_until { queue.num_waiting == 1 }
+        until_asleep(thread)
         Heddle.run { waker = Fiber.schedule { queue.push(1) } }
         thread.join
       end
@@ -218,8 +218,9 @@ RSpec.describe "Heddle.trace" do
         sleep 0.001
         IO.pipe { |reader, writer| Heddle.spin { writer.write("x") } && reader.readpartial(1) }
         queue = Queue.new
+        waiting = Thread.current
         Thread.new do
-          pass_until { queue.num_waiting == 1 }
+          until_asleep(waiting)
           queue.push(1)
         end
         queue.pop

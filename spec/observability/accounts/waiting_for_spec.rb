@@ -40,7 +40,7 @@ RSpec.describe "Heddle.waiting_for" do
   end
 
   it "still tells for which IO the fiber waits" do
-    reader, = IO.pipe
+    reader, _writer = IO.pipe
     info = info_of { Heddle.waiting_for("the answer of the cache") { reader.wait_readable } }
 
     expect(info.waiting_for).to match(/\Athe answer of the cache \(waiting to read #<IO:fd \d+>\)\z/)

@@ -10,7 +10,7 @@ RSpec.describe Heddle::Web do
     run_with_web do
       Heddle.spin(name: "parent") do
         Heddle.spin(name: "first") { Thread::Queue.new.pop }
-        Heddle.spin(name: "second") { sleep 1000 }
+        Heddle.spin(name: "second") { sleep 999 }
         sleep
       end
       20.times { |number| Heddle.spin(name: "worker #{number}") { sleep } }
