@@ -324,6 +324,28 @@ RSpec.describe "A CPU-bound fiber" do
     end
   end
 
+  Selection.tickers.each do |ticker|
+    it "is preempted for others though its time limits are over again and again: #{ticker}" do
+      done = false
+      Heddle.run(ticker:, preempt: :all) do
+        Fiber.schedule do
+          sleep(0) until Fiber.scheduler.stats.dig(:run_queue, :preemptions_count) >= 100
+          done = true
+        end
+        Fiber.schedule do
+          until done
+            begin
+              Timeout.timeout(0.0002) { nil until done }
+            rescue Timeout::Error
+              next
+            end
+          end
+        end
+      end
+      expect(done).to be true
+    end
+  end
+
   it "in a generator cannot be resumed by another fiber meanwhile" do
     refused = Heddle.run do
       found = nil

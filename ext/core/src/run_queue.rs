@@ -234,8 +234,12 @@ impl<T> RunQueue<T> {
         if self.has_woken() {
             return slice.protected_until.is_none_or(|end| now >= end);
         }
-        let used_up = slice.used_at(now) >= self.policy.quantum;
-        used_up && self.has_preempted()
+        self.is_used_up(now) && self.has_preempted()
+    }
+
+    /// Whether the current fiber, which computes, has used up its quantum.
+    pub fn is_used_up(&self, now: Instant) -> bool {
+        self.used(now).is_some_and(|used| used >= self.policy.quantum)
     }
 
     /// How much of its quantum the current fiber has used. `None` if no tick has come yet since it was woken.

@@ -82,7 +82,11 @@ impl Scheduler {
         let hook = self.enter(ruby)?.keep_wake_ups();
         self.poll_at_tick(ruby)?;
         self.raise_due_unmasked(ruby, running)?;
-        if !self.state.borrow_mut().should_preempt(Instant::now()) {
+        let now = Instant::now();
+        let is_new = self.space_ticks(now);
+        if !self.state.borrow_mut().should_preempt(now) {
+            let protected_for = self.state.borrow().queue.protected_for(now);
+            protected_for.filter(|_| !is_new).inspect(|time| self.expect_tick_in(*time));
             return Ok(());
         }
         self.yield_masked(ruby, current, hook.key)?;
@@ -161,13 +165,19 @@ impl Scheduler {
         }
         // A masked exception is checked again when other fibers are due: Ruby does not report the end of a mask.
         let interrupted = running.filter(|running| self.due_unmasked(ruby, *running));
-        if let Some(running) = interrupted.filter(|_| safe_points::may_raise_here(ruby)) {
-            return self.raise_now(ruby, current, running);
-        }
         let now = Instant::now();
         self.preemption.last_tick.set(Some(now));
         let is_new = self.space_ticks(now);
-        if !self.state.borrow_mut().should_preempt(now) {
+        let should_preempt = self.state.borrow_mut().should_preempt(now);
+        // If a fiber's time limits are over again and again, it yields first, and receives the exception after that.
+        let may_raise = !should_preempt || !self.state.borrow().queue.is_used_up(now);
+        if let Some(running) = interrupted.filter(|_| may_raise && safe_points::may_raise_here(ruby)) {
+            if should_preempt {
+                self.try_again_soon();
+            }
+            return self.raise_now(ruby, current, running);
+        }
+        if !should_preempt {
             self.state.borrow_mut().could_preempt(now);
             let protected_for = self.state.borrow().queue.protected_for(now);
             match protected_for {
