@@ -51,7 +51,7 @@ module Heddle
     #   @option options [Float, Integer, Rational] :tick (0.001) seconds (0.0001 to the quantum) between two checks
     #     whether another fiber is due. With a signal the interval is longer by a tenth, or 0.1 ms if that is less. It
     #     determines how late a fiber wakes beside a CPU-bound fiber. The default is at most the quantum. While all
-    #     fibers yield by themselves in less than half of it, up to three of four checks are left out.
+    #     fibers yield by themselves after a small part of it, up to three of four checks are left out.
     #   @option options [:auto, :signal, :timerfd] :ticker (:auto) what makes the thread check. `:timerfd` is a native
     #     thread with a timerfd; `:auto` selects it, because it interrupts no system call. `:signal` is a timer that
     #     sends the thread a signal, which ends waits in C libraries early (`poll`, `usleep`).

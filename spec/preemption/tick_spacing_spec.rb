@@ -3,23 +3,10 @@
 RSpec.describe "Ticks beside fibers that all yield by themselves" do
   # So long a quantum that an example that waits for its end fails by the time limit.
   quantum = 60
-  # Seconds in which ticks that are not rarer than usual come thirty times.
-  thirty_ticks = 0.03
-
-  # Yields until the block, which gets the share of the usual ticks that came meanwhile, is true.
-  define_method(:yield_until) do |&block|
-    share = 1
-    until block.call(share)
-      began = Clock.now
-      before = Ticking.wakings
-      sleep(0) until Clock.now > began + thirty_ticks
-      share = (Ticking.wakings - before) * 0.001 / (Clock.now - began)
-    end
-  end
 
   # The block runs in a fiber. Beside it another one yields all the time, until the block calls what it gets, or ends.
   def beside_yielding_fiber(**)
-    Heddle.run(preempt: :all, tick: 0.001, **) do
+    Heddle.run(preempt: :all, **) do
       ended = false
       Fiber.schedule { sleep(0) until ended }
       Fiber.schedule do
@@ -31,9 +18,18 @@ RSpec.describe "Ticks beside fibers that all yield by themselves" do
   end
 
   it "become rarer", if: File.directory?("/proc/self/task") do
-    rare = nil
-    beside_yielding_fiber(ticker: :timerfd) { yield_until { |share| rare = share < 0.5 } }
-    expect(rare).to be true
+    share = 1
+    tick = 0.02
+    earlier = Ticking.threads
+    beside_yielding_fiber(ticker: :timerfd, tick:, quantum:) do
+      until share < 0.75
+        before = Ticking.wakings(earlier)
+        began = Clock.now
+        sleep(0) until Clock.now > began + (30 * tick)
+        share = (Ticking.wakings(earlier) - before) * tick / (Clock.now - began)
+      end
+    end
+    expect(share).to be < 0.75
   end
 
   Selection.tickers.each do |ticker|

@@ -18,9 +18,9 @@ module Ticking
     threads.values.count(TICKER)
   end
 
-  # How often the tickers have been woken.
-  def wakings
-    threads.sum { |task, name| name == TICKER ? wakings_of(task) : 0 }
+  # How often the tickers have been woken, but for the threads that `earlier` has.
+  def wakings(earlier = {})
+    threads.sum { |task, name| name == TICKER && !earlier.key?(task) ? wakings_of(task) : 0 }
   end
 
   # How often this native thread has been woken. The main thread has the number of the process.

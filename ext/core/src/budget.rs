@@ -119,8 +119,14 @@ impl Budget {
     /// The fiber of the slice that was started is picked, after the poll if there was one.
     #[inline(always)]
     pub fn date_slice(&mut self) {
-        if self.dates_slices && self.switches_since_poll.is_multiple_of(SLICES_PER_DATE) {
-            self.before_slice = if self.switches_since_poll == 0 { self.last_poll } else { Instant::now() };
+        if !self.dates_slices {
+            return;
+        }
+        // The first one after a poll that a tick has made is dated, too.
+        if self.switches_since_poll == 0 {
+            self.before_slice = self.last_poll;
+        } else if self.switches_since_poll % SLICES_PER_DATE == 1 {
+            self.before_slice = Instant::now();
         }
     }
 

@@ -8,6 +8,9 @@
 const TICKS_PER_DOUBLING: u32 = 64;
 /// How often that happens. A fiber that computes waits for less than a usual quantum of ten ticks until it is noticed.
 const DOUBLINGS: u32 = 2;
+/// How many ticks that find a short slice one of unknown age outweighs: so few that a server may collect garbage for a
+/// tenth of its time.
+const PER_UNKNOWN: u32 = 8;
 
 /// For how long the running fiber has run when a tick comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,26 +23,27 @@ pub enum SliceAge {
     Long,
 }
 
-/// How many ticks have found a short slice since one has found a long one.
+/// How many ticks have found a short slice since one has found a long one. Those that found one of unknown age are
+/// subtracted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TickSpacing {
     short: u32,
 }
 
 impl TickSpacing {
-    /// A tick has come. A slice of unknown age changes nothing: it may contain a garbage collection, and its next tick
-    /// tells.
+    /// A tick has come. A slice of unknown age may contain a garbage collection; but if many are of unknown age, fibers
+    /// compute.
     pub fn note(&mut self, age: SliceAge) {
         match age {
-            SliceAge::Short => self.short = self.short.saturating_add(1),
-            SliceAge::Unknown => {}
+            SliceAge::Short => self.short = (self.short + 1).min(TICKS_PER_DOUBLING * DOUBLINGS),
+            SliceAge::Unknown => self.short = self.short.saturating_sub(PER_UNKNOWN),
             SliceAge::Long => self.short = 0,
         }
     }
 
     /// After how many usual periods the next tick comes.
     pub fn periods(self) -> u32 {
-        1 << (self.short / TICKS_PER_DOUBLING).min(DOUBLINGS)
+        1 << (self.short / TICKS_PER_DOUBLING)
     }
 }
 
@@ -78,8 +82,24 @@ mod tests {
 
     #[test]
     fn a_slice_of_unknown_age_does_not_end_it() {
-        let mut spacing = spacing_after(TICKS_PER_DOUBLING);
+        let mut spacing = spacing_after(TICKS_PER_DOUBLING * 2);
         spacing.note(SliceAge::Unknown);
         assert_eq!(spacing.periods(), 2);
+    }
+
+    #[test]
+    fn some_slices_of_unknown_age_end_it() {
+        let mut spacing = spacing_after(TICKS_PER_DOUBLING * 2);
+        (0..TICKS_PER_DOUBLING * 2 / PER_UNKNOWN).for_each(|_| spacing.note(SliceAge::Unknown));
+        assert_eq!(spacing.periods(), 1);
+    }
+
+    #[test]
+    fn ticks_become_rarer_though_one_of_ten_finds_a_slice_of_unknown_age() {
+        let mut spacing = TickSpacing::default();
+        for tick in 1..TICKS_PER_DOUBLING * 20 {
+            spacing.note(if tick % 10 == 0 { SliceAge::Unknown } else { SliceAge::Short });
+        }
+        assert!(spacing.periods() > 1);
     }
 }

@@ -11,6 +11,7 @@ mod state;
 pub mod throttle;
 mod timerfd;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use heddle_core::Error as CoreError;
@@ -39,7 +40,10 @@ pub enum TickerChoice {
 /// The ticker of one scheduler.
 pub struct Ticker {
     source: Source,
+    /// The usual period.
     period: Duration,
+    /// After how many periods a tick comes.
+    spacing: Cell<u32>,
     /// Whether it ticks.
     pub state: &'static TickerState,
 }
@@ -68,7 +72,7 @@ impl Ticker {
             TimerfdTicker::start(period, state).map(Source::Timerfd)
         };
         match source {
-            Ok(source) => Ok(Ticker { source, period, state }),
+            Ok(source) => Ok(Ticker { source, period, spacing: Cell::new(1), state }),
             Err(error) => {
                 state.give_back();
                 Err(error::from_core(ruby, error))
@@ -100,7 +104,7 @@ impl Ticker {
     /// Postpones the next tick until `time` from now. `since` is the time since the last tick. Does nothing, and
     /// returns false, if the next tick is due later anyway.
     pub fn postpone(&self, time: Duration, since: Duration) -> bool {
-        let is_later = time + since > self.period;
+        let is_later = time + since > self.period * self.spacing.get();
         if is_later {
             match &self.source {
                 Source::Signal(_) => self.set_next(time),
@@ -113,7 +117,7 @@ impl Ticker {
     /// Undoes a postponement, so that the next tick is due after one period. Callable from any thread.
     pub fn expedite(&self) {
         match &self.source {
-            Source::Signal(_) => self.set_next(self.period),
+            Source::Signal(_) => self.set_next(self.period * self.spacing.get()),
             Source::Timerfd(ticker) => ticker.expedite(),
         }
     }
@@ -140,6 +144,7 @@ impl Ticker {
 
     /// From now on ticks are so many usual periods apart. If they come closer, so does the next one.
     pub fn space(&self, periods: u32) {
+        self.spacing.set(periods);
         let set = match &self.source {
             Source::Signal(ticker) => ticker.set_period(self.period * periods),
             Source::Timerfd(ticker) => ticker.set_period(self.period * periods),

@@ -105,7 +105,12 @@ impl Shared {
             return;
         }
         // Before the trigger, as the job may set an earlier time.
-        self.timer.set(self.period()).ignored(CLOSED);
+        let period = self.period();
+        self.timer.set(period).ignored(CLOSED);
+        if self.period() < period {
+            // `set_period` has set the timer before the line above.
+            self.timer.set(self.period()).ignored(CLOSED);
+        }
         if expired == Expired::Tick && !throttle::suppresses_ticks() {
             postponed_job::trigger();
         }
