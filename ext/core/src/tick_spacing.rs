@@ -8,8 +8,8 @@
 const TICKS_PER_DOUBLING: u32 = 64;
 /// How often that happens. A fiber that computes waits for less than a usual quantum of ten ticks until it is noticed.
 const DOUBLINGS: u32 = 2;
-/// How many ticks that find a short slice one of unknown age outweighs: so few that a server may collect garbage for a
-/// tenth of its time.
+/// How many short slices one of unknown age outweighs. With so few, ticks also become rarer on a server that collects
+/// garbage for a tenth of its time.
 const PER_UNKNOWN: u32 = 8;
 
 /// For how long the running fiber has run when a tick comes.
@@ -17,7 +17,7 @@ const PER_UNKNOWN: u32 = 8;
 pub enum SliceAge {
     /// Certainly for less than half of a usual period.
     Short,
-    /// Nobody has read the clock since. It is the slice's first tick.
+    /// It is the slice's first tick, and no slice was dated within that time.
     Unknown,
     /// For longer: at this tick or at the next one it is to yield to a fiber that is due.
     Long,

@@ -45,8 +45,10 @@ module Heddle
         return super unless @thread_pool.is_a?(FiberPool)
 
         outcome = in_named_fiber(arguments[-2].env) { super }
-        # A Symbol since Puma 7.2, before that true.
-        Fiber.scheduler.yield if outcome == :keep_alive || outcome == true # rubocop:disable Style/MultipleComparison -- an Array's method is called for each request
+        case outcome
+        when :keep_alive, true # a Symbol since Puma 7.2, before that true
+          Fiber.scheduler.yield
+        end
         outcome
       end
 
