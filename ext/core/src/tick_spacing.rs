@@ -15,7 +15,9 @@ const PER_UNKNOWN: u32 = 8;
 /// For how long the running fiber has run when a tick comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SliceAge {
-    /// Certainly for less than half of a usual period.
+    /// For less than half of a usual period. It is the slice's first tick.
+    New,
+    /// For less than half of a usual period.
     Short,
     /// It is the slice's first tick, and no slice was dated within that time.
     Unknown,
@@ -35,7 +37,7 @@ impl TickSpacing {
     /// compute.
     pub fn note(&mut self, age: SliceAge) {
         match age {
-            SliceAge::Short => self.short = (self.short + 1).min(TICKS_PER_DOUBLING * DOUBLINGS),
+            SliceAge::New | SliceAge::Short => self.short = (self.short + 1).min(TICKS_PER_DOUBLING * DOUBLINGS),
             SliceAge::Unknown => self.short = self.short.saturating_sub(PER_UNKNOWN),
             SliceAge::Long => self.short = 0,
         }

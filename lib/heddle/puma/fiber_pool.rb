@@ -122,8 +122,7 @@ module Heddle
       # @return [Integer] how many requests can be handled at a time. Puma's `running` threads are that.
       def spawned = @max
 
-      # @return [Integer] (see #pool_capacity)
-      def waiting = @permits.available
+      alias waiting pool_capacity
 
       # @return [Integer] connections that wait for a request
       def idle_connections = @connections.size - busy_threads

@@ -17,7 +17,7 @@ use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::root_interrupts::Interrupts;
 use crate::scheduler::state::Requeue;
-use crate::scheduler::ticking::TickSuppression;
+use crate::scheduler::ticking::{TickSuppression, YieldDue};
 use crate::scheduler::{HookGuard, Scheduler};
 use crate::ticker::foreign_ticker::yield_state_of;
 use crate::ticker::{Ticker, throttle};
@@ -82,12 +82,13 @@ impl Scheduler {
         let hook = self.enter(ruby)?.keep_wake_ups();
         self.poll_at_tick(ruby)?;
         self.raise_due_unmasked(ruby, running)?;
-        let now = Instant::now();
-        let is_new = self.space_ticks(now);
-        if !self.state.borrow_mut().should_preempt(now) {
-            let protected_for = self.state.borrow().queue.protected_for(now);
-            protected_for.filter(|_| !is_new).inspect(|time| self.expect_tick_in(*time));
-            return Ok(());
+        match self.yield_due(Instant::now()) {
+            YieldDue::Now => {}
+            YieldDue::In(time) => {
+                self.expect_tick_in(time);
+                return Ok(());
+            }
+            YieldDue::Unknown => return Ok(()),
         }
         self.yield_masked(ruby, current, hook.key)?;
         self.raise_due_unmasked(ruby, running)
@@ -167,30 +168,26 @@ impl Scheduler {
         let interrupted = running.filter(|running| self.due_unmasked(ruby, *running));
         let now = Instant::now();
         self.preemption.last_tick.set(Some(now));
-        let is_new = self.space_ticks(now);
-        let should_preempt = self.state.borrow_mut().should_preempt(now);
+        let due = self.yield_due(now);
         // If a fiber's time limits are over again and again, it yields first, and receives the exception after that.
-        let may_raise = !should_preempt || !self.state.borrow().queue.is_used_up(now);
+        let may_raise = due != YieldDue::Now || !self.state.borrow().queue.is_used_up(now);
         if let Some(running) = interrupted.filter(|_| may_raise && safe_points::may_raise_here(ruby)) {
-            if should_preempt {
+            if due == YieldDue::Now {
                 self.try_again_soon();
             }
             return self.raise_now(ruby, current, running);
         }
-        if !should_preempt {
+        if due != YieldDue::Now {
             self.state.borrow_mut().could_preempt(now);
-            let protected_for = self.state.borrow().queue.protected_for(now);
-            match protected_for {
-                _ if interrupted.is_some() => self.try_again_soon(),
-                // Most probably, the fiber yields by itself before.
-                Some(_) if is_new => self.allow_ticks(),
-                Some(time) => self.expect_tick_in(time),
-                None => self.suppress_ticks(ruby, now),
+        }
+        match due {
+            YieldDue::Now if safe_points::may_switch_here(ruby) && !interrupts::is_trap_due(ruby) => {
+                self.preempt_current(ruby, current);
             }
-        } else if safe_points::may_switch_here(ruby) && !interrupts::is_trap_due(ruby) {
-            self.preempt_current(ruby, current);
-        } else {
-            self.try_again_soon();
+            YieldDue::Now => self.try_again_soon(),
+            _ if interrupted.is_some() => self.try_again_soon(),
+            YieldDue::In(time) => self.expect_tick_in(time),
+            YieldDue::Unknown => self.suppress_ticks(ruby, now),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
-use heddle_core::tick_spacing::{SliceAge, TickSpacing};
+use heddle_core::tick_spacing::SliceAge;
 use libc::c_int;
 use magnus::{Error, Ruby, Value};
 
@@ -25,7 +25,6 @@ pub struct Preemption {
     /// The ticker's state, without a borrow.
     pub ticker_state: Cell<Option<&'static TickerState>>,
     pub tick_suppression: Cell<TickSuppression>,
-    spacing: Cell<TickSpacing>,
     pub last_tick: Cell<Option<Instant>>,
     /// How many times a fiber was preempted.
     pub preemptions: Cell<u64>,
@@ -75,6 +74,16 @@ pub enum TickSuppression {
     Expected,
     /// The next tick is postponed.
     Begun,
+}
+
+/// When the running fiber has to yield to another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum YieldDue {
+    Now,
+    /// After this time, if it still computes.
+    In(Duration),
+    /// A later tick will tell.
+    Unknown,
 }
 
 /// Why a ticker does not begin.
@@ -141,21 +150,21 @@ impl Scheduler {
         state.is_stopping() || state.fibers.get(key).is_some_and(|record| record.preemptible)
     }
 
-    /// The next ticks come as this one finds the running fiber. Returns whether it is the first tick of a short slice.
-    pub fn space_ticks(&self, now: Instant) -> bool {
+    /// Whether the running fiber has to yield, as a tick at `now` finds it.
+    pub fn yield_due(&self, now: Instant) -> YieldDue {
         let short = self.options.borrow().policy.tick / 2;
-        let (age, is_first) = {
-            let state = self.state.borrow();
-            (state.slice_age(now, short), state.queue.used(now).is_none())
-        };
-        let mut spacing = self.preemption.spacing.get();
-        let before = spacing.periods();
-        spacing.note(age);
-        self.preemption.spacing.set(spacing);
-        if spacing.periods() != before {
-            self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.space(spacing.periods()));
+        let mut state = self.state.borrow_mut();
+        let age = state.slice_age(now, short);
+        self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.note(age));
+        if state.should_preempt(now) {
+            return YieldDue::Now;
         }
-        is_first && age == SliceAge::Short
+        match state.queue.protected_for(now) {
+            // Most probably, the fiber yields by itself before.
+            Some(_) if age == SliceAge::New => YieldDue::Unknown,
+            Some(time) => YieldDue::In(time),
+            None => YieldDue::Unknown,
+        }
     }
 
     /// A tick has found no other fiber due. If none can be due for a while, the next ticks are postponed.
@@ -201,7 +210,6 @@ impl Scheduler {
     pub fn release_ticker(&self, inherited: bool) {
         self.preemption.ticker_state.set(None);
         self.preemption.tick_suppression.set(TickSuppression::None);
-        self.preemption.spacing.set(TickSpacing::default());
         self.preemption.masks.set(None);
         match self.preemption.ticker.borrow_mut().take() {
             Some(ticker) if inherited => ticker.abandon(),

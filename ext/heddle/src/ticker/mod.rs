@@ -15,6 +15,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use heddle_core::Error as CoreError;
+use heddle_core::tick_spacing::{SliceAge, TickSpacing};
 use libc::c_int;
 use magnus::{Error, Ruby};
 
@@ -42,8 +43,7 @@ pub struct Ticker {
     source: Source,
     /// The usual period.
     period: Duration,
-    /// After how many periods a tick comes.
-    spacing: Cell<u32>,
+    spacing: Cell<TickSpacing>,
     /// Whether it ticks.
     pub state: &'static TickerState,
 }
@@ -72,7 +72,7 @@ impl Ticker {
             TimerfdTicker::start(period, state).map(Source::Timerfd)
         };
         match source {
-            Ok(source) => Ok(Ticker { source, period, spacing: Cell::new(1), state }),
+            Ok(source) => Ok(Ticker { source, period, spacing: Cell::default(), state }),
             Err(error) => {
                 state.give_back();
                 Err(error::from_core(ruby, error))
@@ -104,7 +104,7 @@ impl Ticker {
     /// Postpones the next tick until `time` from now. `since` is the time since the last tick. Does nothing, and
     /// returns false, if the next tick is due later anyway.
     pub fn postpone(&self, time: Duration, since: Duration) -> bool {
-        let is_later = time + since > self.period * self.spacing.get();
+        let is_later = time + since > self.spaced_period();
         if is_later {
             match &self.source {
                 Source::Signal(_) => self.set_next(time),
@@ -117,7 +117,7 @@ impl Ticker {
     /// Undoes a postponement, so that the next tick is due after one period. Callable from any thread.
     pub fn expedite(&self) {
         match &self.source {
-            Source::Signal(_) => self.set_next(self.period * self.spacing.get()),
+            Source::Signal(_) => self.set_next(self.spaced_period()),
             Source::Timerfd(ticker) => ticker.expedite(),
         }
     }
@@ -142,12 +142,25 @@ impl Ticker {
         set.ignored("only for a timer that does not exist");
     }
 
-    /// From now on ticks are so many usual periods apart. If they come closer, so does the next one.
-    pub fn space(&self, periods: u32) {
-        self.spacing.set(periods);
+    /// The time from one tick to the next.
+    fn spaced_period(&self) -> Duration {
+        self.period * self.spacing.get().periods()
+    }
+
+    /// A tick has found a slice of this age, and further ticks come accordingly. If they come closer, so does the next
+    /// one.
+    pub fn note(&self, age: SliceAge) {
+        let before = self.spaced_period();
+        let mut spacing = self.spacing.get();
+        spacing.note(age);
+        self.spacing.set(spacing);
+        let period = self.spaced_period();
+        if period == before {
+            return;
+        }
         let set = match &self.source {
-            Source::Signal(ticker) => ticker.set_period(self.period * periods),
-            Source::Timerfd(ticker) => ticker.set_period(self.period * periods),
+            Source::Signal(ticker) => ticker.set_period(period),
+            Source::Timerfd(ticker) => ticker.set_period(period),
         };
         set.ignored("only for a timer that does not exist");
     }

@@ -105,14 +105,19 @@ impl Shared {
             return;
         }
         // Before the trigger, as the job may set an earlier time.
+        self.set_next_on_thread();
+        if expired == Expired::Tick && !throttle::suppresses_ticks() {
+            postponed_job::trigger();
+        }
+    }
+
+    /// Sets the timer to the period.
+    fn set_next_on_thread(&self) {
         let period = self.period();
         self.timer.set(period).ignored(CLOSED);
         if self.period() < period {
             // `set_period` has set the timer before the line above.
             self.timer.set(self.period()).ignored(CLOSED);
-        }
-        if expired == Expired::Tick && !throttle::suppresses_ticks() {
-            postponed_job::trigger();
         }
     }
 
@@ -125,7 +130,7 @@ impl Shared {
             self.timer.set(Duration::from_nanos(left)).ignored(CLOSED);
             // If `expedite` was called since, it has set the timer before the line above, or has not set it at all.
             if self.not_before.load(Ordering::SeqCst) != until {
-                self.timer.set(self.period()).ignored(CLOSED);
+                self.set_next_on_thread();
             }
         }
         left > 0

@@ -42,7 +42,7 @@ impl State {
         match self.queue.used(now) {
             Some(used) if used < short => SliceAge::Short,
             Some(_) => SliceAge::Long,
-            None if self.budget.is_brief(now, short) => SliceAge::Short,
+            None if self.budget.is_brief(now, short) => SliceAge::New,
             None => SliceAge::Unknown,
         }
     }
