@@ -9,6 +9,8 @@ RSpec.describe "Heddle.dump_on" do
       $dumps = Queue.new
       io = Object.new
       io.define_singleton_method(:write) { |text| $dumps << text }
+      # A signal does nothing until the last dump has ended.
+      def until_no_dump_is_made = (sleep 0.001 while Thread.list.any? { |thread| thread.name == "Heddle.dump_on" })
       #{program}
     RUBY
     expect(status.success?).to be(true), errors
@@ -77,8 +79,7 @@ RSpec.describe "Heddle.dump_on" do
       Heddle.run { Heddle.dump_on("USR1", io) }
       2.times do
         Heddle.run { Process.kill("USR1", Process.pid) && $dumps.pop }
-        # Another signal does nothing until the dump has ended.
-        sleep 0.001 while Thread.list.any? { |thread| thread.name == "Heddle.dump_on" }
+        until_no_dump_is_made
       end
       Process.kill("USR1", Process.pid)
       puts $dumps.pop
@@ -96,7 +97,7 @@ RSpec.describe "Heddle.dump_on" do
         2.times do
           Process.kill("PWR", Process.pid)
           attempts.pop
-          sleep 0.001 while Thread.list.any? { |thread| thread.name == "Heddle.dump_on" }
+          until_no_dump_is_made
         end
         puts "undisturbed"
       end

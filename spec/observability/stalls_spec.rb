@@ -7,15 +7,8 @@ RSpec.describe "Heddle.on_stall" do
     require #{Computing::PATH.dump}
     include Computing
     $stalls, $ended = Thread::Queue.new, Thread::Queue.new
-    # Computes until the stall has been reported. Its time slice ends each second: if the machine has kept the fiber from
-    # running before it called this method, the time slice has been reported for another place.
-    def compute_until_reported
-      while $stalls.empty?
-        finish = Clock.now + 1
-        Integer.sqrt(2) while $stalls.empty? && Clock.now < finish
-        sleep(0)
-      end
-    end
+    #{Stalling::PROGRAM}
+    def compute_until_reported = stall_until { $stalls.size.positive? }
     # On a busy machine other places may stall, too.
     def receive
       Heddle.on_stall do |stall|
@@ -47,20 +40,9 @@ RSpec.describe "Heddle.on_stall" do
 
   # Computes until Heddle has written a line of this program's stall.
   until_a_line_is_written = <<~RUBY
-    written = Thread::Queue.new
-    log = Object.new
-    log.define_singleton_method(:write) do |line|
-      STDERR.write(line).tap { written << line if line.match?(/at -e:\\d+/) }
-    end
-    $stderr = log
-    Heddle.run(stall_after: 0.02) do
-      while written.empty?
-        # See the preamble.
-        finish = Clock.now + 1
-        Integer.sqrt(2) while written.empty? && Clock.now < finish
-        sleep(0)
-      end
-    end
+    written = false
+    watch_stderr { |line| written ||= line.match?(/at -e:\\d+/) }
+    Heddle.run(stall_after: 0.02) { stall_until { written } }
   RUBY
 
   # What the program writes to stdout and stderr.
@@ -190,7 +172,7 @@ RSpec.describe "Heddle.on_stall" do
       def compute_here(done) = (Integer.sqrt(2) while done.empty?)
       def compute_elsewhere(done) = (Integer.sqrt(2) while done.empty?)
       # Ends the time slice each second at least, as compute_until_reported does.
-      def stall_until(name)
+      def stall_in(name)
         loop do
           done = Thread::Queue.new
           Thread.new do
@@ -203,9 +185,9 @@ RSpec.describe "Heddle.on_stall" do
       end
       Heddle.run(stall_after: 0.01) do
         began = Clock.now
-        3.times { stall_until(:compute_here) { counts.any? } }
+        3.times { stall_in(:compute_here) { counts.any? } }
         # It is reported after the others.
-        stall_until(:compute_elsewhere) { elsewhere }
+        stall_in(:compute_elsewhere) { elsewhere }
         # Ten seconds later the same place is reported again.
         p counts == [1, 1] || Clock.now - began > 10
       end

@@ -22,12 +22,7 @@ RSpec.describe "Ticks beside fibers that all yield by themselves" do
     tick = 0.02
     earlier = Ticking.threads
     beside_yielding_fiber(ticker: :timerfd, tick:, quantum:) do
-      until share < 0.75
-        before = Ticking.wakings(earlier)
-        began = Clock.now
-        sleep(0) until Clock.now > began + (30 * tick)
-        share = (Ticking.wakings(earlier) - before) * tick / (Clock.now - began)
-      end
+      share = Ticking.share(tick, earlier) { |finish| sleep(0) until Clock.now > finish } until share < 0.75
     end
     expect(share).to be < 0.75
   end

@@ -5,8 +5,6 @@ RSpec.describe "A CPU-bound fiber while no other fiber is due" do
   quantum = 60
   # Seconds after which ticks are suppressed.
   a_while = 0.02
-  # Seconds in which a tick that is not suppressed comes thirty times.
-  thirty_ticks = 0.03
 
   # Computes, in a yielding fiber, until the block is true.
   def compute_until
@@ -19,13 +17,7 @@ RSpec.describe "A CPU-bound fiber while no other fiber is due" do
       result = Queue.new
       YieldingFiber.schedule do
         share = 1
-        until share < 0.5
-          began = Clock.now
-          before = Ticking.wakings(earlier)
-          nil until Clock.now > began + thirty_ticks
-          # On a busy machine the fiber may not have run for most of that time.
-          share = (Ticking.wakings(earlier) - before) * 0.001 / (Clock.now - began)
-        end
+        share = Ticking.share(0.001, earlier) { |finish| nil until Clock.now > finish } until share < 0.5
         result.push(share)
       end
       result.pop

@@ -10,4 +10,9 @@ module Clock
   def now
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
+
+  # Seconds of CPU time that the process has used.
+  def cpu
+    Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+  end
 end

@@ -3,6 +3,8 @@
 # Reads the process's native threads, among them those of the tickers :timerfd. Earlier examples may have left tickers
 # that have stopped to tick.
 module Ticking
+  # How many of the usual ticks {share} waits for.
+  TICKS = 30
   TASKS = "/proc/self/task"
   TICKER = "heddle ticker"
 
@@ -21,6 +23,16 @@ module Ticking
   # How often the tickers have been woken, but for the threads that `earlier` has.
   def wakings(earlier = {})
     threads.sum { |task, name| name == TICKER && !earlier.key?(task) ? wakings_of(task) : 0 }
+  end
+
+  # How many tickers' wake-ups there are for each of the usual ticks, at an interval of `tick` seconds, while the block
+  # runs. It gets the time, by {Clock.now}, until which it is to run. On a busy machine it may not have run for most of
+  # that.
+  def share(tick, earlier)
+    began = Clock.now
+    before = wakings(earlier)
+    yield began + (TICKS * tick)
+    (wakings(earlier) - before) * tick / (Clock.now - began)
   end
 
   # How often this native thread has been woken. The main thread has the number of the process.

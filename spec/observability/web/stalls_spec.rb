@@ -5,7 +5,6 @@ RSpec.describe "The stalls of Heddle::Web" do
   let(:environment) { { "RACK_ENV" => "test" } }
   let(:preamble) { <<~RUBY }
     require "heddle/web"
-    require #{Clock::PATH.dump}
     require "json"
     def stalls
       request = { "REQUEST_METHOD" => "GET", "SCRIPT_NAME" => "", "PATH_INFO" => "/stalls.json" }
@@ -13,15 +12,7 @@ RSpec.describe "The stalls of Heddle::Web" do
     end
     # On a busy machine other places may stall, too.
     def mine = stalls.select { |stall| stall[:backtrace].to_s.include?("stall_until") }
-    # Its time slice ends each second: if the machine has kept the fiber from running before it called this method, the
-    # time slice has been reported for another place.
-    def stall_until
-      until yield
-        finish = Clock.now + 1
-        Integer.sqrt(2) until Clock.now > finish || yield
-        sleep(0)
-      end
-    end
+    #{Stalling::PROGRAM}
     def wait_until = (sleep 0.001 until yield)
   RUBY
 
@@ -51,9 +42,7 @@ RSpec.describe "The stalls of Heddle::Web" do
   it "are still written to $stderr if the program has no receiver" do
     _, errors = outcome(<<~RUBY)
       written = false
-      log = Object.new
-      log.define_singleton_method(:write) { |line| STDERR.write(line).tap { written = true } }
-      $stderr = log
+      watch_stderr { written = true }
       Heddle.run(stall_after: 0.02) { stall_until { written } }
     RUBY
 
