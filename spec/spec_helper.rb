@@ -25,8 +25,9 @@ RSpec.configure do |config|
   config.backtrace_exclusion_patterns << %r{/spec/spec_helper\.rb} << %r{/spec/support/}
   Kernel.srand config.seed
 
-  config.define_derived_metadata { |metadata| metadata[:taken] = Selection.takes?(metadata) }
-  config.filter_run_excluding(taken: false)
+  # Asked for each example when all files have been loaded.
+  config.filter_run_excluding(not_taken: ->(_, metadata) { !Selection.takes?(metadata) })
+  config.define_derived_metadata { |metadata| metadata[:not_taken] = true }
 
   helpers = [Accepting, Backend, CapturedStderr, Computing, Outcomes, Pipes, Processes, Scheduling, Swallowing,
              Terminating]
@@ -36,6 +37,8 @@ RSpec.configure do |config|
     skip "from version 4 of the interface on, IO::Buffer#read and #write transfer once" unless HookInterface::WAITS
   end
   config.before(gc: :compact) { skip "this Ruby can't compact here" unless Collecting.compacts? }
+
+  config.around(:example, :timed) { |example| Timed.judge(example) }
 
   # The watchdog is outermost, so that its time limit includes the other hooks.
   config.around do |example|

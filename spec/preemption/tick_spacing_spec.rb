@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-RSpec.describe "Ticks beside fibers that all yield by themselves" do
+RSpec.describe "Ticks beside fibers that all yield by themselves", :timed do
   # So long a quantum that an example that waits for its end fails by the time limit.
   quantum = 60
 

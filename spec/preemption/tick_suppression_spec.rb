@@ -11,7 +11,7 @@ RSpec.describe "A CPU-bound fiber while no other fiber is due" do
     YieldingFiber.schedule { nil until yield }
   end
 
-  it "isn't interrupted by most of the ticks in the end", if: File.directory?("/proc/self/task") do
+  it "isn't interrupted by most of the ticks in the end", :timed, if: File.directory?("/proc/self/task") do
     earlier = Ticking.threads
     share = Heddle.run(ticker: :timerfd, tick: 0.001) do
       result = Queue.new

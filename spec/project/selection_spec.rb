@@ -1,69 +1,81 @@
 # frozen_string_literal: true
 
-# What bin/test's quick run takes must not shrink unnoticed.
+# What bin/test and bin/test --all take must not shrink unnoticed.
 RSpec.describe Selection do
+  let(:combinations) { %w[3.3/io_uring 3.3/poll 3.4/io_uring 3.4/poll] }
+  let(:quick) { %w[3.3/io_uring 3.4/poll] }
+
   # In which of the combinations each example runs.
-  def taken(examples, backends, **environment)
+  def taken(examples, combinations, **environment)
     in_child do
       examples.map do |metadata|
-        backends.each_index.select do |number|
-          ENV.update("HEDDLE_COMBINATIONS" => backends.join(" "), "HEDDLE_COMBINATION" => number.to_s,
-                     "HEDDLE_SLICE" => "1/1", **environment.transform_keys(&:to_s))
+        combinations.each_index.select do |number|
+          ENV.update("HEDDLE_COMBINATIONS" => combinations.join(" "), "HEDDLE_COMBINATION" => number.to_s,
+                     "HEDDLE_SLICE" => "1/1", "HEDDLE_TIMED" => "none", **environment.transform_keys(&:to_s))
+          environment[:HEDDLE_QUICK] || ENV.delete("HEDDLE_QUICK")
           described_class.takes?(metadata)
         end
       end
     end
   end
 
-  def example(folder, description = "does what it says", id = "1:7", **facts)
-    { file_path: "./spec/#{folder}/a_spec.rb", full_description: description, scoped_id: id, **facts }
+  def example(folder, description = "does what it says", **facts)
+    { file_path: "./#{folder}/a_spec.rb", full_description: description, **facts }
   end
 
-  %w[hooks io scheduler preemption].each do |folder|
-    it "takes an example of #{folder}/ once per backend" do
-      combinations = %w[io_uring poll io_uring]
-      numbers = taken([example(folder)], combinations).first
-      expect(combinations.values_at(*numbers)).to contain_exactly("io_uring", "poll")
+  {
+    "spec/hooks" => [0, 1, 2, 3], "spec/io" => [0, 1, 2, 3],
+    "spec/scheduler" => [0, 3], "spec/preemption" => [0, 3], "spec/structured" => [0, 3], "spec/testing" => [0, 3],
+    "verification/differential" => [0, 3], "spec/libraries" => [0, 1], "spec/observability" => [0], "spec/slow" => [0]
+  }.each do |folder, numbers|
+    it "takes an example of #{folder}/ with the Rubies and backends on which it depends" do
+      expect(taken([example(folder)], combinations)).to eq [numbers]
     end
   end
 
-  it "takes an example of another folder once" do
-    expect(taken([example("structured")], %w[io_uring poll]).first.size).to eq 1
+  it "deals the examples of other folders out to combinations with each Ruby and each backend" do
+    examples = Array.new(40) { |index| example("spec/project", "example #{index}") }
+    expect(taken(examples, combinations).flatten.tally).to match(0 => be_positive, 3 => be_positive)
   end
 
-  it "deals the examples of other folders out to all combinations" do
-    examples = Array.new(40) { |index| example("structured", "example #{index}") }
-    expect(taken(examples, %w[io_uring poll io_uring]).flatten.uniq).to contain_exactly(0, 1, 2)
+  it "takes an example with each backend where there is one Ruby" do
+    expect(taken([example("spec/scheduler")], combinations.first(2))).to eq [[0, 1]]
   end
 
-  %w[libraries slow].each do |folder|
-    it "takes the first example of a file of #{folder}/, with the first combination" do
-      examples = ["1:1", "1:1:1", "1:2", "1:1:2"].map { |id| example(folder, "calls", id) }
-      expect(taken(examples, %w[io_uring poll])).to eq [[0], [0], [], []]
-    end
+  it "takes ten examples of a file at most for bin/test, each in one combination" do
+    all = RSpec.world.all_examples.map(&:metadata).reject { |metadata| metadata[:program] }
+    numbers = taken(all, quick, HEDDLE_QUICK: "1")
+    counts = all.zip(numbers).group_by { |metadata, _| metadata[:file_path] }
+                .transform_values { |pairs| pairs.map { |_, found| found.size } }
+    expect(counts.values.map(&:sum)).to all(be_between(0, 10))
+    expect(counts.values.flatten.max).to eq 1
   end
 
-  it "takes each differential program as one contestant, and every contestant" do
-    backends = %w[io_uring poll]
-    contestants = described_class.contestants(backends)
-    programs = contestants.product(Array.new(30, &:to_s))
-    numbers = taken(programs.map { |program| example("x", program:) }, backends)
-    taken = programs.zip(numbers).filter_map { |program, found| program if found.any? }
-    chosen = taken.group_by(&:last).values.map { |group| group.map(&:first) }
-    expect(chosen.map(&:size)).to eq [1] * 30
-    expect(chosen.flatten.uniq).to match_array(described_class.contestants(backends))
+  it "takes a differential program as one contestant for bin/test, and every contestant" do
+    contestants = described_class.contestants(%w[io_uring poll])
+    programs = contestants.product(Array.new(60, &:to_s))
+    numbers = taken(programs.map { |program| example("verification/differential", program:) }, quick, HEDDLE_QUICK: "1")
+    chosen = programs.zip(numbers).filter_map { |program, found| program if found.any? }
+    expect(chosen.map(&:last).tally.values.uniq).to eq [1]
+    expect(chosen.map(&:first).uniq).to match_array(contestants)
+  end
+
+  it "takes an example whose subject is real time in a run of these only" do
+    examples = [example("spec/preemption", timed: true), example("spec/preemption")]
+    runs = %w[none only].map { |which| taken(examples, %w[3.3/poll], HEDDLE_TIMED: which) }
+    expect(runs).to eq [[[], [0]], [[0], []]]
   end
 
   it "gives each example to one slice" do
-    slices = %w[1/2 2/2].map { |slice| taken([example("structured")], %w[poll], HEDDLE_SLICE: slice) }
+    slices = %w[1/2 2/2].map { |slice| taken([example("spec/structured")], %w[3.3/poll], HEDDLE_SLICE: slice) }
     expect(slices).to contain_exactly([[0]], [[]])
   end
 
   it "takes everything if no combination is chosen" do
     found = in_child do
-      ENV.delete("HEDDLE_COMBINATIONS")
+      %w[HEDDLE_COMBINATIONS HEDDLE_TIMED].each { |name| ENV.delete(name) }
       ENV["HEDDLE_SLICE"] = "1/1"
-      described_class.takes?(example("libraries"))
+      described_class.takes?(example("spec/libraries"))
     end
     expect(found).to be true
   end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "etc"
 require_relative "part"
 
 module Checks
@@ -12,6 +13,10 @@ module Checks
     COMPILER_CPUS = 0.8
     # How many RSpec processes share the examples of a combination.
     SLICES = 2
+    # What does not run on disturbed threads: rakelib/disturbed.rake lists the others.
+    UNDISTURBED = "verification/differential spec/project"
+    # Where the examples with the tag `:timed` are.
+    TIMED = "spec/preemption"
 
     private
 
@@ -33,6 +38,8 @@ module Checks
 
     def specs
       combinations.each_with_index.flat_map do |combination, number|
+        next disturbed(combination, number) if number == disturbed_number
+
         (1..SLICES).map { |slice| spec(combination, number, slice) }
       end
     end
@@ -44,13 +51,36 @@ module Checks
            after: [compiled(combination.ruby)], cpus: RSPEC_CPUS)
     end
 
+    # The combination whose examples run on disturbed threads, so that luck is found before a user finds it: the last
+    # one that has every example which depends on its Ruby or its backend.
+    def disturbed_number = (combinations.size - 1 if all?)
+
+    # What `rake disturbed` leaves out runs undisturbed.
+    def disturbed(combination, number)
+      name = "specs, Ruby #{combination.ruby}, #{combination.backend}"
+      ruby = rubies.fetch(combination.ruby)
+      options = { after: [compiled(combination.ruby)], cpus: RSPEC_CPUS }
+      environment = choice(combination, number)
+      [rake("#{name}, disturbed", ruby, "disturbed", environment:, **options),
+       rake("#{name}, programs and project", ruby, "spec",
+            environment: { **environment, "SPEC" => UNDISTURBED }, **options)]
+    end
+
     # See spec/support/selection.rb.
     def choice(combination, number)
-      always = { "HEDDLE_BACKEND" => combination.backend, "SPEC_OPTS" => "--seed #{seed}" }
-      return always if all?
+      chosen = { "HEDDLE_BACKEND" => combination.backend, "SPEC_OPTS" => "--seed #{seed}", "HEDDLE_TIMED" => "none",
+                 "HEDDLE_COMBINATION" => number.to_s, "HEDDLE_COMBINATIONS" => combination_names.join(" ") }
+      all? ? chosen : { **chosen, "HEDDLE_QUICK" => "1", "HEDDLE_TICKER" => combination.ticker }
+    end
 
-      { **always, "HEDDLE_TICKER" => combination.ticker, "HEDDLE_COMBINATION" => number.to_s,
-                  "HEDDLE_COMBINATIONS" => combinations.map(&:backend).join(" ") }
+    def combination_names = combinations.map { |combination| "#{combination.ruby}/#{combination.backend}" }
+
+    # The examples whose subject is real time, with nothing beside them.
+    def timed
+      rubies.map do |version, ruby|
+        rake("timed specs, Ruby #{version}", ruby, "spec", after: compiled_all, cpus: Etc.nprocessors,
+                                                           environment: { "HEDDLE_TIMED" => "only", "SPEC" => TIMED })
+      end
     end
 
     def lints

@@ -15,10 +15,10 @@ module Checks
     TICKERS = %w[timerfd signal].freeze
     # What --all adds, for the last lines of the quick run.
     ALL_ADDS = [
-      "every Ruby with every backend and both tickers",
-      "all examples of libraries and all slow ones, all contestants of the differential programs",
+      "formatting, RuboCop, YARD and clippy; the core's own tests; the gems",
+      "every Ruby with every backend and both tickers, and one of these combinations with disturbed threads",
+      "all examples, all differential programs as all contestants; the examples whose subject is real time",
       "the differential programs under explored schedules", "the models of waker, mailbox and worker pool",
-      "the source gem, which is compiled",
       "the differential programs with each just-in-time compiler",
       "libraries against real servers", "Ruby's own tests inside fibers, and its tests of the scheduler interface",
       "the stress program for a minute, GC stress, AddressSanitizer"
@@ -41,7 +41,7 @@ module Checks
     def all? = @all
 
     def parts
-      @parts ||= [crates, *compile, *specs, *lints, *rust, *packages, *(verification if all?)].grep(Part)
+      @parts ||= [crates, *compile, *specs, *(complete if all?)].grep(Part)
     end
 
     # Beside each other: each Ruby, each backend and each ticker; with --all each Ruby with each backend.
@@ -63,6 +63,9 @@ module Checks
     end
 
     private
+
+    # What --all adds.
+    def complete = [*lints, *rust, *packages, *timed, *verification]
 
     def leave_out(name, reason)
       @left_out[name] = reason
