@@ -8,6 +8,7 @@ require_relative "testing/program_files"
 require_relative "testing/settings"
 require_relative "testing/story"
 require_relative "testing/report"
+require_relative "testing/calls"
 require_relative "testing/run"
 require_relative "testing/search"
 require_relative "testing/shrinking"
@@ -24,7 +25,8 @@ module Heddle
     # @!attribute [r] steps
     #   @return [Integer] how many points the longest run has passed
     # @!attribute [r] complete
-    #   @return [Boolean] whether these were all schedules within the bound of `:exhaustive`
+    #   @return [Boolean] whether these were all schedules of the program's points within the bound of `:exhaustive`.
+    #     `docs/testing.md` says where the points are
     Summary = Data.define(:runs, :steps, :complete)
 
     # The default of `idle:`, in seconds.
@@ -86,9 +88,9 @@ module Heddle
       # Runs the block again and again, each time under another schedule, and raises the first failure.
       #
       # Each run is a {Heddle.run} of its own with `preempt: :all`. A seed decides which runnable fiber is next, and
-      # where a fiber is preempted that computes: before lines, at calls and returns, and after methods written in C, in
-      # the program's own files. {Heddle.without_preemption}, locks and waits have their usual effect. Seed 0 is the
-      # schedule without preemptions that Heddle takes by itself; the others are random.
+      # where a fiber is preempted that computes: before lines, at calls and returns, after methods written in C, and at
+      # branches, in the program's own files. {Heddle.without_preemption}, locks and waits have their usual effect. Seed
+      # 0 is the schedule without preemptions that Heddle takes by itself; the others are random.
       #
       # An error that leaves the block or any fiber is a failure, also of a fiber of `Fiber.schedule`; so are a deadlock
       # and a run of too many steps. The failing schedule is shortened to the fewest preemptions that still fail. The

@@ -9,31 +9,11 @@ module Heddle
 
       VARIABLE = :heddle_testing_run
       EVENTS = %i[line call return b_return c_return].freeze
-      # The ends of these methods are no points, as they are instructions of Ruby's virtual machine for its own classes,
-      # in which no preemption happens.
-      INSTRUCTIONS = %i[
-        + - * / % & | << >> < <= > >= == != ! === =~ [] []= -@ +@ ~ ^ <=> size length empty? succ nil? not freeze hash
-        min max include? pack
-      ].to_h { |name| [name, true] }.freeze
-      # Nor are the ends of these. They are written in C in some versions and in Ruby in others, or defined at a
-      # program's beginning; they call a block or another method, whose end is a point.
-      NO_POINTS = %i[
-        first last to_s inspect itself class dup clone frozen? zero? positive? negative? even? odd? to_i to_f new
-        initialize exception backtrace loop times each each_with_index each_index each_entry map collect flat_map
-        select filter reject tap then yield_self reverse_each upto downto step sum any? all? none? find detect inject
-        reduce attr_reader attr_writer attr_accessor private public protected define_method method_added
-        singleton_method_added inherited require require_relative synchronize lock unlock try_lock locked? owned? wait
-        signal broadcast name id2name to_r to_c rationalize marshal_dump xmlschema iso8601
-      ].to_h { |name| [name, true] }.freeze
-      # Set is written in C in some versions of Ruby only. Hooks are called by methods of Ruby, of which the same holds.
-      NO_POINTS_OF = { Set => true, Scheduler => true }.compare_by_identity
-      # These are written in C in all versions, and `empty?` is no instruction for them. That one of them is made is
-      # no point: it may note its origin then (QueueOrigins).
-      POINTS_OF = { Thread::Queue => true, Thread::SizedQueue => true }.compare_by_identity
+      # After these the line goes on, and the next branch in it is a point.
+      WITHIN_LINE = %i[line c_return].freeze
       THREADS = %i[new start fork].freeze
       AGAIN = 1_000
-      private_constant :VARIABLE, :EVENTS, :INSTRUCTIONS, :NO_POINTS, :NO_POINTS_OF, :POINTS_OF, :THREADS,
-                       :AGAIN
+      private_constant :VARIABLE, :EVENTS, :WITHIN_LINE, :THREADS, :AGAIN
 
       class << self
         # @return [Run, nil] the run that is under way on this thread
@@ -41,7 +21,13 @@ module Heddle
 
         # While the block runs, points of this thread are noticed. Beginning this takes far longer than a run.
         def noticing(files)
-          points = TracePoint.new(*EVENTS) { |point| of_thread&.pass(point) if files.include?(point.path) }
+          points = TracePoint.new(*EVENTS) do |point|
+            if files.include?(point.path)
+              of_thread&.pass(point)
+            elsif point.event == :return && (line = Calls.line_after(point, files))
+              of_thread&.pass_end(line)
+            end
+          end
           # With a block it is enabled for this thread only.
           Native.with_branches { points.enable { yield } } # rubocop:disable Style/ExplicitBlockArgument
         end
@@ -83,10 +69,24 @@ module Heddle
 
       # The running fiber passes a point. It may be preempted here.
       def pass(point)
-        return if @scheduler.nil? || (point.event == :c_return && !point?(point))
+        return if @scheduler.nil?
 
-        steps = @story ? pass_in_story(point) : Native.pass_point(@scheduler, point.event == :line)
-        never_ends(point) if steps > @limit
+        kind = point.event == :c_return ? kind_of_return(point) : :point
+        return Native.end_line(@scheduler) if kind == :varies
+        return if kind == :none
+
+        pass_at(point, point.event) do
+          Native.pass_point(@scheduler, kind == :point && WITHIN_LINE.include?(point.event))
+        end
+      end
+
+      # A method of Ruby's own that is written in Ruby returns to a line. The running fiber may be preempted here.
+      #
+      # @param line [Thread::Backtrace::Location]
+      def pass_end(line)
+        return if @scheduler.nil?
+
+        pass_at(line, :c_return) { Native.pass_point(@scheduler, false) }
       end
 
       # An error has left a fiber that nothing awaits.
@@ -112,46 +112,44 @@ module Heddle
         VirtualClock.forget if @idle
       end
 
-      def pass_in_story(point)
+      def kind_of_return(point)
+        refuse_thread(point) if THREADS.include?(point.method_id)
+        Calls.kind(point)
+      end
+
+      # @param place [TracePoint, Thread::Backtrace::Location]
+      # @yieldreturn [Integer] how many points the run has passed
+      def pass_at(place, event, &)
+        steps = @story ? pass_in_story(place, event, &) : yield
+        never_ends(place) if steps > @limit
+      end
+
+      def pass_in_story(place, event)
         @story.preempt_at_branch if Native.preempted_at_branch?(@scheduler)
-        segment = @story.pass(point)
-        steps = Native.pass_point(@scheduler, point.event == :line)
+        segment = @story.pass(place, event)
+        steps = yield
         @story.continue(segment)
         steps
       end
 
-      def point?(point)
-        name = point.method_id
-        started = point.self if THREADS.include?(name)
-        refuse_thread(point) if started.is_a?(Class) && started <= Thread
-        end_of_method?(name, point.defined_class)
-      end
-
-      def end_of_method?(name, owner)
-        return true if POINTS_OF[owner] && name != :initialize
-        return false if INSTRUCTIONS[name] && !NO_POINTS_OF[owner]
-        return true unless NO_POINTS[name] || NO_POINTS_OF[owner]
-
-        # Where the method is written in Ruby, the next branch is within it.
-        Native.end_line(@scheduler)
-        false
-      end
-
       def refuse_thread(point)
+        started = point.self
+        return unless started.is_a?(Class) && started <= Thread
+
         raise ThreadError, "Heddle::Testing.explore: the program starts a thread at #{at(point)}. What threads do is " \
                            "no part of the schedule, so a failure could not be repeated: use Heddle.spin in the test"
       end
 
       # The program may rescue the error, and gets it again after so many points more.
-      def never_ends(point)
+      def never_ends(place)
         @limit += AGAIN
         error = NeverEnds.new("the program has passed #{@limit - AGAIN} points without an end, at last in " \
-                              "#{Story.label(Fiber.current)} at #{at(point)}: raise steps: if it needs more")
+                              "#{Story.label(Fiber.current)} at #{at(place)}: raise steps: if it needs more")
         @errors << error
         raise error
       end
 
-      def at(point) = @files.place(point.path, point.lineno)
+      def at(place) = @files.place(place.path, place.lineno)
     end
     private_constant :Run
 

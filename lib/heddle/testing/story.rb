@@ -51,14 +51,16 @@ module Heddle
 
       # The running fiber passes a point.
       #
+      # @param place [#path, #lineno]
+      # @param event [Symbol] of TracePoint
       # @return [Segment]
-      def pass(point)
+      def pass(place, event)
         fiber = Fiber.current
         segment = @segments.last
         unless segment&.fiber.equal?(fiber) && !segment.preempted
           @segments << (segment = Segment.new(fiber, label(fiber), [*@unfinished.delete(fiber)], false))
         end
-        segment.places << Place.new(path: point.path, line: point.lineno, event: point.event)
+        segment.places << Place.new(path: place.path, line: place.lineno, event:)
         segment
       end
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use heddle_core::exploration::{Decision, Deviation, Exploration, Strategy};
 use magnus::{Error, Integer, Object, RArray, RModule, Ruby, Value, function, prelude::*};
 
+use crate::ruby::line_events::{self, LineEvent};
 use crate::ruby::receiver::Receiver;
-use crate::ruby::{error, fiber, frames, interrupts, line_events, postponed_job, thread};
+use crate::ruby::{error, fiber, frames, interrupts, postponed_job, thread};
 use crate::scheduler::Scheduler;
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::ticking::NextBranch;
@@ -83,13 +84,13 @@ fn virtual_time(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<In
     whole.funcall("+", (time.subsec_nanos(),)).map(Some)
 }
 
-/// The running fiber passes a point, which is before a line or elsewhere. Returns how many points there were; nil
-/// without an exploration.
-fn pass_point(ruby: &Ruby, scheduler: Receiver<Scheduler>, before_line: bool) -> Result<Option<u64>, Error> {
+/// The running fiber passes a point. Within a line (where it begins, and after a method written in C has returned to
+/// it) the next branch of the line is a point, too. Returns how many points there were; nil without an exploration.
+fn pass_point(ruby: &Ruby, scheduler: Receiver<Scheduler>, within_line: bool) -> Result<Option<u64>, Error> {
     let steps = scheduler.state.borrow_mut().queue.exploration_mut().map(Exploration::step);
     if let Some(steps) = steps {
         let passed = scheduler.pass_point(ruby, steps)?;
-        let next = passed.filter(|_| before_line).map_or(NextBranch::NoPoint, NextBranch::BeforeLine);
+        let next = passed.filter(|_| within_line).map_or(NextBranch::NoPoint, NextBranch::WithinLine);
         scheduler.preemption.next_branch.set(next);
     }
     Ok(steps)
@@ -105,19 +106,27 @@ fn end_line(_: &Ruby, scheduler: Receiver<Scheduler>) {
     scheduler.preemption.next_branch.set(NextBranch::NoPoint);
 }
 
-/// While the block runs, the first branch of each line of this thread is a point, if a point was passed before the
-/// line. A TracePoint that is enabled within the block is called before this notices the line.
+/// While the block runs, branches within the lines of this thread are points: the first one that a line takes after it
+/// has begun, and after each return of a method written in C. A TracePoint that is enabled within the block is called
+/// before this notices the event.
 fn with_branches(ruby: &Ruby) -> Result<Value, Error> {
-    line_events::watch_lines(ruby, begin_line, || ruby.yield_value(()))?
+    line_events::watch(ruby, notice, || ruby.yield_value(()))?
 }
 
-/// A line begins. TracePoint has no event for branches, but Ruby checks interrupts at each, and runs the postponed job.
-fn begin_line(ruby: &Ruby) {
+/// A line begins, or a method written in C has returned to it. TracePoint has no event for branches, but Ruby checks
+/// interrupts at each that it takes, and runs the postponed job. The job cannot trigger itself again for the branch
+/// after that, as Ruby would run it at once.
+fn notice(ruby: &Ruby, event: LineEvent) {
     let Some(scheduler) = Scheduler::of_thread(ruby) else { return };
-    if let NextBranch::BeforeLine(fiber) = scheduler.preemption.next_branch.get()
-        && let Some(frame) = frames::innermost(ruby)
-    {
-        scheduler.preemption.next_branch.set(NextBranch::Point(fiber, frame));
+    let next = match (scheduler.preemption.next_branch.get(), event) {
+        (NextBranch::WithinLine(fiber), _) => frames::innermost(ruby).map(|frame| NextBranch::Point(fiber, frame)),
+        (point @ NextBranch::Point(_, frame), LineEvent::Returned) => {
+            (frames::innermost(ruby) == Some(frame)).then_some(point)
+        }
+        (NextBranch::NoPoint | NextBranch::Point(..), _) => None,
+    };
+    if let Some(point) = next {
+        scheduler.preemption.next_branch.set(point);
         postponed_job::trigger();
     }
 }
@@ -170,11 +179,9 @@ impl Scheduler {
         Ok(Some(number))
     }
 
-    /// Ruby checks interrupts for the first time since a line has begun. Called from its postponed job.
+    /// Ruby checks interrupts for the first time since the job was triggered within a line. Called from that job.
     pub(super) fn pass_branch(&self, ruby: &Ruby, current: Value) {
-        let next = self.preemption.next_branch.get();
-        let NextBranch::Point(fiber, frame) = next else { return };
-        self.preemption.next_branch.set(NextBranch::NoPoint);
+        let NextBranch::Point(fiber, frame) = self.preemption.next_branch.get() else { return };
         if frames::innermost(ruby) != Some(frame) || interrupts::is_trap_due(ruby) {
             return;
         }

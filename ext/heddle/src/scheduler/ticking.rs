@@ -40,15 +40,16 @@ pub struct Preemption {
     pub preempted_at_branch: Cell<bool>,
 }
 
-/// In an explored schedule, the first check of interrupts after a line has begun. Ruby checks them at branches.
+/// In an explored schedule, the next check of interrupts within a line. Ruby checks them at branches.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum NextBranch {
     /// It is no point, as something else has come before.
     #[default]
     NoPoint,
-    /// The fiber with this number has passed the point before a line, which begins after Ruby's hooks for that.
-    BeforeLine(u64),
-    /// It is a point, if it is in this frame of the fiber with this number.
+    /// The fiber with this number has passed a point within a line, which continues after Ruby's hooks for that.
+    WithinLine(u64),
+    /// It is a point, if it is in this frame of the fiber with this number. The frame is compared, and not used: it may
+    /// have ended.
     Point(u64, Frame),
 }
 
