@@ -357,7 +357,51 @@ RSpec.describe "A virtual clock" do
     expect { Heddle::Testing.run }.to raise_error(ArgumentError, "Heddle::Testing.run needs a block")
   end
 
-  it "leaves no method of Ruby patched" do
+  # As minitest, ActiveSupport and Timecop do it: the method is kept as an alias.
+  def with_stub(time)
+    type = Time.singleton_class
+    type.alias_method(:kept_now, :now)
+    type.alias_method(:now, :now) # without a warning
+    type.define_method(:now) { time }
+    yield
+  ensure
+    type.alias_method(:now, :kept_now)
+    type.remove_method(:kept_now)
+  end
+
+  it "yields to a stub of Time.now within the run, and around it" do
+    time = Time.at(1_000)
+    stubbed = [virtually { with_stub(time) { sleep(60) && Time.now } }, with_stub(time) { virtually { Time.now } }]
+
+    expect([*stubbed, Time.now == time]).to eq([time, time, false])
+  end
+
+  it "yields to a double of RSpec within the run" do
+    time = Time.at(1_000)
+
+    seen = virtually do
+      allow(Time).to receive(:now).and_return(time)
+      Time.now
+    end
+
+    expect(seen).to eq(time)
+  end
+
+  it "is what Ruby's method tells under another name, as Timecop keeps it" do
+    passed = with_stub(nil) { virtually { Time.kept_now.then { |began| sleep(60) && (Time.kept_now - began) } } }
+
+    expect(passed).to eq(60)
+  end
+
+  it "leaves a method that a stub of the run puts back later as it is without a run" do
+    kept = virtually { Time.method(:now) }
+
+    expect([Time.at(kept.call.to_i), Time.at(Time.now.to_i)]).to all(be_between(Time.now - 60, Time.now))
+  end
+
+  it "leaves no method of Ruby patched, nor one that a stub of an earlier run has put back" do
+    virtually { allow(Time).to receive(:now).and_return(1) }
+    RSpec::Mocks.space.proxy_for(Time).reset
     virtually { sleep(1) }
 
     methods = [Kernel.instance_method(:sleep), Queue.instance_method(:pop), Time.method(:now), Time.method(:new)]

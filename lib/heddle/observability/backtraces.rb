@@ -20,8 +20,11 @@ module Heddle
     # How many of the innermost frames are looked at for the method that waits. Most fibers need the first few alone.
     INNERMOST = [4, 20].freeze
     PLACE = /\A.+?:\d+(?=:in )/
+    # Ruby's methods that are called by those which obey a virtual clock.
+    CLOCK_PATCHED = /\A(?:pop|deq|shift|push|enq|<<|join|sleep)\z/
     MONITOR = %r{:in 'Monitor#|/monitor\.rb:\d+:in }
-    private_constant :PLACE, :MONITOR, :FOLDER, :HOOKS, :TYPES, :INTERNAL, :FRAME, :HOOK_BELOW, :INNERMOST
+    private_constant :PLACE, :CLOCK_PATCHED, :MONITOR, :FOLDER, :HOOKS, :TYPES, :INTERNAL, :FRAME, :HOOK_BELOW,
+                     :INNERMOST
 
     class << self
       # @param fiber [Fiber]
@@ -97,7 +100,7 @@ module Heddle
         in ["coordination" | "pools", file] then instance_method_of(file, frame[:name])
         # Of `ConditionVariable`, from Ruby 4.0 on: see {ConditionWait}.
         in ["patches", "mutex_sleep"] then frame[:name][/\Await\z/]
-        in ["testing", "clock_patches"] then frame[:name]
+        in ["testing", "clock_patches"] then frame[:name][CLOCK_PATCHED]
         else nil
         end
       end

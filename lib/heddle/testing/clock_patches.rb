@@ -2,46 +2,13 @@
 
 module Heddle
   module Testing
-    # Methods of Ruby that tell the time, or whose limits Ruby itself compares with the real clock. They are patched
-    # only while a run with a virtual clock is under way in the process, and ask whether it is the current fiber's.
+    # Methods of Ruby that tell the time, or whose limits Ruby itself compares with the real clock. While a run with a
+    # virtual clock is under way in the process, methods stand in for them that ask whether the current fiber belongs to
+    # that run.
+    #
+    # A test's own stub wins. So only Ruby's own methods are replaced, where they are defined, and a stub replaces the
+    # replacement. A stub that outlives the run puts the replacement back, which does as Ruby's method then.
     module ClockPatches
-      # `Process.clock_gettime`.
-      module ProcessClock
-        # Like Ruby's Process.clock_gettime, by the virtual clock.
-        def clock_gettime(clock, unit = :float_second)
-          VirtualClock.current&.read(clock, unit) || super
-        end
-      end
-
-      # `Time.now`, and `Time.new` without a date.
-      module TimeNow
-        # Like Ruby's Time.now, by the virtual clock.
-        def now(in: nil)
-          clock = VirtualClock.current or return super
-          at(0, clock.nanoseconds(Process::CLOCK_REALTIME), :nanosecond, in:)
-        end
-
-        # Like Ruby's Time.new, by the virtual clock.
-        def new(*date, **)
-          return super unless date.empty? && VirtualClock.current
-          # A class of the program's may initialize its objects by itself.
-          return super unless instance_method(:initialize).owner == Time
-
-          now(**)
-        end
-      end
-
-      # `sleep`, whose value is a number of seconds.
-      module Sleep
-        # Like Ruby's Kernel#sleep, by the virtual clock.
-        def sleep(*)
-          clock = VirtualClock.current or return super
-          began = clock.nanoseconds(Process::CLOCK_MONOTONIC)
-          super
-          ((clock.nanoseconds(Process::CLOCK_MONOTONIC) - began) / 1e9).round
-        end
-      end
-
       # Waits whose limits Ruby itself compares with the real clock.
       module Limits
         # @param limit [Object, nil] Ruby raises its own error for one that is no number
@@ -55,61 +22,134 @@ module Heddle
         end
       end
 
-      # `Queue#pop(timeout:)`.
-      module QueueLimits
-        # Like Ruby's Thread::Queue#pop, by the virtual clock.
-        def pop(non_block = false, timeout: nil) # rubocop:disable Style/OptionalBooleanParameter -- Ruby's own
-          return super if non_block || !Limits.virtual?(timeout)
-
-          empty? && timeout.zero? ? nil : Limits.within(timeout) { super(false) }
+      # `Process.clock_gettime`.
+      CLOCK_GETTIME = lambda do |original|
+        lambda do |clock, unit = :float_second|
+          VirtualClock.current&.read(clock, unit) || original.bind_call(self, clock, unit)
         end
-        alias deq pop
-        alias shift pop
+      end
+
+      # `Time.now`.
+      NOW = lambda do |original|
+        lambda do |in: nil|
+          clock = VirtualClock.current or next original.bind_call(self, in:)
+          at(0, clock.nanoseconds(Process::CLOCK_REALTIME), :nanosecond, in:)
+        end
+      end
+
+      # `Time.new` without a date.
+      NEW = lambda do |original|
+        lambda do |*date, **options, &block|
+          # A class of the program's may initialize its objects by itself.
+          virtual = date.empty? && VirtualClock.current && instance_method(:initialize).owner == Time
+          virtual ? now(**options) : original.bind_call(self, *date, **options, &block)
+        end
+      end
+
+      # `sleep`, whose value is a number of seconds.
+      SLEEP = lambda do |original|
+        lambda do |*limit|
+          clock = VirtualClock.current or next original.bind_call(self, *limit)
+          began = clock.nanoseconds(Process::CLOCK_MONOTONIC)
+          original.bind_call(self, *limit)
+          ((clock.nanoseconds(Process::CLOCK_MONOTONIC) - began) / 1e9).round
+        end
+      end
+
+      # `Queue#pop(timeout:)`.
+      POP = lambda do |original|
+        lambda do |non_block = false, timeout: nil|
+          next original.bind_call(self, non_block, timeout:) if non_block || !Limits.virtual?(timeout)
+
+          empty? && timeout.zero? ? nil : Limits.within(timeout) { original.bind_call(self, false) }
+        end
       end
 
       # `SizedQueue#push(timeout:)`.
-      module SizedQueueLimits
-        # Like Ruby's Thread::SizedQueue#push, by the virtual clock.
-        def push(item, non_block = false, timeout: nil) # rubocop:disable Style/OptionalBooleanParameter -- Ruby's own
-          return super if non_block || !Limits.virtual?(timeout)
+      PUSH = lambda do |original|
+        lambda do |item, non_block = false, timeout: nil|
+          next original.bind_call(self, item, non_block, timeout:) if non_block || !Limits.virtual?(timeout)
 
-          size >= max && timeout.zero? ? nil : Limits.within(timeout) { super(item) }
+          size >= max && timeout.zero? ? nil : Limits.within(timeout) { original.bind_call(self, item) }
         end
-        alias enq push
-        alias << push
       end
 
       # `Thread#join(limit)`.
-      module ThreadLimits
-        # Like Ruby's Thread#join, by the virtual clock.
-        def join(limit = nil)
-          return super unless Limits.virtual?(limit)
+      JOIN = lambda do |original|
+        lambda do |*limits|
+          limit = limits.first if limits.one?
+          next original.bind_call(self, *limits) unless Limits.virtual?(limit) && limit.positive?
 
-          limit.positive? ? Limits.within(limit) { super() } : super
+          Limits.within(limit) { original.bind_call(self) }
         end
       end
 
-      Process.singleton_class.prepend(ProcessClock)
-      Time.singleton_class.prepend(TimeNow)
+      # A method of Ruby's, and what stands in for it.
+      class Patch
+        # @param owner [Module] whose own method it is, or, as of `Time.new`, inherits it
+        # @param name [Symbol]
+        # @param replacement [Proc] makes the method from Ruby's
+        def initialize(owner, name, replacement)
+          @owner = owner
+          @name = name
+          @replacement = replacement
+        end
 
-      # The same for `Kernel.sleep`.
-      PublicSleep = Sleep.dup
+        # Replaces Ruby's method, under whichever name the class has it: a stub keeps it as an alias.
+        def add
+          @inherited = !own_names.include?(@name)
+          names = own_names.select { |name| ruby?(name) }
+          names << @name if @inherited
+          @original ||= @owner.instance_method(names.first) unless names.empty?
+          @added = names.map do |name|
+            put(name, @replacement.call(@original))
+            @owner.instance_method(name)
+          end
+        end
 
-      # What is patched, with what, and how visible the methods are.
-      ALL = [
-        [Process.singleton_class, ProcessClock, :public], [Time.singleton_class, TimeNow, :public],
-        [Kernel, Sleep, :private], [Kernel.singleton_class, PublicSleep, :public],
-        [Thread::Queue, QueueLimits, :public], [Thread::SizedQueue, QueueLimits, :public],
-        [Thread::SizedQueue, SizedQueueLimits, :public], [Thread, ThreadLimits, :public]
-      ].freeze
-      # The methods of each module, which has them only while a run is under way.
-      METHODS = ALL.map { |entry| entry[1] }.uniq.to_h do |patch|
-        [patch, patch.instance_methods(false).map { |name| patch.instance_method(name) }]
+        # Puts Ruby's method back, where no stub is; also where a stub has put a method of an earlier run back.
+        def remove
+          own_names.each do |name|
+            next unless stands_in?(@owner.instance_method(name))
+
+            @inherited && name == @name ? @owner.__send__(:remove_method, name) : put(name, @original)
+          end
+        end
+
+        private
+
+        def own_names = @owner.instance_methods(false) + @owner.private_instance_methods(false)
+
+        def ruby?(name)
+          method = @owner.instance_method(name)
+          path, = method.source_location
+          method.original_name == @name && (path.nil? || path.start_with?("<internal:"))
+        end
+
+        def stands_in?(method)
+          return true if @added.include?(method)
+
+          method.original_name == @name && method.source_location&.first == __FILE__
+        end
+
+        def put(name, body)
+          visibility = @owner.private_method_defined?(name) ? :private : :public
+          # Ruby does not warn of the redefinition of an alias.
+          @owner.__send__(:alias_method, name, name)
+          @owner.define_method(name, body)
+          @owner.__send__(visibility, name)
+        end
       end
-      private_constant :ALL, :METHODS, :PublicSleep
 
-      METHODS.each { |patch, methods| methods.each { |method| patch.__send__(:remove_method, method.name) } }
-      ALL.each { |type, patch,| type.prepend(patch) }
+      ALL = [
+        Patch.new(Process.singleton_class, :clock_gettime, CLOCK_GETTIME),
+        Patch.new(Time.singleton_class, :now, NOW), Patch.new(Time.singleton_class, :new, NEW),
+        Patch.new(Kernel, :sleep, SLEEP), Patch.new(Kernel.singleton_class, :sleep, SLEEP),
+        *[Thread::Queue, Thread::SizedQueue].product(%i[pop deq shift]).map { |type, name| Patch.new(type, name, POP) },
+        *%i[push enq <<].map { |name| Patch.new(Thread::SizedQueue, name, PUSH) },
+        Patch.new(Thread, :join, JOIN)
+      ].freeze
+      private_constant :Limits, :CLOCK_GETTIME, :NOW, :NEW, :SLEEP, :POP, :PUSH, :JOIN, :Patch, :ALL
 
       @lock = Mutex.new
       @runs = 0
@@ -129,22 +169,9 @@ module Heddle
           @lock.synchronize do
             before = @runs
             @runs += change
-            add if before.zero?
-            remove if @runs.zero?
+            ALL.each(&:add) if before.zero?
+            ALL.each(&:remove) if @runs.zero?
           end
-        end
-
-        def add
-          ALL.each do |_, patch, visibility|
-            METHODS[patch].each do |method|
-              patch.define_method(method.name, method)
-              patch.__send__(visibility, method.name)
-            end
-          end
-        end
-
-        def remove
-          METHODS.each { |patch, methods| methods.each { |method| patch.__send__(:remove_method, method.name) } }
         end
       end
     end
