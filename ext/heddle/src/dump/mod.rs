@@ -11,6 +11,7 @@ use magnus::typed_data::Obj;
 use magnus::{Error, Object, RArray, RModule, Ruby, Value, function};
 
 use crate::ruby::hidden_variable::HiddenVariable;
+use crate::ruby::insides as ruby_insides;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{fiber, ractor, thread};
 use crate::scheduler::{Scheduler, registry};
@@ -63,16 +64,16 @@ fn owner(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Option<Value> {
 /// What [`holder_number`] returns for each Mutex that the fiber holds, on Ruby 3.3 and 3.4.
 fn fiber_address(ruby: &Ruby, target: Value) -> Result<usize, Error> {
     fiber::expect_fiber(ruby, target)?;
-    Ok(fiber::record_address(target))
+    Ok(ruby_insides::fiber_address(target))
 }
 
 /// What [`holder_number`] returns for each Mutex that the fiber holds, on Ruby 4.0.
 fn fiber_serial(ruby: &Ruby, target: Value) -> Result<Option<usize>, Error> {
     fiber::expect_fiber(ruby, target)?;
-    Ok(fiber::serial(target))
+    Ok(ruby_insides::fiber_serial(target))
 }
 
-/// See [`thread::holder_number`]; nil for an object that is no Mutex.
+/// See [`ruby_insides::holder_number`]; nil for an object that is no Mutex.
 fn holder_number(ruby: &Ruby, mutex: Value) -> Result<Option<usize>, Error> {
-    Ok(if thread::is_mutex(ruby, mutex)? { Some(thread::holder_number(mutex)) } else { None })
+    Ok(if thread::is_mutex(ruby, mutex)? { Some(ruby_insides::holder_number(mutex)) } else { None })
 }

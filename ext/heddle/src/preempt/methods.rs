@@ -3,6 +3,7 @@
 use magnus::{Error, Object, RClass, RModule, Ruby, Symbol, Value, function, method, prelude::*};
 
 use super::foreign_fibers;
+use crate::ruby::insides::Mutexes;
 use crate::ruby::{fiber, ractor, thread};
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::{HookGuard, Scheduler, registry};
@@ -14,6 +15,7 @@ pub fn define(ruby: &Ruby, native: RModule, class: RClass) -> Result<(), Error> 
     ractor::safe(ruby, || {
         native.define_singleton_method("resuming", function!(resuming, 1))?;
         native.define_singleton_method("transferring", function!(transferring, 0))?;
+        native.define_singleton_method("find_mutexes", function!(find_mutexes, 2))?;
         native.define_singleton_method("forked", function!(forked, 0))?;
         native.define_singleton_method("trapping", function!(trapping, 1))
     })?;
@@ -66,8 +68,22 @@ fn transferring(ruby: &Ruby) -> Result<(), Error> {
     }
 }
 
-/// Called in a forked child. A fiber that computes, and calls no hook for long, is to be preempted as before the fork.
+/// Finds how Ruby stores Mutexes, for [`forked`]. `holder` is a suspended fiber that holds `held`, which is free
+/// afterwards. Returns whether it was found.
+fn find_mutexes(ruby: &Ruby, holder: Value, held: Value) -> Result<bool, Error> {
+    Mutexes::find(fiber::ensure_current(ruby)?, holder, held)?;
+    Ok(Mutexes::layout().is_some())
+}
+
+/// Called in a forked child. It has none of its parent's other fibers, nor their locks. A fiber that computes, and calls
+/// no hook for long, is to be preempted as before the fork.
 fn forked(ruby: &Ruby) -> Result<(), Error> {
+    registry::each(ruby, |scheduler| {
+        if scheduler.is_inherited() {
+            scheduler.leave_fibers_in_parent(ruby);
+        }
+        Ok(())
+    })?;
     if let Some(scheduler) = Scheduler::of_thread(ruby)
         && scheduler.is_inherited()
         && scheduler.preemption.ticker_state.get().is_some()

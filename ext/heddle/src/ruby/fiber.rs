@@ -114,28 +114,6 @@ pub fn unset_scheduler(ruby: &Ruby) -> Result<(), Error> {
 
 static FIBER: Constant = Constant::new(&["Fiber"]);
 
-/// The number that Ruby 4.0 has given to the fiber, if it is found: the record has its own address, then the thread's,
-/// and then this number. On another Ruby this is some other word of the record.
-pub fn serial(fiber: Value) -> Option<usize> {
-    /// How much of the record is looked at. It has several buffers of registers, and so is longer by far.
-    const WORDS: usize = 32;
-    // SAFETY: a fiber is an object with data of Ruby's.
-    let record = unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.as_raw()) }.cast::<usize>();
-    if record.is_null() {
-        return None;
-    }
-    // SAFETY: the record has so many words, as said above; any word is a number.
-    let word = |index: usize| unsafe { record.add(index).read_volatile() };
-    let own = (0..WORDS - 2).find(|index| word(*index) == record.addr())?;
-    Some(word(own + 2))
-}
-
-/// The address of Ruby's record of the fiber. Not to be read from.
-pub fn record_address(fiber: Value) -> usize {
-    // SAFETY: a fiber is an object with data of Ruby's.
-    unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(fiber.as_raw()) }.addr()
-}
-
 /// The fiber's `object_id`.
 ///
 /// # Errors

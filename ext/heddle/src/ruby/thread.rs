@@ -4,8 +4,6 @@ use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::value::Lazy;
 use magnus::{Error, RClass, RString, Ruby, Value, prelude::*};
 
-use rb_sys::stable_api::StableApiDefinition;
-
 use super::gvl::HoldsGvl;
 use super::outcome::RubyOutcome;
 use super::value::{Registered, is_hidden};
@@ -105,17 +103,6 @@ static MUTEX: Lazy<RClass> = Lazy::new(|ruby| {
 /// As [`find_class`](super::value::find_class), for Mutex.
 pub fn find_mutex_class(ruby: &Ruby) {
     ruby.get_inner(&MUTEX);
-}
-
-/// What tells which fiber holds the Mutex: on Ruby 3.3 and 3.4 [its record's
-/// address](super::fiber::record_address), which is not to be read from, and on Ruby 4.0 [its
-/// number](super::fiber::serial). Another Ruby may store something else: only what a known fiber has means anything.
-pub fn holder_number(mutex: Value) -> usize {
-    // SAFETY: a Mutex is an object with data of Ruby's, which has several words. The first is read and not followed.
-    unsafe {
-        let record = rb_sys::stable_api::get_default().rtypeddata_get_data(mutex.as_raw()).cast::<usize>();
-        if record.is_null() { 0 } else { record.read() }
-    }
 }
 
 /// Whether `value` is a Mutex.

@@ -5,8 +5,10 @@ use std::ops::Deref;
 
 use magnus::{Error, Ruby, Value};
 
+use super::record::FiberKey;
 use super::state::ending::LossCause;
 use super::{Scheduler, closing_numbers};
+use crate::ruby::insides::Mutexes;
 use crate::ruby::receiver::KeptAlive;
 use crate::ruby::value::{PinnedValue, cast};
 use crate::ruby::{error, fiber, fork, ractor, thread};
@@ -112,10 +114,9 @@ impl Scheduler {
     #[cold]
     pub fn after_fork(&self, ruby: &Ruby) {
         self.owner.generation.set(fork::generation());
+        let survivor = self.leave_fibers_in_parent(ruby);
         {
             let mut state = self.state.borrow_mut();
-            let survivor = state.fibers.find(fiber::current(ruby));
-            state.forget_other_fibers(ruby, survivor, LossCause::Fork);
             state.set_forking_fiber(survivor);
             state.reset_counts();
             state.end_trace();
@@ -132,5 +133,27 @@ impl Scheduler {
         self.owner.set_thread(thread::current(ruby));
         // Its fibers keep their masks, as in the parent.
         self.find_masks(ruby);
+    }
+
+    /// All fibers but the current one stayed in the parent of this process. They are forgotten, and with them what they
+    /// held and waited for: this is the rule for all that a forked child inherits, as Ruby has it for threads. Called
+    /// as early as the child can, and again at its first hook, as a child of `Process.daemon` calls nothing earlier.
+    ///
+    /// Returns the current fiber's key, if the scheduler knows it.
+    pub fn leave_fibers_in_parent(&self, ruby: &Ruby) -> Option<FiberKey> {
+        let survivor = self.state.borrow().fibers.find(fiber::current(ruby));
+        let left = self.state.borrow().left_in_parent(survivor);
+        let mutexes = Mutexes::layout();
+        if let Some(mutexes) = mutexes {
+            let holders = self.state.borrow().leave_waits(ruby, &left, mutexes);
+            mutexes.abandon(&holders, ruby);
+        }
+        let mut state = self.state.borrow_mut();
+        state.forget_other_fibers(ruby, survivor, LossCause::Fork);
+        // Otherwise Ruby's Mutexes still refer to the stacks of their waiters, which must stay then.
+        if mutexes.is_some() {
+            state.remove_left(&left);
+        }
+        survivor
     }
 }

@@ -13,8 +13,10 @@ use heddle_core::Token;
 use heddle_core::end_request::{EndRequest, GRACE_AFTER_KILL};
 use magnus::gc::Marker;
 use magnus::{Ruby, Value};
+use rustc_hash::FxHashSet;
 
 use super::{State, TimerAction};
+use crate::ruby::insides::Mutexes;
 use crate::ruby::value::PinnedValue;
 use crate::scheduler::closing_numbers;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
@@ -265,6 +267,40 @@ impl State {
     /// parent, or its scheduler was closed.
     pub fn is_lost(&self, key: FiberKey) -> bool {
         self.endings.has_lost && self.fibers.get(key).is_none_or(|record| record.state() == FiberState::Lost)
+    }
+
+    /// The fibers that a fork has left in the parent of this process: all that are parked, and those that have resumed
+    /// one of them, which would have to end first. `survivor` is the current fiber.
+    pub fn left_in_parent(&self, survivor: Option<FiberKey>) -> FxHashSet<FiberKey> {
+        let is_parked = |key: FiberKey| self.fibers.get(key).is_some_and(|record| record.is_parked());
+        let resumer = |key: FiberKey| self.fibers.get(key).and_then(|record| record.resumed_by);
+        let parked = self.fibers.iter().map(|(key, _)| key).filter(|key| is_parked(*key));
+        let resumers = |key: FiberKey| std::iter::successors(Some(key), |key| resumer(*key)).take(MAX_RESUME_DEPTH);
+        let mut left: FxHashSet<FiberKey> = parked.flat_map(resumers).collect();
+        for resumer in survivor.into_iter().flat_map(resumers).filter(|key| Some(*key) == survivor || !is_parked(*key))
+        {
+            left.remove(&resumer);
+        }
+        left
+    }
+
+    /// Called in a forked child, before [`State::forget_other_fibers`]: what the fibers in `left` hold and wait for is
+    /// free, as it is when a fork ends a thread. Returns what tells that such a fiber holds a Mutex.
+    pub fn leave_waits(&self, ruby: &Ruby, left: &FxHashSet<FiberKey>, mutexes: Mutexes) -> FxHashSet<usize> {
+        let records = || left.iter().filter_map(|key| self.fibers.get(*key));
+        for record in records() {
+            if let Wait::Block(blocker) = record.wait {
+                mutexes.forget_waiters(blocker.get(), ruby);
+            }
+        }
+        records().filter_map(|record| mutexes.number_of(record.fiber.get())).collect()
+    }
+
+    /// Called in a forked child, with the fibers of [`State::left_in_parent`], whose records go: Ruby collects them.
+    pub fn remove_left(&mut self, left: &FxHashSet<FiberKey>) {
+        for key in left {
+            self.remove(*key);
+        }
     }
 
     /// Called in a forked child, and when the scheduler is closed. `survivor` is the current fiber. It stays as it is,
