@@ -90,6 +90,7 @@ require_relative "heddle/structured/trap"
 # coordination/: objects that fibers and threads of any scheduler share.
 require_relative "heddle/coordination/guard"
 require_relative "heddle/coordination/waiter"
+require_relative "heddle/coordination/waiters"
 require_relative "heddle/coordination/wait_group"
 require_relative "heddle/coordination/semaphore"
 require_relative "heddle/coordination/channel"

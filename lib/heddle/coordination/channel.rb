@@ -50,8 +50,8 @@ module Heddle
       @items = []
       @closed = false
       @guard = Guard.new
-      @readers = []
-      @writers = []
+      @readers = Waiters.new
+      @writers = Waiters.new
     end
 
     # @return [Integer] the number of items that fit
@@ -116,7 +116,7 @@ module Heddle
     def close
       @guard.synchronize do
         @closed = true
-        [@readers, @writers].each { |waiters| waiters.each(&:wake).clear }
+        [@readers, @writers].each { |waiters| waiters.take_all.each(&:wake) }
       end
       self
     end

@@ -16,7 +16,7 @@ module Heddle
     def initialize(permits = 1)
       @limit = @available = ArgumentChecks.count(permits, "Heddle::Semaphore.new")
       @guard = Guard.new
-      @waiters = []
+      @waiters = Waiters.new
     end
 
     # @return [Integer] the number of free permits

@@ -83,6 +83,7 @@ module Heddle
     # @example
     #   pages = pool.await_all(*urls.map { |url| pool.go { fetch(url) } })
     def await_all(*jobs)
+      reset_after_fork
       parent = Job.current(self)
       jobs.each { |job| expect_job(job, parent) }
       JobWait.new(self, parent, jobs).call
@@ -98,6 +99,7 @@ module Heddle
     #   urls.each { |url| pool.go { fetch(url) } }
     #   pool.wait
     def wait
+      reset_after_fork
       parent = Job.current(self)
       # Raises the error of a child that has ended.
       Context.scheduler_if_any&.then { |scheduler| Native.raise_deferred(scheduler) } if parent
@@ -110,6 +112,7 @@ module Heddle
     #
     # @return [self]
     def stop
+      reset_after_fork
       Heddle.shield { JobWait.new(self, nil, @guard.synchronize { @roots.keys }).stop }
       self
     end

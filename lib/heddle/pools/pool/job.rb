@@ -28,11 +28,12 @@ module Heddle
         @children = {}
         @waits = []
         @state = :pending
+        @generation = Native.generation
       end
 
-      # @return [Boolean]
+      # @return [Boolean] also true in a forked child for a job that had not ended in its parent
       def ended?
-        @state == :ended
+        @state == :ended || @generation != Native.generation
       end
 
       # Waits for the job's end.
