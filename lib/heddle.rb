@@ -18,6 +18,9 @@ require_relative "heddle/yielding_fiber"
 require_relative "heddle/work_context"
 require_relative "heddle/run"
 
+# What keeps a part of Heddle's own code from being interrupted.
+require_relative "heddle/coordination/guard"
+
 # hooks/: the parts of the scheduler's hooks that are written in Ruby. The extension calls them.
 require_relative "heddle/hooks/blocking_work"
 require_relative "heddle/hooks/helper_thread"
@@ -88,7 +91,6 @@ require_relative "heddle/structured/cancel"
 require_relative "heddle/structured/trap"
 
 # coordination/: objects that fibers and threads of any scheduler share.
-require_relative "heddle/coordination/guard"
 require_relative "heddle/coordination/waiter"
 require_relative "heddle/coordination/waiters"
 require_relative "heddle/coordination/wait_group"

@@ -19,7 +19,7 @@ module Heddle
   # belongs to depends on the fiber that calls {#post}:
   #
   # - A non-blocking fiber of a Heddle scheduler: the task runs on the same thread, beside the caller. It is not a child
-  #   of the caller. The scheduler waits for the task before it closes.
+  #   of the caller, nor in its scope ({Heddle.run}). The scheduler waits for the task before it closes.
   # - Any other fiber, and `on: :thread`: the task runs on a thread that belongs to the executor. It starts with the
   #   first such task, and its scheduler preempts fibers that compute.
   #
@@ -40,7 +40,9 @@ module Heddle
     DEFAULT_FIBERS = 10_000
     POLICIES = %i[abort discard caller_runs].freeze
     HOMES = %i[caller thread].freeze
-    private_constant :POLICIES, :HOMES
+    # While a forked child starts anew.
+    RESETTING = Guard.new
+    private_constant :POLICIES, :HOMES, :RESETTING
 
     # @param fibers [Integer] how many tasks run at a time on one thread. Further tasks wait in a queue.
     # @param max_queue [Integer] how many tasks may wait in a thread's queue; 0 means any number
@@ -187,8 +189,8 @@ module Heddle
 
     # Threads, and the fibers of other threads, do not survive a fork.
     def queues
-      reset unless @queues.current?
-      @queues
+      queues = @queues
+      queues.current? ? queues : RESETTING.synchronize { @queues.current? ? @queues : reset }
     end
 
     def reset

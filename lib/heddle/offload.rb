@@ -12,11 +12,14 @@ module Heddle
   module Offload
     # The number of threads unless the program says otherwise: the highest number of calls at once.
     DEFAULT_THREADS = 32
+    # While the pool is made.
+    MAKING = Guard.new
+    private_constant :MAKING
 
     class << self
       # @return [ThreadPool] the pool that runs the calls; its threads are started as they are needed
       def pool
-        @pool ||= ThreadPool.new(threads: DEFAULT_THREADS)
+        @pool || MAKING.synchronize { @pool ||= ThreadPool.new(threads: DEFAULT_THREADS) }
       end
 
       # @param pool [ThreadPool] the pool for further calls

@@ -33,6 +33,8 @@ module Heddle
     IDLE = 0.05
     private_constant :IDLE
 
+    @verdicts = []
+
     class << self
       # Runs the block as {Heddle.run} does, with a clock of its own.
       #
@@ -151,7 +153,7 @@ module Heddle
       # Errors of these classes are verdicts of a test framework that are no failures, such as that a test is skipped.
       #
       # @api private
-      def verdicts = @verdicts ||= []
+      attr_reader :verdicts
     end
   end
 end

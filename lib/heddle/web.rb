@@ -40,6 +40,10 @@ module Heddle
   #
   #   map("/heddle") { run Heddle::Web }
   class Web
+    # While the application is made.
+    MAKING = Guard.new
+    private_constant :MAKING
+
     class << self
       # Lets requests in for which the block returns true. A further call replaces the block. What it raises is raised
       # in the server, which answers with an error.
@@ -74,7 +78,7 @@ module Heddle
       private
 
       # Kept, as an application keeps answers for a while.
-      def app = @app ||= new(Access.new)
+      def app = @app || MAKING.synchronize { @app ||= new(Access.new) }
     end
 
     # @api private

@@ -23,6 +23,26 @@ RSpec.describe "Heddle::Executor" do
       RUBY
     end
 
+    it "starts each task in no scope of the calling fiber, nor of the fiber whose task has ended before it" do
+      expect(printed(<<~RUBY)).to eq "[:first, :queued, :stranger]\n"
+        executor = Heddle::Executor.new(fibers: 1)
+        Heddle.run do
+          go = Queue.new
+          ended = Queue.new
+          posting = Heddle.spin do
+            Heddle.run { executor.post { go.pop; ended << :first } }
+            executor.post { go.pop; ended << :queued }
+          end
+          Heddle.await(posting)
+          executor.post { go.pop; ended << :stranger }
+          limited = Heddle.spin { Heddle.move_on_after(0.001) { Heddle.run { executor.post { nil }; sleep } } }
+          Heddle.await(limited)
+          3.times { go << true }
+          p Array.new(3) { ended.pop }
+        end
+      RUBY
+    end
+
     it "runs the task on a thread of the executor, if the caller has no scheduler" do
       expect(printed(<<~RUBY)).to eq "the executor\n"
         executor = Heddle::Executor.new(name: "the executor")

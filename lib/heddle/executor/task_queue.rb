@@ -73,44 +73,59 @@ module Heddle
         false
       end
 
+      # The fiber that starts a task may be one that has posted it, or one whose own task has ended: the new fiber has
+      # nothing to do with it, nor with the scope that it is in.
       def start(entry)
         begun = false
-        Fiber.schedule(storage: entry.last) do
+        work = proc do
           begun = true
           run(*entry.first(2))
         end
+        Native.start_apart(@scheduler, entry.last, work)
       rescue FiberError, NoMemoryError
         # Without memory for another fiber the task waits for the end of those that run.
         raise if begun || @guard.synchronize { give_back(entry) }
       end
 
+      # Only the task may be preempted: {#stop} would raise in the fiber before `ensure` has counted its end.
       def run(task, arguments)
-        @guard.synchronize { count_in }
-        # The fiber of Fiber.schedule runs at once. The caller's goes first.
-        @scheduler.yield
-        task.call(*arguments)
+        Heddle.without_preemption do
+          call(task, arguments) if @guard.synchronize { count_in }
+        ensure
+          ended
+        end
+      end
+
+      def call(task, arguments)
+        Native.run_user_block(@scheduler) do
+          # A new fiber runs at once. The caller's goes first.
+          @scheduler.yield
+          task.call(*arguments)
+        end
       rescue StandardError => e
         log(DEBUG, e)
       rescue Stop, SignalException
         raise
       rescue Exception => e # rubocop:disable Lint/RescueException -- as in concurrent-ruby, a task ends no thread
         log(ERROR, e)
-      ensure
-        ended
       end
 
+      # @return [Boolean] false if the executor was killed after the task had been taken: {#stop} has not seen it
       def count_in
         @starting -= 1
         @fibers[Fiber.current] = true
+        !@queues.killed?
       end
 
       # A thread that is killed starts no further tasks, and neither does a child that was forked by a task.
       def ended
         return unless @queues.current?
 
-        @queues.ended(self, abandon: Thread.current.status == "aborting") { @fibers.delete(Fiber.current) }
-        start_tasks
-        @queues.settle(self)
+        Native.defer_raises(@scheduler) do
+          @queues.ended(self, abandon: Thread.current.status == "aborting") { @fibers.delete(Fiber.current) }
+          start_tasks
+          @queues.settle
+        end
       end
     end
     private_constant :TaskQueue

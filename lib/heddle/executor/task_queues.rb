@@ -48,6 +48,9 @@ module Heddle
       # @return [Boolean] whether tasks are taken
       def open? = @open
 
+      # @return [Boolean] whether {#kill} was called
+      def killed? = @killed || false
+
       # @return [Boolean] whether no tasks are taken, and all have ended
       def terminated? = @terminated || false
 
@@ -94,12 +97,9 @@ module Heddle
         end
       end
 
-      # Forgets a queue that has nothing to do.
-      def settle(queue)
-        @guard.synchronize do
-          @by_scheduler.delete(queue.scheduler) if queue.empty? && !queue.equal?(@own)
-          terminate_if_done
-        end
+      # Forgets queues that have nothing to do.
+      def settle
+        @guard.synchronize { terminate_if_done }
       end
 
       # The executor's own thread has ended.
@@ -164,7 +164,10 @@ module Heddle
         terminate_if_done
       end
 
+      # A queue may be empty whose fiber still is to look for the task that it has posted: another one has started or
+      # cleared that.
       def terminate_if_done
+        @by_scheduler.delete_if { |_, queue| queue.empty? }
         return if @open || @own || !@by_scheduler.empty? || @terminated
 
         @terminated = true

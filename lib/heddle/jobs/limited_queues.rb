@@ -7,6 +7,10 @@ module Heddle
     #
     # A job takes nothing along from the fiber that posts it, or from the job whose place it gets; see {WorkContext}.
     class LimitedQueues
+      # While a forked child starts anew.
+      RESETTING = Guard.new
+      private_constant :RESETTING
+
       # @param executor [Executor]
       # @param limits [Hash{String, Symbol => Integer}] the queues without a limit are left out
       # @raise [ArgumentError, TypeError] for a limit that is not an Integer of at least 1
@@ -28,7 +32,7 @@ module Heddle
         limit = @limits[queue = queue.to_s]
         return @executor.post_detached(&job) unless limit
 
-        reset unless @generation == Native.generation
+        reset_after_fork
         return true unless enter?(queue, limit, job)
 
         start(queue, job).tap { |taken| start_stuck(queue, limit) if taken }
@@ -45,11 +49,18 @@ module Heddle
       private
 
       # A forked child has none of its parent's jobs.
+      def reset_after_fork
+        return if @generation == Native.generation
+
+        RESETTING.synchronize { reset unless @generation == Native.generation }
+      end
+
       def reset
-        @generation = Native.generation
         @guard = Guard.new
         @running = Hash.new(0)
         @waiting = Hash.new { |waiting, queue| waiting[queue] = [] }
+        # Last: until then, the child's other threads wait in reset_after_fork.
+        @generation = Native.generation
       end
 
       # Whether the job may run now; else it waits.

@@ -5,14 +5,20 @@ module Heddle
     # Where Rails and concurrent-ruby use thread pools, these modules put a {Executor}. Its tasks run beside the fiber
     # that posts them, on the same thread, and else on a thread of the executor.
     module Executors
+      # While one of the executors is made.
+      MAKING = Guard.new
+      private_constant :MAKING
+
       # `load_async` and the other asynchronous queries, with `async_query_executor = :global_thread_pool`.
       module GlobalQueries
         # @api private
         def global_thread_pool_async_query_executor
           concurrency = global_executor_concurrency || 4
-          @global_thread_pool_async_query_executor ||=
-            Executor.new(fibers: concurrency, max_queue: concurrency * 4, fallback_policy: :caller_runs,
-                         name: "load_async")
+          @global_thread_pool_async_query_executor || MAKING.synchronize do
+            @global_thread_pool_async_query_executor ||=
+              Executor.new(fibers: concurrency, max_queue: concurrency * 4, fallback_policy: :caller_runs,
+                           name: "load_async")
+          end
         end
       end
 
@@ -57,7 +63,7 @@ module Heddle
       end
 
       # @return [Executor]
-      def self.io = @io ||= Executor.new(name: "io")
+      def self.io = @io || MAKING.synchronize { @io ||= Executor.new(name: "io") }
 
       # @return [void]
       def self.install

@@ -7,6 +7,9 @@ module Heddle
     module Live
       # The state of the request for its action. Rails would look for it in the thread.
       STATE = :heddle_request_state
+      # While the executor is made.
+      MAKING = Guard.new
+      private_constant :MAKING
 
       # Passes the state of the request's fiber on.
       module SharedState
@@ -26,7 +29,9 @@ module Heddle
       end
 
       # @return [Executor]
-      def self.executor = @executor ||= Executor.new(name: "ActionController::Live")
+      def self.executor
+        @executor || MAKING.synchronize { @executor ||= Executor.new(name: "ActionController::Live") }
+      end
 
       # @param state [Hash, nil] that of the request's fiber
       # @yield the action

@@ -52,9 +52,7 @@ module Heddle
       end
 
       # @return [Integer] the sequence number for a task that ends now
-      def next_end_number
-        @end_numbers = (@end_numbers || 0) + 1
-      end
+      def next_end_number = Native.next_end_number
 
       private
 

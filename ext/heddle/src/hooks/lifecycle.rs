@@ -11,7 +11,7 @@ use crate::ruby::value::same;
 use crate::ruby::{error, fiber};
 use crate::scheduler::Scheduler;
 use crate::scheduler::options::Preempt;
-use crate::scheduler::start::{BlockEnd, NewFiber, start};
+use crate::scheduler::start::{BlockEnd, Membership, NewFiber, start};
 
 /// `Fiber.schedule`: runs the block in a new fiber immediately, until that fiber first waits. The calling fiber goes to
 /// the end of the run queue.
@@ -31,7 +31,16 @@ pub fn fiber(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -
     let hook = scheduler.enter(ruby)?;
     let child = fiber::spawn_scheduled(ruby, storage)?;
     let preemptible = scheduler.options.borrow().preempt == Preempt::All;
-    start(ruby, &scheduler, hook.key, NewFiber { fiber: child, block, preemptible }, splat)
+    start(ruby, &scheduler, hook.key, NewFiber { fiber: child, block, preemptible }, Membership::ScopeOfStarter, splat)
+}
+
+/// Like [`fiber()`], for a fiber that has nothing to do with the one that starts it: it is in no scope of
+/// `Heddle.run`.
+pub fn start_apart(ruby: &Ruby, scheduler: Receiver<Scheduler>, storage: Value, block: Proc) -> Result<Value, Error> {
+    let hook = scheduler.enter(ruby)?;
+    let child = fiber::spawn_scheduled(ruby, Some(storage))?;
+    let preemptible = scheduler.options.borrow().preempt == Preempt::All;
+    start(ruby, &scheduler, hook.key, NewFiber { fiber: child, block, preemptible }, Membership::Scheduler, None)
 }
 
 /// `YieldingFiber.schedule`: like [`fiber()`], for a fiber of that class which the caller has made with the same code.
@@ -48,7 +57,8 @@ pub fn start_yielding(
         return Err(error::fiber_error(ruby, "the fiber has been scheduled already"));
     }
     let preemptible = scheduler.options.borrow().preempt.preempts_yielding();
-    start(ruby, &scheduler, hook.key, NewFiber { fiber: child, block, preemptible }, Some(arguments))
+    let new_fiber = NewFiber { fiber: child, block, preemptible };
+    start(ruby, &scheduler, hook.key, new_fiber, Membership::ScopeOfStarter, Some(arguments))
 }
 
 /// The block of the current fiber, which has just been started. `lib/heddle/fiber_body.rb` calls it, and one of the

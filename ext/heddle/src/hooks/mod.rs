@@ -23,7 +23,7 @@ use magnus::{Error, Module, Object, RModule, RString, Ruby, Symbol, Value, funct
 use crate::io::descriptors;
 use crate::ruby::error;
 use crate::ruby::hook_interface::{self, TRANSFERS_ARE_SINGLE};
-use crate::ruby::value::{any_to_s, find_class};
+use crate::ruby::value::{self, any_to_s, find_class};
 use crate::ruby::{fork, ractor, thread};
 use crate::scheduler::options::Options;
 use crate::scheduler::{self, Scheduler, registry};
@@ -53,6 +53,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 
     class.define_method("fiber", method!(lifecycle::fiber, -1))?;
     native.define_singleton_method("start_yielding", function!(lifecycle::start_yielding, 4))?;
+    native.define_singleton_method("start_apart", function!(lifecycle::start_apart, 3))?;
     let body = heddle.define_module("FiberBody")?;
     body.define_singleton_method("assume_map_limit", function!(lifecycle::assume_map_limit, 1))?;
     body.define_singleton_method("begin_block", function!(lifecycle::begin_block, 1))?;
@@ -85,6 +86,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     native.define_singleton_method("pread_once", function!(io_transfer::io_pread::<true>, 6))?;
     native.define_singleton_method("pwrite_once", function!(io_transfer::io_pwrite::<true>, 6))?;
     native.define_singleton_method("write_at", function!(io_transfer::write_at, 4))?;
+    native.define_singleton_method("offset", function!(value::to_long, 1))?;
     class.define_method("io_select", method!(io_wait::io_select, -1))?;
     class.define_method("io_close", method!(closing::io_close, 1))?;
 

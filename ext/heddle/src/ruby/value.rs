@@ -158,6 +158,20 @@ pub fn class_of(object: Value) -> Option<Value> {
     Some(unsafe { Value::from_raw((*(raw as *const rb_sys::RBasic)).klass) })
 }
 
+/// Converts what is to be a number, as Ruby's own methods do.
+///
+/// # Errors
+/// TypeError and RangeError, and what the object's `to_int` raises.
+pub fn to_long(object: Value) -> Result<i64, Error> {
+    let mut number = 0;
+    // SAFETY: called with the GVL on a valid object; what it raises stops at `protect`.
+    protect(|| unsafe {
+        number = rb_sys::rb_num2long(object.as_raw());
+        rb_sys::Qnil as VALUE
+    })?;
+    Ok(number)
+}
+
 /// The object's address. Not to be read from.
 pub fn address(object: Value) -> u64 {
     object.as_raw()

@@ -24,6 +24,15 @@ pub struct NewFiber {
     pub preemptible: bool,
 }
 
+/// What a new fiber belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Membership {
+    /// The scope of the fiber that starts it, which waits for it.
+    ScopeOfStarter,
+    /// The scheduler alone.
+    Scheduler,
+}
+
 /// How the block of a fiber has ended.
 pub enum BlockEnd {
     /// It has returned.
@@ -41,11 +50,14 @@ pub fn start(
     scheduler: &Receiver<Scheduler>,
     caller: FiberKey,
     new_fiber: NewFiber,
+    membership: Membership,
     arguments: Option<RArray>,
 ) -> Result<Value, Error> {
     let child = new_fiber.fiber;
     let child_key = scheduler.register_unstarted(ruby, &new_fiber)?;
-    scheduler.state.borrow_mut().inherit_scope(caller, child_key, true);
+    if membership == Membership::ScopeOfStarter {
+        scheduler.state.borrow_mut().inherit_scope(caller, child_key, true);
+    }
     let start = [scheduler.as_value(), arguments.map_or(ruby.qnil().as_value(), |arguments| arguments.as_value())];
     let start = if arguments.is_some() { &start[..] } else { &start[..1] };
     let start_child = || {

@@ -1,5 +1,7 @@
 //! The parts of `Heddle.spin`, `suspend` and `schedule`. Not hooks: `lib/heddle/structured` calls them.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use magnus::{Error, Object, RHash, RModule, Ruby, Symbol, Value, block::Proc, function, prelude::*};
 
 use crate::ruby::receiver::Receiver;
@@ -25,7 +27,14 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("counts", function!(counts, 1))?;
     ractor::safe(ruby, || native.define_singleton_method("state", function!(fiber_state, 1)))?;
     native.define_singleton_method("generation", function!(fork::generation, 0))?;
+    native.define_singleton_method("next_end_number", function!(next_end_number, 0))?;
     Ok(())
+}
+
+/// The sequence number of a task that ends now, among those of all threads.
+fn next_end_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// Creates a fiber for the block, at the end of the run queue. Notifies `exit_observer` if the fiber cannot start. Any
