@@ -28,20 +28,24 @@ module Heddle # :nodoc:
 
       Context.scheduler("Heddle.trap")
       arrived = Thread::Queue.new
-      # Heddle sends an exception that a handler raises to the root at once, even while a fiber computes.
-      handler = block ? ->(number) { arrived << number } : ->(number) { raise SignalException, number }
-      previous = []
-      # The newest first: a signal that is given twice, as HUP and as SIGHUP, gets its oldest handler back last.
-      signals.each { |signal| previous.unshift([signal, Signal.trap(signal, &handler)]) }
-      handle_signals(arrived, previous, block)
-    rescue Exception # rubocop:disable Lint/RescueException -- raised again
-      restore_traps(previous) if previous
-      raise
+      traps = []
+      signals.each do |signal|
+        traps << Trap.new(signal, signal_handler(arrived, block))
+        traps.last.set
+      end
+      handling = handle_signals(arrived, traps, block)
+    ensure
+      traps&.each(&:restore) unless handling
     end
 
     private
 
-    def handle_signals(arrived, previous, block)
+    # Heddle sends an exception that a handler raises to the root at once, even while a fiber computes.
+    def signal_handler(arrived, block)
+      block ? ->(number) { arrived << number } : ->(number) { raise SignalException, number }
+    end
+
+    def handle_signals(arrived, traps, block)
       begun = false
       fiber = spin do
         begun = true
@@ -49,19 +53,64 @@ module Heddle # :nodoc:
           handle_signal(block, number)
         end
       ensure
-        restore_traps(previous)
+        traps.each(&:restore)
       end
       # The `ensure` of a fiber that is stopped before it has begun does not run. So it must begin first.
       snooze until begun
-      fiber
+      handling = fiber
+    ensure
+      # The calling fiber was interrupted, and does not learn of the new one.
+      Native.stop(Fiber.scheduler, fiber) if fiber && !handling
     end
 
     def handle_signal(block, number)
       spin { block.call(number) }
     end
+  end
 
-    def restore_traps(previous)
-      previous.each { |signal, handler| Signal.trap(signal, handler || "DEFAULT") }
+  # A signal's handler that {Heddle.trap} has set. Several may be set for a signal, and are restored in any order: a
+  # handler that has another one on top of it leaves its place to the one below it.
+  class Trap
+    GUARD = Guard.new
+    # All that are set, in order.
+    SET = [] # rubocop:disable Style/MutableConstant -- the guard protects it
+    private_constant :GUARD, :SET
+
+    # @param signal [String, Symbol, Integer]
+    # @param handler [Proc] no other Trap has this one
+    def initialize(signal, handler)
+      @signal = signal
+      @handler = handler
+    end
+
+    # Sets the handler.
+    def set
+      GUARD.synchronize do
+        @previous = Signal.trap(@signal, @handler)
+        SET << self
+      end
+    end
+
+    # Restores what was there before. A handler that the program has set since stays. A second call does nothing.
+    def restore
+      GUARD.synchronize do
+        next unless SET.delete(self)
+        next if SET.any? { |other| other.replace_previous(@handler, @previous) }
+
+        found = Signal.trap(@signal, @previous || "DEFAULT")
+        Signal.trap(@signal, found || "DEFAULT") unless found.equal?(@handler)
+      end
+    end
+
+    # Call it with the guard.
+    #
+    # @return [Boolean] whether this one has replaced `handler`, and now restores `below` instead
+    def replace_previous(handler, below) # rubocop:disable Naming/PredicateMethod -- it is an action
+      return false unless @previous.equal?(handler)
+
+      @previous = below
+      true
     end
   end
+  private_constant :Trap
 end
