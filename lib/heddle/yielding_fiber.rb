@@ -52,7 +52,7 @@ module Heddle # :nodoc:
         case (scheduler = Fiber.scheduler)
         when nil then raise "No scheduler is available!"
         when Scheduler then start(scheduler, arguments, storage, block)
-        else Fiber.schedule { YieldState.during { block.call(*arguments) } }
+        else start_elsewhere(arguments, storage, block)
         end
       end
 
@@ -62,6 +62,17 @@ module Heddle # :nodoc:
         fiber = allocate
         INITIALIZE.bind_call(fiber, storage:, &FiberBody::CODE)
         Native.start_yielding(scheduler, fiber, arguments, block)
+      end
+
+      # The hook of another library's scheduler need not know `storage:`.
+      def start_elsewhere(arguments, storage, block)
+        # Raises for what is no storage.
+        INITIALIZE.bind_call(allocate, storage:) { nil }
+        context = WorkContext.new(storage || {}, nil) unless storage == true
+        Fiber.schedule do
+          context&.replace_storage
+          YieldState.during { block.call(*arguments) }
+        end
       end
     end
 
@@ -78,7 +89,7 @@ module Heddle # :nodoc:
       # `raise` alone would be Fiber#raise.
       ::Kernel.raise ArgumentError, "tried to create a fiber without a block" unless block
 
-      super { |*arguments| YieldState.during { block.call(*arguments) } }
+      super { |*arguments, **keywords| YieldState.during { block.call(*arguments, **keywords) } }
     end
 
     # Resumes the fiber; see Ruby's documentation. The fiber may yield although its block does not call `Fiber.yield`.

@@ -1,6 +1,43 @@
 # frozen_string_literal: true
 
 RSpec.describe "YieldingFiber" do
+  it "takes keyword arguments as a Fiber does, in resume and after a yield" do
+    block = ->(first, *rest, key: nil, **others) { [first, rest, key, others] }
+    calls = [[[1], { key: 2, other: 3 }], [[1, [2]], {}], [[{ key: 4 }], {}], [[[1, 2]], {}]]
+    outcomes = [Fiber, YieldingFiber].map do |type|
+      calls.map { |arguments, keywords| type.new(&block).resume(*arguments, **keywords) }
+    end
+    again = YieldingFiber.new { Fiber.yield }.tap(&:resume)
+
+    expect(outcomes.last).to eq outcomes.first
+    expect(again.resume(key: 5)).to eq(key: 5)
+  end
+
+  # Its hook `fiber` knows no `storage:`.
+  def simple_scheduler
+    Class.new do
+      def fiber(&) = Fiber.new(blocking: false, &).tap(&:resume)
+      def fiber_interrupt(*) = nil
+      %i[block unblock kernel_sleep io_wait close].each { |hook| define_method(hook) { |*| nil } }
+    end.new
+  end
+
+  it "has the storage that it is given, also under another library's scheduler" do
+    seen = Thread.new do
+      Fiber.set_scheduler(simple_scheduler)
+      Fiber[:inherited] = 1
+      storages = [{ storage: { given: 2 } }, { storage: nil }, { storage: true }, {}].map do |options|
+        found = nil
+        YieldingFiber.schedule(**options) { found = [Fiber[:inherited], Fiber[:given]] }
+        found
+      end
+      expect { YieldingFiber.schedule(storage: 5) { nil } }.to raise_error(TypeError)
+      [*storages, Fiber[:inherited]]
+    end.value
+
+    expect(seen).to eq [[nil, 2], [nil, nil], [1, nil], [1, nil], 1]
+  end
+
   places = { "on the main thread" => ->(block) { block.call }, "on another thread" => lambda { |block|
     Thread.new do
       Thread.current.report_on_exception = false
