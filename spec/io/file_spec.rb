@@ -51,6 +51,40 @@ RSpec.describe "Files" do
     expect { Heddle.run { File.open(path) { |file| file.pread(1, 100) } } }.to raise_error(EOFError)
   end
 
+  it "are written by pwrite with arguments that are converted once, in Ruby's order, and refused with Ruby's errors" do
+    converted = []
+    text = Object.new.tap { |object| object.define_singleton_method(:to_s) { converted.push(:to_s) && "ab" } }
+    offset = Object.new.tap { |object| object.define_singleton_method(:to_int) { converted.push(:to_int) && 1 } }
+    program = lambda do
+      File.open(path, "w+") do |file|
+        written = [file.pwrite(text, offset), file.pwrite("c", 3.9), file.pread(4, 0)]
+        errors = [nil, "1", 1 << 64, -1].map do |wrong|
+          file.pwrite("d", wrong)
+        rescue StandardError => e
+          [e.class, e.message.sub(/ - .*/, "")]
+        end
+        [written, errors, converted.slice!(0..)]
+      end
+    end
+
+    expect(Heddle.run(&program)).to eq program.call
+  end
+
+  it "are not taken for locked when the thread is killed that waits for the lock: flock raises ThreadError" do
+    File.open(path, "w") do |holder|
+      holder.flock(File::LOCK_EX)
+      before = Thread.list
+      locking = lambda do
+        fiber = Heddle.spin { File.open(path) { |file| file.flock(File::LOCK_EX) } }
+        Heddle.snooze until (helper = (Thread.list - before).first)
+        helper.kill
+        Heddle.await(fiber)
+      end
+
+      expect { Heddle.run(&locking) }.to raise_error(ThreadError, /killed before the call had ended/)
+    end
+  end
+
   it "are extended with a hole by pwrite beyond the end" do
     content = Heddle.run do
       File.open(path, "w") { |file| file.pwrite("x", 3) }

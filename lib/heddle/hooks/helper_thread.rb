@@ -10,10 +10,13 @@ module Heddle
       # @param joins [Boolean] whether this method is left only when the thread has ended
       # @return [Object] the block's value
       # @raise the block's error, with the fiber's backtrace added
+      # @raise [ThreadError] if another thread has killed the thread: what the block was to do may be undone
       def run(joins: false, &work)
         outcome = nil
         thread = Guard.uninterrupted { Thread.new { outcome = outcome_of(&work) } }
         thread.join
+        raise ThreadError, "the thread in which a fiber's call ran was killed before the call had ended" unless outcome
+
         value, error = outcome
         raise with_callers(error) if error
 

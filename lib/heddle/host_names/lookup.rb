@@ -13,7 +13,9 @@ module Heddle
     NUMERIC_FLAGS = Socket::NI_NUMERICHOST | Socket::NI_NUMERICSERV
     # How many look-ups run in threads at a time. One lasts half a minute if no server responds. Further fibers wait.
     MAX_THREADS = 64
-    private_constant :PORTS, :HARMLESS_FLAGS, :NUMERIC_FLAGS, :MAX_THREADS
+    # While the permits are made.
+    MAKING = Guard.new
+    private_constant :PORTS, :HARMLESS_FLAGS, :NUMERIC_FLAGS, :MAX_THREADS, :MAKING
 
     class << self
       # @return [Boolean] whether the current fiber runs under a Heddle scheduler
@@ -60,9 +62,12 @@ module Heddle
         reverse?(reverse_lookup, socket.do_not_reverse_lookup) ? in_thread(&) : yield
       end
 
-      # @return [Boolean] whether the hook lacks what it needs for an answer: the scope, or the service's name
+      # @return [Boolean] whether the hook lacks what it needs for an answer: the scope, or the service's name. Also for
+      #   a host that Ruby is to convert, once
       def beyond_hook?(host, service)
-        host.is_a?(String) && (host.include?("%") || !number?(service))
+        return host.respond_to?(:to_str) unless host.is_a?(String)
+
+        host.include?("%") || !number?(service)
       end
 
       # @return [Boolean] whether Ruby limits the time of the look-up, of which the hook is not told
@@ -81,18 +86,21 @@ module Heddle
 
       # A forked child has permits of its own, as the parent's fibers never give theirs back there.
       def permits
-        unless @generation == Native.generation
-          @permits = Semaphore.new(MAX_THREADS)
+        return @permits if @generation == Native.generation
+
+        MAKING.synchronize do
+          @permits = Semaphore.new(MAX_THREADS) unless @generation == Native.generation
+          # Last: until then, other threads wait here.
           @generation = Native.generation
+          @permits
         end
-        @permits
       end
 
       def number?(service)
         case service
         when Integer then PORTS.cover?(service)
         when String then service.match?(/\A\d{1,5}\z/) && PORTS.cover?(service.to_i)
-        else true
+        else !service.respond_to?(:to_str)
         end
       end
 

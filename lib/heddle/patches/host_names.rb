@@ -33,6 +33,17 @@ module Heddle # :nodoc:
       RUBY
     end
 
+    # Replaces what Ruby has under two names. To the program both remain one method.
+    #
+    # @param other [Symbol] the second name
+    # @param name [Symbol] the first, which has been replaced
+    def self.keep_alias(owner, other, name)
+      kept = :"#{name}_without_heddle"
+      return unless owner.private_method_defined?(kept) && owner.instance_method(other) == owner.instance_method(kept)
+
+      owner.alias_method(other, name)
+    end
+
     Patches.add do
       addrinfo, socket, ip_socket = [Addrinfo, Socket, IPSocket].map(&:singleton_class)
       replace(addrinfo, :getaddrinfo, "HostNames.address_list(arguments, options)")
@@ -41,7 +52,7 @@ module Heddle # :nodoc:
       replace(addrinfo, :ip, "HostNames.address(arguments[0], nil)")
       replace(socket, :getaddrinfo, "HostNames.address_list(arguments, options)")
       replace(socket, :sockaddr_in, "HostNames.address(arguments[1], arguments[0])")
-      replace(socket, :pack_sockaddr_in, "HostNames.address(arguments[1], arguments[0])")
+      keep_alias(socket, :pack_sockaddr_in, :sockaddr_in)
       replace(ip_socket, :getaddress, "HostNames.address(arguments[0], nil)")
       replace(TCPServer, :initialize, "HostNames.address(*(arguments.size > 1 ? arguments.first(2) : [nil, nil]))")
       replace(TCPSocket, :initialize, "TCPConnect.call(self, arguments, options)")

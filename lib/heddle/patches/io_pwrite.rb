@@ -14,9 +14,12 @@ module Heddle # :nodoc:
       scheduler = Fiber.current_scheduler
       return super unless scheduler.is_a?(Scheduler)
 
-      # Writing nothing runs all of Ruby's checks of the arguments and the IO.
+      # Each is converted once, in Ruby's order.
+      string = object.is_a?(String) ? object : "#{object}" # rubocop:disable Style/RedundantInterpolation -- as Ruby does
+      offset = Native.offset(offset)
+      # Writing nothing runs all of Ruby's checks of the IO.
       Fiber.blocking { super("", offset) }
-      Native.write_at(scheduler, self, object.to_s, offset)
+      Native.write_at(scheduler, self, string, offset)
     end
   end
   private_constant :IOPwrite

@@ -42,6 +42,16 @@ RSpec.describe "Host names" do
     expect(found).to eq(expected)
   end
 
+  it "that an object converts to, by to_str, are resolved as without a scheduler, with a service by name, too" do
+    host = Class.new { def to_str = "localhost" }
+    programs = [-> { Socket.getaddrinfo(host.new, "http", nil, :STREAM) },
+                -> { Addrinfo.getaddrinfo(host.new, "http", nil, :STREAM).map(&:ip_unpack) },
+                -> { Socket.sockaddr_in("http", host.new) }]
+
+    expect(programs.map { |program| Heddle.run(&program) }).to eq programs.map(&:call)
+    expect(Socket.method(:pack_sockaddr_in)).to eq Socket.method(:sockaddr_in)
+  end
+
   it "can be connected to" do
     answer = Heddle.run do
       server = TCPServer.new("localhost", 0)
