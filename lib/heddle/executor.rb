@@ -190,7 +190,12 @@ module Heddle
     # Threads, and the fibers of other threads, do not survive a fork.
     def queues
       queues = @queues
-      queues.current? ? queues : RESETTING.synchronize { @queues.current? ? @queues : reset }
+      return queues if queues.current?
+
+      RESETTING.synchronize do
+        reset unless @queues.current?
+        @queues
+      end
     end
 
     def reset

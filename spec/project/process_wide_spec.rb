@@ -3,8 +3,8 @@
 require "prism"
 
 # What a module or a class keeps in an instance variable of its own, a process has one of. A method that looks at it and
-# then sets it is interrupted in between: by another thread, and by a tick. Two callers then make two of what there is to
-# be one, or count one for two.
+# then sets it may be interrupted in between, by another thread or a tick. Two callers then make two objects instead of
+# one, or count once for two.
 class ProcessWide
   GUARDS = %i[synchronize without_preemption uninterrupted].freeze
   WRITES = [Prism::InstanceVariableWriteNode, Prism::InstanceVariableOrWriteNode, Prism::InstanceVariableAndWriteNode,

@@ -111,7 +111,7 @@ module Heddle
       end
 
       # @return [Boolean] false if the executor was killed after the task had been taken: {#stop} has not seen it
-      def count_in
+      def count_in # rubocop:disable Naming/PredicateMethod -- it is an action
         @starting -= 1
         @fibers[Fiber.current] = true
         !@queues.killed?
