@@ -96,8 +96,8 @@ impl Mutexes {
         MUTEXES.get().copied().flatten()
     }
 
-    /// Finds the layout by trying. Called once, when Heddle is loaded. `holder` is a suspended fiber that holds `held`;
-    /// `current` is the current fiber.
+    /// Finds the layout by trying. Called once, when Heddle is loaded. `holder` is a suspended fiber that holds
+    /// `held`; `current` is the current fiber.
     ///
     /// # Errors
     /// NoMemoryError.
@@ -110,8 +110,8 @@ impl Mutexes {
     }
 
     fn look(current: Value, holder: Value, held: Value, [first, second]: [Value; 2]) -> Option<Self> {
-        // SAFETY: the data of a Mutex has four words on Ruby 3.3, and more on later ones. The words that only later ones
-        // have are read if those before are not what was looked for.
+        // SAFETY: the data of a Mutex has four words on Ruby 3.3, and more on later ones. The words that only later
+        // ones have are read if those before are not what was looked for.
         let word = |mutex: Value, index: usize| unsafe { data(mutex).add(index).read_volatile() };
         let own = |mutex: Value, index: usize| data(mutex).wrapping_add(index).addr();
         let is_ring = |index: usize| (0..2).all(|link| word(first, index + link) == own(first, index));
@@ -153,9 +153,9 @@ impl Mutexes {
         (self.number_of)(fiber)
     }
 
-    /// Frees the Mutexes that the current thread holds by fibers with these numbers, as Ruby frees those of threads that
-    /// a fork has ended. All its Mutexes lose their waiters, which are fibers and threads of the parent of this process.
-    /// Neither raises nor allocates.
+    /// Frees the Mutexes that the current thread holds by fibers with these numbers, as Ruby frees those of threads
+    /// that a fork has ended. All its Mutexes lose their waiters, which are fibers and threads of the parent of this
+    /// process. Neither raises nor allocates.
     pub fn abandon(self, lost: &FxHashSet<usize>, ruby: &Ruby) {
         let Some(probe) = PROBE.get(ruby).map(|probe| probe.get()).filter(|probe| try_lock(*probe)) else { return };
         let mut before = data(probe);
@@ -218,8 +218,8 @@ fn unlock(mutex: Value) {
 /// Whether an object has data of the same type as `other`, which has data.
 fn has_type_of(object: Value, other: Value) -> bool {
     let (ruby, object, other) = (rb_sys::stable_api::get_default(), object.as_raw(), other.as_raw());
-    // SAFETY: called with the GVL on valid objects, and each check runs only if the one before it is true, as Ruby's own
-    // macros require.
+    // SAFETY: called with the GVL on valid objects, and each check runs only if the one before it is true, as Ruby's
+    // own macros require.
     unsafe {
         ruby.type_p(object, rb_sys::ruby_value_type::RUBY_T_DATA)
             && ruby.rtypeddata_p(object)
