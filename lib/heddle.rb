@@ -16,6 +16,8 @@ require_relative "heddle/scheduler"
 require_relative "heddle/fiber_body"
 require_relative "heddle/yielding_fiber"
 require_relative "heddle/work_context"
+require_relative "heddle/unit_of_work"
+require_relative "heddle/thread_variables"
 require_relative "heddle/run"
 
 # What keeps a part of Heddle's own code from being interrupted.

@@ -26,6 +26,27 @@ RSpec.describe "Active Job's adapter :heddle" do
     RUBY
   end
 
+  [[{}, 3], [{ thread_variables: :shared }, 1]].each do |options, count|
+    it "gives each job thread variables #{options.empty? ? "of its own" : "of the thread, with #{options}"}" do
+      expect(printed(<<~RUBY)).to eq "#{[count] * 2}\n"
+        adapter(**#{options})
+        local = Concurrent::ThreadLocalVar.new
+        latch = Concurrent::CountDownLatch.new(3)
+        seen = Queue.new
+        # All have set theirs when one of them looks.
+        $work = lambda do |name|
+          Thread.current.thread_variable_set(:job, local.value = name)
+          latch.count_down
+          latch.wait
+          seen << [Thread.current.thread_variable_get(:job), local.value]
+        end
+        %w[a b c].each { |name| Work.perform_later(name) }
+        ActiveJob::Base.queue_adapter.shutdown
+        p Array.new(3) { seen.pop }.transpose.map { |values| values.uniq.size }
+      RUBY
+    end
+  end
+
   it "names a job's fiber by the job's class and id while the job runs" do
     expect(printed(<<~RUBY)).to eq "true\n"
       $work = -> { $names = Heddle.fibers.filter_map(&:name) }

@@ -48,6 +48,25 @@ RSpec.describe "A Sidekiq capsule with fibers" do
     RUBY
   end
 
+  it "gives each job thread variables of its own" do
+    expect(printed(<<~RUBY)).to eq "abc abc\n"
+      local = Concurrent::ThreadLocalVar.new
+      latch = Concurrent::CountDownLatch.new(3)
+      seen = Queue.new
+      # All have set theirs when one of them looks.
+      $work = lambda do |name|
+        Thread.current.thread_variable_set(:job, local.value = name)
+        latch.count_down
+        latch.wait
+        seen << [Thread.current.thread_variable_get(:job), local.value]
+      end
+      %w[a b c].each { |name| Work.perform_async(name) }
+      sidekiq = start
+      puts Array.new(3) { seen.pop }.transpose.map { |names| names.sort.join }.join(" ")
+      sidekiq.stop
+    RUBY
+  end
+
   it "names a job's fiber by the job's class and id while the job runs" do
     expect(printed(<<~RUBY)).to eq "true\n"
       names = Queue.new

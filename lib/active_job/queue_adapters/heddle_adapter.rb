@@ -28,16 +28,19 @@ module ActiveJob # :nodoc:
       # @param fibers [Integer] how many jobs run at a time; further jobs wait in the queue
       # @param limits [Hash{String, Symbol => Integer}] how many jobs of a queue run at a time
       # @param drain [Float, Integer, Rational] seconds that {#shutdown} waits for jobs before it stops them
+      # @param thread_variables [:own, :shared] whether each job has thread variables (`Thread#thread_variable_get`) of
+      #   its own, as it may expect of a thread, or all share those of the adapter's thread
       # @param ** [Hash] for the thread's scheduler; see {Heddle::Scheduler#initialize}. The default is
       #   `preempt: :all`.
       # @raise [ArgumentError, TypeError] for an invalid number or option
-      def initialize(fibers: 100, limits: {}, drain: 25, **)
+      def initialize(fibers: 100, limits: {}, drain: 25, thread_variables: :own, **)
         super()
         unless drain.is_a?(Numeric) && drain.finite? && !drain.negative?
           raise ArgumentError, "HeddleAdapter.new: drain must be a number of seconds, not #{drain.inspect}"
         end
 
         @drain = drain
+        @thread_variables = UNIT.check_option(thread_variables, "HeddleAdapter.new")
         @executor = ::Heddle::Executor.new(fibers:, on: :thread, fallback_policy: :caller_runs, name: "heddle jobs", **)
         @queues = ::Heddle::Jobs::LimitedQueues.new(@executor, limits)
         @delayed = Concurrent::AtomicFixnum.new
@@ -96,7 +99,8 @@ module ActiveJob # :nodoc:
 
       # Seconds that jobs get for their `ensure`, after they were stopped. It is the default of `grace:`.
       ENSURE_TIME = 5
-      private_constant :ENSURE_TIME
+      UNIT = ::Heddle.const_get(:UnitOfWork)
+      private_constant :ENSURE_TIME, :UNIT
 
       private
 
@@ -116,7 +120,9 @@ module ActiveJob # :nodoc:
       def submit(queue, data)
         drain_at_exit
         @queues.post(queue) do
-          ::Heddle.annotate("#{data["job_class"]} #{data["job_id"]}") { Base.execute(data) }
+          UNIT.run_job(@thread_variables) do
+            ::Heddle.annotate("#{data["job_class"]} #{data["job_id"]}") { Base.execute(data) }
+          end
         end
       end
 

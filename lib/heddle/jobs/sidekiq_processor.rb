@@ -56,7 +56,9 @@ module Heddle
       def dispatch(job, *, &)
         return super unless capsule.fibers?
 
-        Heddle.annotate("#{job["wrapped"] || job["class"]} #{job["jid"]}") { super }
+        UnitOfWork.run_job(capsule.thread_variables) do
+          Heddle.annotate("#{job["wrapped"] || job["class"]} #{job["jid"]}") { super }
+        end
       end
     end
   end

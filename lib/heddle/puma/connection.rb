@@ -16,6 +16,9 @@ module Heddle
       # @return [Fiber]
       attr_reader :fiber
 
+      # @return [Request, nil] what is being handled, or was handled last
+      attr_accessor :request
+
       # @param client [::Puma::Client]
       def initialize(client)
         @client = client

@@ -11,6 +11,8 @@ module Heddle
       #   connections wait in the kernel's backlog. A connection that waits for a request does not count.
       # @option options [Float, Integer, Rational, nil] :slow (nil) seconds: a request that takes so long or longer is
       #   logged in one line, with what its fiber has spent the time on. `stats: :detailed` is the default then
+      # @option options [:own, :shared] :thread_variables (:own) whether each request has thread variables
+      #   (`Thread#thread_variable_get`) of its own, as with a thread for each request, or all share those of the thread
       # @option options [:all, :yielding, :none] :preempt (:all) see {Heddle::Scheduler#initialize}, for the other
       #   options, too: `tick:`, `quantum:`, `backend:`, `ticker:`, `signal:`, `workers:`, `grace:`, `stats:`,
       #   `stall_after:`. `ticker: :signal` needs a `signal:` that Puma does not handle itself, such as `"PROF"`

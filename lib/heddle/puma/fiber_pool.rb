@@ -21,6 +21,7 @@ module Heddle
       def initialize(name, options, settings, **, &)
         options = options.final_options if options.respond_to?(:final_options)
         super(name, options.merge(min_threads: 0, max_threads: settings.fibers), **, &)
+        @thread_variables = settings.thread_variables
         @connections = {}.compare_by_identity
         # The fibers in which ForceShutdown may be raised.
         @with_application = {}.compare_by_identity
@@ -36,6 +37,7 @@ module Heddle
       # Prepares the server's thread.
       def start
         trigger_before_thread_start_hooks
+        ThreadVariables.separate(Thread.current) if @thread_variables == :own
         @lag_probe.start
       end
 

@@ -33,25 +33,6 @@ module Heddle
         super.tap { |stops| @written&.pop(timeout: WRITE_TIME) if stops }
       end
 
-      # Puma calls this for each request. Names the fiber while it serves the request.
-      #
-      # If the client keeps the connection, Puma looks next whether a further request has arrived. The other connections
-      # run before that. So no client gets one answer after the other while others wait for one. And a busy client has
-      # mostly sent its next request by then: Puma reads it at once, and the connection need not wait in the kernel.
-      #
-      # @param arguments [Array] Puma's, the client being the last but one
-      # @return [Object] Puma's: what becomes of the connection
-      def handle_request(*arguments)
-        return super unless @thread_pool.is_a?(FiberPool)
-
-        outcome = in_named_fiber(arguments[-2].env) { super }
-        case outcome
-        when :keep_alive, true # a Symbol since Puma 7.2, before that true
-          Fiber.scheduler.yield
-        end
-        outcome
-      end
-
       # @return [Boolean] see {FiberPool#with_application?}
       def with_application?(fiber) = @thread_pool.with_application?(fiber)
 
@@ -61,31 +42,12 @@ module Heddle
 
       private
 
-      # {Heddle.annotate} would restore the previous name, but a connection has none.
-      #
-      # Puma answers 500 to what the application raises. What is raised later, by the response's body or by
-      # `rack.after_reply`, leaves Puma's method. On threads it ends that thread; Heddle takes an exit, or a
-      # signal's exception, of a fiber for one of the thread.
-      #
-      # @return [Object, nil] the block's value. nil is an outcome of which Puma knows nothing, so it closes the
-      #   connection
-      def in_named_fiber(env, &)
-        fiber = Fiber.current
-        name = "#{env["REQUEST_METHOD"]} #{env["REQUEST_PATH"] || env["PATH_INFO"]}".freeze
-        Names.assign(fiber, name)
-        @slow_requests ? @slow_requests.watch(name, &) : yield
-      rescue SystemExit, SignalException => e
-        @log_writer.log("! Heddle: #{name} has raised #{e.inspect} after the application had returned, which ends " \
-                        "its connection")
-        nil
-      ensure
-        Names.assign(fiber, nil)
-      end
-
       def prepare_fibers(settings, name)
         @min_threads = 0
         @max_threads = settings.fibers
         @slow_requests = settings.slow && SlowRequests.new(settings.slow, @log_writer)
+        # After Puma's module for `fiber_per_request`, so that a request is served by its connection's fiber.
+        singleton_class.prepend(Requests)
         # Since Puma 8 the method takes the thread, too.
         takes_thread = method(:process_client).arity == 2
         pool = FiberPool.new(name, options, settings, **pool_options) do |connection, client|

@@ -60,6 +60,22 @@ module Heddle
       alias exit kill
       alias terminate kill
 
+      # Raises in the calling fiber. If another thread calls this that a request has started, it raises in the fiber of
+      # that request, as such a thread takes this one for the request's alone. What other threads raise is for the root
+      # fiber, and stops the server.
+      #
+      # @return [nil]
+      def raise(*arguments, **)
+        unit = UnitOfWork.current
+        return super if equal?(::Thread.current) || !unit&.thread.equal?(self)
+
+        unless unit.raise(*arguments, **)
+          @server.log_writer.log("! Heddle: a thread that a request has started has called Thread#raise with " \
+                                 "#{arguments.inspect} after that request's end: nothing is raised")
+        end
+        nil
+      end
+
       private
 
       # A fiber that the scheduler runs, or, with Puma's option fiber_per_request, that Puma has resumed.

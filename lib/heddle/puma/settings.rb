@@ -22,13 +22,18 @@ module Heddle
       # @return [Numeric, nil] seconds: a request that takes longer is logged
       attr_reader :slow
 
+      # @return [:own, :shared] whether each request has thread variables of its own
+      attr_reader :thread_variables
+
       # @param fibers [Integer]
       # @param slow [Numeric, nil] see {DSL#heddle}
+      # @param thread_variables [:own, :shared] see {DSL#heddle}
       # @param scheduler_options [Hash] see {Heddle::Scheduler#initialize}
       # @raise [ArgumentError, TypeError] for invalid values, when the configuration is read
-      def initialize(fibers: FIBERS, slow: nil, **scheduler_options)
+      def initialize(fibers: FIBERS, slow: nil, thread_variables: :own, **scheduler_options)
         @fibers = ArgumentChecks.count(fibers, "heddle fibers", FIBERS_RANGE)
         @slow = slow && ArgumentChecks.seconds(slow, "heddle slow")
+        @thread_variables = UnitOfWork.check_option(thread_variables, "heddle")
         @given = scheduler_options.freeze
         # Without detailed counts the log could not tell where the time went.
         defaults = slow ? { preempt: :all, stats: :detailed } : { preempt: :all }
@@ -42,7 +47,7 @@ module Heddle
 
       # @return [Settings] with other values for some options
       def with(**changes)
-        Settings.new(fibers:, slow:, **@given, **changes)
+        Settings.new(fibers:, slow:, thread_variables:, **@given, **changes)
       end
 
       # @return [Scheduler]
@@ -52,7 +57,8 @@ module Heddle
 
       # @return [String]
       def to_s
-        options = slow ? { slow:, **@scheduler_options } : @scheduler_options
+        options = { slow:, thread_variables: (:shared if thread_variables == :shared) }.compact
+        options.update(@scheduler_options)
         ["#{fibers} fibers", *options.map { |name, value| "#{name}: #{value.inspect}" }].join(", ")
       end
 

@@ -7,9 +7,11 @@ module Heddle
   class Scope
     # @param scheduler [Scheduler]
     # @param task [Task] the current fiber's
-    def initialize(scheduler, task)
+    # @param members [Boolean] whether the fibers of `Fiber.schedule` belong to the scope
+    def initialize(scheduler, task, members: true)
       @scheduler = scheduler
       @task = task
+      @has_members = members
     end
 
     # Runs the block. Only the block may be preempted; see {Task#carry}.
@@ -36,7 +38,7 @@ module Heddle
 
     def open
       @children = @task.begin_scope
-      @number = Native.open_scope(@scheduler)
+      @number = Native.open_scope(@scheduler) if @has_members
     end
 
     # Runs also if the block is left by `break` or `throw`, or if the fiber is being killed.

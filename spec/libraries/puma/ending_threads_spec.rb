@@ -122,12 +122,13 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
     end
   end
 
-  describe "when another thread raises in the thread of all requests" do
+  describe "when a thread that no request has started raises in the thread of all requests" do
     raising = <<~RUBY
+      targets = Thread::Queue.new
+      Thread.new { targets.pop.raise(ArgumentError, "from a thread") }
       run(lambda do |env|
         if env["PATH_INFO"] == "/raise"
-          target = Thread.current
-          Thread.new { target.raise(ArgumentError, "from a thread") }
+          targets << Thread.current
         else
           puts "a request waits"
         end

@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+require_relative "interruptible"
+
+module Heddle
+  # A request or a job. Code that was written for threads takes the thread that runs it for its own; here many units
+  # share one thread. So each unit has what such code expects of a thread: thread variables (see {ThreadVariables}),
+  # and a fiber into which other threads can raise.
+  #
+  # The fibers that a unit starts belong to it, as they inherit its fiber storage. So do the threads that it starts.
+  class UnitOfWork < Interruptible
+    KEY = :heddle_unit_of_work
+    OPTIONS = %i[own shared].freeze
+    private_constant :KEY, :OPTIONS
+
+    class << self
+      # @return [UnitOfWork, nil] what the calling fiber belongs to
+      def current = Fiber[KEY]
+
+      # @return [UnitOfWork] what the calling fiber belongs to; a fiber of none becomes one
+      def current_or_new = current_on(Thread.current) || (Fiber[KEY] = new)
+
+      # Runs a job in the calling fiber. Without a scheduler it has its thread for itself.
+      #
+      # @param thread_variables [:own, :shared] whether the job has thread variables of its own
+      # @return [Object] the block's value
+      def run_job(thread_variables, &)
+        return yield unless Context.scheduler_if_any
+
+        ThreadVariables.separate(Thread.current) if thread_variables == :own
+        new.run(&)
+      end
+
+      # @param option [Object] the value of an option `thread_variables:`
+      # @param method [String] what was given it, for the message
+      # @return [:own, :shared]
+      # @raise [ArgumentError]
+      def check_option(option, method) = ArgumentChecks.one_of(option, "#{method}: thread_variables", OPTIONS)
+
+      # @param thread [Thread]
+      # @return [UnitOfWork, nil] what the calling fiber belongs to, if that is a unit of this thread
+      def current_on(thread)
+        unit = Fiber[KEY]
+        unit if unit&.thread.equal?(thread)
+      end
+    end
+
+    # @return [Thread] the thread that serves the unit
+    attr_reader :thread
+    # @return [Hash{Symbol => Object}]
+    attr_reader :variables
+
+    # A unit of the calling thread.
+    def initialize
+      super
+      @thread = Thread.current
+      @variables = {}
+    end
+
+    # Runs the block, which is the unit's work, in the calling fiber.
+    #
+    # @return [Object] the block's value
+    def run
+      outer = Fiber[KEY]
+      Fiber[KEY] = self
+      super
+    ensure
+      Fiber[KEY] = outer
+    end
+  end
+  private_constant :UnitOfWork
+end
