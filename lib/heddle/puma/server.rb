@@ -43,6 +43,7 @@ module Heddle
       private
 
       def prepare_fibers(settings, name)
+        RackTimeout.install if ::Object.const_defined?("Rack::Timeout")
         @min_threads = 0
         @max_threads = settings.fibers
         @slow_requests = settings.slow && SlowRequests.new(settings.slow, @log_writer)

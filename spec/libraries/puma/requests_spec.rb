@@ -159,6 +159,33 @@ RSpec.describe "A request of Puma with plugin :heddle" do
     end
   end
 
+  describe "with rack-timeout" do
+    app = <<~RUBY
+      begin
+        require "rack-timeout"
+      rescue LoadError
+        exit 2
+      end
+      Rack::Timeout::Logger.disable
+      use Rack::Timeout, service_timeout: 0.01
+      run(lambda do |env|
+        case env["PATH_INFO"]
+        when "/waits" then sleep
+        when "/computes" then loop { nil }
+        when "/awaits" then Heddle.await(Heddle.spin { sleep })
+        else next [200, {}, ["survived"]]
+        end
+      end)
+    RUBY
+    share_server(app, library: "rack-timeout")
+
+    it "fails by its time limit, and no other request does" do
+      answers = %w[/waits /computes /awaits].map { |path| server.request("GET #{path} HTTP/1.0\r\n\r\n") }
+
+      expect([answers, server.get("/")]).to match [all(match(/ 500 .*ran for longer than 10ms/m)), "survived"]
+    end
+  end
+
   describe "with sentry-ruby" do
     app = <<~RUBY
       begin
