@@ -4,11 +4,10 @@ require "rails/railtie"
 require "active_support/isolated_execution_state"
 require "active_support/concurrency/share_lock"
 require "active_support/current_attributes"
-require "concurrent/configuration"
 require "rails/version"
 require "heddle"
 
-# The lock for reloading, the executors and Action Cable's connections are private.
+# The lock for reloading and Action Cable's connections are private.
 Heddle.const_get(:TriedVersions).check("rails", Rails::VERSION::STRING)
 
 require "heddle/executor"
@@ -16,7 +15,6 @@ require "heddle/executor"
 # Each file changes one part of Rails; the Railtie says when.
 require_relative "rails/cable"
 require_relative "rails/checks"
-require_relative "rails/executors"
 require_relative "rails/interlock"
 require_relative "rails/live"
 require_relative "rails/request_context"

@@ -74,7 +74,6 @@ RSpec.describe "heddle/rails" do
     Application.root.join("config/database.yml").write(<<~YAML)
       development: { adapter: sqlite3, pool: 3, database: \#{Application.root.join("database")} }
     YAML
-    Application.config.active_record.async_query_executor = :global_thread_pool
     boot
   RUBY
 
@@ -204,27 +203,6 @@ RSpec.describe "heddle/rails" do
     end
   end
 
-  it "runs load_async on a fiber of the request's thread" do
-    expect(printed(<<~RUBY)).to eq "[1, [true]]\n"
-      #{database}
-      ActiveRecord::Schema.verbose = false
-      ActiveRecord::Schema.define { create_table(:things) { |table| table.string(:name) } }
-      class Thing < ActiveRecord::Base; end
-      Thing.create!(name: "warp")
-      threads = []
-      ActiveSupport::Notifications.subscribe("sql.active_record") do |event|
-        threads << (Thread.current == Thread.main) if event.payload[:async]
-      end
-      $action = lambda do
-        things = Thing.all.load_async
-        # What is pending runs in `to_a`.
-        sleep(0) while things.instance_variable_get(:@future_result).pending?
-        things.to_a.size
-      end
-      Heddle.run { puts "[\#{get("/page")}, \#{threads}]" }
-    RUBY
-  end
-
   it "runs ActionController::Live on a fiber of the request's thread, with the request's CurrentAttributes" do
     expect(printed(<<~RUBY)).to eq "ada true\nada true\n"
       boot
@@ -239,20 +217,36 @@ RSpec.describe "heddle/rails" do
     RUBY
   end
 
-  it "runs Concurrent::Promises on a fiber of the request's thread" do
-    expect(printed(<<~RUBY)).to eq "true\n"
+  it "leaves Concurrent::Promises and Action Cable's workers the pools that they have without it" do
+    expect(printed(<<~RUBY)).to eq "[Concurrent::CachedThreadPool, Concurrent::ThreadPoolExecutor]\n"
       boot
-      $action = -> { Concurrent::Promises.future { Thread.current == Thread.main }.value! }
-      Heddle.run { puts get("/page") }
+      p [Concurrent.global_io_executor.class, ActionCable.server.worker_pool.executor.class]
     RUBY
   end
 
-  it "runs Action Cable's workers on fibers" do
-    expect(printed(<<~RUBY)).to eq "[Heddle::Executor, 4, Heddle::Executor]\n"
+  it "lets ActionDispatch::DebugLocks show fibers and threads" do
+    expect(printed(<<~RUBY)).to match(/Thread 0 \[0x\h+ sleep\]  Sharing.*Thread 1 \[0x\h+ sleep\]  Sharing/m)
       boot
-      events = ActionCable.server.event_loop.instance_variable_get(:@executor)
-      executor = ActionCable.server.worker_pool.executor
-      p [executor.class, executor.max_length, events.class]
+      locks = ActionDispatch::DebugLocks.new(->(_) { })
+      gate, ready = Queue.new, Queue.new
+      share = -> { ActiveSupport::Dependencies.interlock.running { ready << true && gate.pop } }
+      thread = Thread.new(&share)
+      Heddle.run do
+        fiber = Heddle.spin(&share)
+        2.times { ready.pop }
+        Thread.pass until thread.stop?
+        puts locks.call(Rack::MockRequest.env_for("/rails/locks")).last
+        2.times { gate << true }
+        Heddle.await(fiber)
+      end
+      thread.join
+    RUBY
+  end
+
+  it "lets Heddle.run and spin work without an application" do
+    expect(printed(<<~RUBY, preamble: "")).to eq "1\n"
+      require "heddle/rails"
+      p Heddle.run { Heddle.await(Heddle.spin { 1 }) }
     RUBY
   end
 

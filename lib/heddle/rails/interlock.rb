@@ -6,15 +6,32 @@ module Heddle
     # threads. The fibers of a thread would count as one holder: classes would be unloaded under a running request, and
     # a fiber that lends its share would lend those of all others, which then get lost.
     #
-    # Here the holders are what Rails' state belongs to: fibers. A fiber that a request has started enters without
-    # waiting for a pending reload, because that reload waits for the request, which may wait for the fiber.
+    # Under a Heddle scheduler the holders are what Rails' state belongs to: fibers. A fiber that a request has started
+    # enters without waiting for a pending reload, because that reload waits for the request, which may wait for the
+    # fiber.
     module Interlock
       # Stands for `Thread` in the methods of ShareLock.
       module Holder
         # @api private
         # @return [Fiber, Thread]
-        def self.current = ActiveSupport::IsolatedExecutionState.context
+        def self.current = fiber? ? ActiveSupport::IsolatedExecutionState.context : ::Thread.current
+
+        # @api private
+        # @return [Boolean] whether a Heddle scheduler runs the calling fiber
+        def self.fiber? = ::Fiber.current_scheduler.is_a?(Scheduler)
       end
+
+      # What `ActionDispatch::DebugLocks` asks a holder for.
+      FiberHolder = Struct.new(:fiber) do
+        # @api private
+        # @return [String, false] as `Thread#status`
+        def status = { running: "run", runnable: "run", waiting: "sleep" }.fetch(Native.state(fiber), false)
+
+        # @api private
+        # @return [Array<String>, nil]
+        def backtrace = fiber.backtrace
+      end
+      private_constant :FiberHolder
 
       # The fiber that holds a share, in the storage of the fibers that it starts.
       KEY = :heddle_interlock_holder
@@ -34,13 +51,21 @@ module Heddle
         return if enter_beside_holder
 
         super
-        Fiber[KEY] = Holder.current
+        Fiber[KEY] = Holder.current if Holder.fiber?
       end
 
       # @api private
       def stop_sharing
         super
         Fiber[KEY] = nil if Fiber[KEY].equal?(Holder.current) && !@sharing.key?(Holder.current)
+      end
+
+      # @api private
+      # @yieldparam holders [Hash] what each holder does
+      def raw_state
+        super do |holders|
+          yield holders.transform_keys { |holder| holder.is_a?(Fiber) ? FiberHolder.new(holder) : holder }
+        end
       end
 
       private

@@ -13,7 +13,6 @@ module Heddle
       Interlock.install
       RequestContext.install
       Live.install
-      Executors.install
       Cable.install
       WebMount.install
 

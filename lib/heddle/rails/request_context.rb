@@ -14,7 +14,8 @@ module Heddle
         # @param wrap [Boolean] whether to run the work in Rails' executor
         # @return [RequestContext, nil] nil outside of requests, jobs, and all else that runs in Rails' executor
         def capture(wrap:)
-          executor = ::Rails.application&.executor
+          # Only `require "rails"` defines the application.
+          executor = ::Rails.application&.executor if ::Rails.respond_to?(:application)
           new(wrap ? executor : nil) if executor&.active?
         end
 
