@@ -2,6 +2,7 @@
 
 require_relative "integrations/tried_versions"
 require_relative "integrations/active_record"
+require_relative "integrations/fiber_isolation"
 require_relative "integrations/pool_waits"
 require_relative "integrations/async"
 

@@ -27,6 +27,7 @@ module Heddle
       def run_job(thread_variables, &)
         return yield unless Context.scheduler_if_any
 
+        FiberIsolation.ensure { |message| warn(message) }
         ThreadVariables.separate(Thread.current) if thread_variables == :own
         new.run(&)
       end

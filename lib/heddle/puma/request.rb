@@ -33,6 +33,7 @@ module Heddle
       # @return [Object, nil] the block's value. nil is an outcome of which Puma knows nothing, so it closes the
       #   connection
       def serve(&)
+        FiberIsolation.ensure { |message| @log_writer.log("! #{message}") }
         fiber = Fiber.current
         Names.assign(fiber, @name)
         UnitOfWork.new.run { in_scope(&) }

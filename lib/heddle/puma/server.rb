@@ -43,6 +43,7 @@ module Heddle
       private
 
       def prepare_fibers(settings, name)
+        FiberIsolation.ensure { |message| @log_writer.log("! #{message}") }
         RackTimeout.install if ::Object.const_defined?("Rack::Timeout")
         @min_threads = 0
         @max_threads = settings.fibers

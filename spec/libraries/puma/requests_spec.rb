@@ -159,6 +159,48 @@ RSpec.describe "A request of Puma with plugin :heddle" do
     end
   end
 
+  describe "with ActiveSupport, without Rails" do
+    load = <<~RUBY
+      begin
+        require "active_support"
+        require "active_support/isolated_execution_state"
+      rescue LoadError
+        exit 2
+      end
+    RUBY
+    app = <<~RUBY
+      gate = Thread::Queue.new
+      waiting = 0
+      run(lambda do |env|
+        case path = env["PATH_INFO"]
+        when "/load"
+          require "active_support"
+          require "active_support/isolated_execution_state"
+        when "/open" then waiting.times { gate << true } if waiting == 2
+        else
+          ActiveSupport::IsolatedExecutionState[:user] = path
+          waiting += 1
+          gate.pop
+          next [200, {}, [ActiveSupport::IsolatedExecutionState[:user]]]
+        end
+        [200, {}, [waiting.to_s]]
+      end)
+    RUBY
+
+    # Whether the application loads it at once or later.
+    { "at the start" => load + app, "later" => app }.each do |time, program|
+      it "keeps its state apart if that is loaded #{time}" do
+        with_server(program) do |server|
+          server.get("/load")
+          clients = %w[/alice /bob].map { |user| Thread.new { server.get(user) } }
+          Timeout.timeout(PumaServer::LIMIT) { nil until server.get("/open") == "2" }
+
+          expect([clients.map(&:value), server.log]).to match [%w[/alice /bob], /^! Heddle: .*It is :fiber now/]
+        end
+      end
+    end
+  end
+
   describe "with rack-timeout" do
     app = <<~RUBY
       begin
