@@ -189,4 +189,25 @@ RSpec.describe "heddle/metrics/prometheus" do
       end
     RUBY
   end
+
+  it "keeps its first hundred names, and counts all further ones as one, although the scheduler replaces idle names" do
+    expect(printed(<<~RUBY)).to eq "[100, 101, 0, 300.0]\n"
+      # What a scheduler tells in the course of an hour: it forgets names, and adds what they had counted to the others.
+      source = Class.new do
+        total = Heddle::Metrics.const_get(:Source)::Total
+        define_method(:names) do
+          @minute = (@minute || -1) + 1
+          ran = { "other" => (@minute - 1).clamp(0..) * 100.0 }
+          [@minute - 1, @minute].each { |minute| 100.times { |n| ran["\#{minute} \#{n}"] = 1.0 } if minute >= 0 }
+          ran.map do |name, ran|
+            total.new(name:, count: 1, sum: ran, buckets: [[1.0, 1]], max: 1, ran:, runnable: 0.0, waited: {})
+          end
+        end
+      end.new
+      names = Heddle::Metrics.const_get(:LifetimeNames).new(source)
+      read = Array.new(3) { names.names.to_h { |total| [total.name, total.ran] } }
+      falls = read.each_cons(2).sum { |before, after| before.count { |name, ran| after.fetch(name) < ran } }
+      p [(read.first.keys - ["other"]).size, read.last.size, falls, read.last.values.sum]
+    RUBY
+  end
 end

@@ -13,7 +13,7 @@ module Heddle
       Kept = Data.define(:read_at, :generation, :stats)
       # A name: how many fibers had it and for how long, as a histogram, and what they spent that time on.
       Total = Data.define(:name, :count, :sum, :buckets, :max, :ran, :runnable, :waited)
-      private_constant :AGE, :Kept, :Total
+      private_constant :AGE, :Kept
 
       # @raise [TypeError] if it is no {Scheduler}
       def initialize(scheduler)

@@ -16,8 +16,7 @@ module Heddle
         @client = client
         @log_writer = log_writer
         @slow_requests = slow_requests
-        env = client.env
-        @name = "#{env["REQUEST_METHOD"]} #{env["REQUEST_PATH"] || env["PATH_INFO"]}".freeze
+        @name = RequestName.of(client.env)
       end
 
       # Names the current fiber, and runs the block, which handles the request. Then waits for the request's fibers. The

@@ -14,7 +14,7 @@ RSpec.describe "Puma with plugin :heddle" do
       case env["PATH_INFO"]
       when "/hello" then [200, text.dup, ["hello"]]
       when "/where" then [200, text.dup, ["#{Fiber.scheduler.class} #{Thread.current.name}"]]
-      when "/names"
+      when %r{/names}
         [200, text.dup, [Heddle.fibers.filter_map(&:name).grep(/names/).inspect]]
       when "/wait"
         state.arrived += 1
@@ -78,8 +78,16 @@ RSpec.describe "Puma with plugin :heddle" do
     expect(computing.value).to eq "computed"
   end
 
-  it "names a request's fiber by its method and path, without the query" do
-    expect(server.get("/names?token=secret")).to eq %(["GET /names"])
+  it "names a request's fiber by its method and path, without the query and what may be secret" do
+    paths = {
+      "/names?token=secret" => "/names", "/names/7/my-first_post.v2.html" => "/names/7/my-first_post.v2.html",
+      "/names/XyzaBcDeFghijkLm/API/MakeHat" => "/names/:id/API/MakeHat", "/names/%41da" => "/names/:id",
+      "/names/3f9a8c1d.js" => "/names/:id.js", "/names/ada@example.org/" => "/names/:id.org/",
+      "/names/4915112345678" => "/names/:id",
+      "/names/#{"#{"a" * 19}-" * 9}!" => "/names/:id"
+    }
+
+    expect(paths.keys.map { |path| server.get(path) }).to eq(paths.values.map { |path| [%(GET #{path})].inspect })
   end
 
   it "answers pipelined requests in their order" do
