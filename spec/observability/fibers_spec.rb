@@ -167,7 +167,7 @@ RSpec.describe "Heddle.fibers" do
     RUBY
 
     expect(output).to eq <<~TEXT
-      waiting to read descriptor N (socket N.N.N.N:N)
+      waiting to read socket N.N.N.N:N
       waiting to read descriptor N (pipe)
       "a"
     TEXT

@@ -57,7 +57,7 @@ module Heddle # :nodoc:
     @begun = false
 
     class << self
-      # The extension calls this when it begins to count. Every Ractor may ask {begun?}.
+      # The extension calls this for a scheduler with `stats: :detailed`. Every Ractor may ask {begun?}.
       def begin
         QueueOrigins.note_from_now_on
         @begun = true
@@ -67,11 +67,12 @@ module Heddle # :nodoc:
       def begun? = @begun
 
       # Counts in all open schedulers of this process, for some seconds from now on at least. Any thread may call this.
+      # It is for pages that are looked at for a while, so it changes no class: most Queues have been made by then.
       #
       # @param seconds [Numeric]
       # @return [void]
       def run_for(seconds)
-        self.begin
+        @begun = true
         Native.count_times(Float(seconds))
       end
 

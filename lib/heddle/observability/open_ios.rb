@@ -1,27 +1,32 @@
 # frozen_string_literal: true
 
 module Heddle
-  # Finds the IOs to which descriptor numbers belong. Looking through all objects of the process takes long, so it is
-  # done once, and only if a number is asked for.
+  # Finds the IOs to which descriptor numbers belong. Looking through all objects of the process takes long (10 ms for a
+  # million of them), so it is done once, only if a number is asked for, and not for those who ask again and again: they
+  # get what the kernel knows.
   class OpenIOs
-    # What a fiber that reads from the IO waits for, if the IO itself says nothing about that. Heddle sets it.
-    PURPOSE = :@heddle_purpose
+    # What a fiber that reads from an IO of Heddle's own waits for.
+    PURPOSES = ObjectSpace::WeakMap.new
     INSPECT = IO.instance_method(:inspect)
     CLASS = Kernel.instance_method(:class)
-    private_constant :PURPOSE, :INSPECT, :CLASS
+    private_constant :PURPOSES, :INSPECT, :CLASS
 
     # @param io [IO] an IO of Heddle's own
     # @param purpose [String] what a fiber that reads from it waits for
     def self.note(io, purpose)
-      io.instance_variable_set(PURPOSE, purpose)
+      PURPOSES[io] = purpose
     end
 
-    # @return [String] `reading #<TCPSocket 127.0.0.1:5432>`
-    def wait_for(number, verb)
-      io = owner_of(number)
-      return "#{verb} #{described_by_kernel(number)}" unless io
+    # @param searches [Boolean] whether to look through all objects
+    def initialize(searches: true)
+      @searches = searches
+    end
 
-      io.instance_variable_get(PURPOSE) || "#{verb} #{describe(io)}"
+    # @return [String] `reading #<TCPSocket 127.0.0.1:5432>`; or, from the kernel, `reading socket 127.0.0.1:5432`
+    def wait_for(number, verb)
+      return purpose_of(number) || "#{verb} #{described_by_kernel(number)}" unless @searches && (io = owner_of(number))
+
+      PURPOSES[io] || "#{verb} #{describe(io)}"
     rescue StandardError
       # The IO has been closed since, or a subclass raises.
       "#{verb} descriptor #{number}"
@@ -38,6 +43,12 @@ module Heddle
       return unless sockets
 
       sockets.find { |socket| socket.stat.socket? } || others.first
+    end
+
+    # @return [String, nil]
+    def purpose_of(number)
+      @purposes ||= PURPOSES.keys.to_h { |io| [number_of(io), PURPOSES[io]] }
+      @purposes[number]
     end
 
     def by_number
@@ -61,7 +72,7 @@ module Heddle
       address ? "#<#{CLASS.bind_call(io)} #{address}>" : INSPECT.bind_call(io)
     end
 
-    # From a program's first Ractor on, Ruby finds no IOs any more.
+    # Also from a program's first Ractor on: Ruby finds no IOs any more then.
     def described_by_kernel(number)
       file = File.readlink("/proc/self/fd/#{number}")
       if file.start_with?("socket:")
@@ -69,7 +80,7 @@ module Heddle
         socket.autoclose = false
         address = socket_address(socket)
       end
-      "descriptor #{number} (#{address ? "socket #{address}" : file.sub(/:\[\d+\]\z/, "")})"
+      address ? "socket #{address}" : "descriptor #{number} (#{file.sub(/:\[\d+\]\z/, "")})"
     rescue SystemCallError
       "descriptor #{number}"
     end

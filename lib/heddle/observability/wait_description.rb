@@ -31,11 +31,12 @@ module Heddle
     end
 
     # @param sections [Array<Snapshots::Section>]
-    def initialize(sections)
+    # @param searches [Boolean] whether to look for IOs among all objects of the process
+    def initialize(sections, searches: true)
       @holders = Snapshots.holders(sections)
       entries = sections.flat_map(&:fibers)
       @resumed = entries.filter_map { |entry| [entry.resumer, entry.fiber] if entry.resumer }.to_h.compare_by_identity
-      @ios = OpenIOs.new
+      @ios = OpenIOs.new(searches:)
     end
 
     # @param entry [Snapshots::Entry]

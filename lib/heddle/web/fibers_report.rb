@@ -20,7 +20,7 @@ module Heddle
       def to_h
         # The scheduler of this thread comes first, as in StatsReport.
         sections = Snapshots.take.partition { |section| section.scheduler.equal?(Fiber.scheduler) }.flatten(1)
-        description = WaitDescription.new(sections)
+        description = WaitDescription.new(sections, searches: false)
         left = @filter.limit
         schedulers = sections.map do |section|
           scheduler(section, description, left).tap { |report| left -= report[:fibers].size }

@@ -55,7 +55,7 @@ module Heddle
         waiting = sections.flat_map(&:fibers).select { |entry| entry.state == :waiting && @filter.match?(entry, nil) }
         described = waiting.max_by(DESCRIBED, &:seconds)
         { waiting: waiting.size, described: described.size,
-          waits: groups(described, WaitDescription.new(sections)).first(GROUPS) }
+          waits: groups(described, WaitDescription.new(sections, searches: false)).first(GROUPS) }
       end
 
       # Fibers that wait for nothing are left out.

@@ -33,6 +33,31 @@ RSpec.describe Heddle::Web do
     thread.join
   end
 
+  it "says what fibers wait for without looking through all objects, and leaves Queue as Ruby has made it" do
+    expect(printed(<<~'RUBY')).to eq "[[\"socket 127.0.0.1:N\"], 2]\n[Thread::Queue, Object]\n"
+      require "heddle/web"
+      require "json"
+      Heddle::Web.authorize { true }
+      ObjectSpace.define_singleton_method(:each_object) { |*| raise "looks through all objects" }
+      get = lambda do |path|
+        env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => path, "SCRIPT_NAME" => "", "QUERY_STRING" => "",
+                "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => "localhost" }
+        JSON.parse(Heddle::Web.call(env).last.join, symbolize_names: true)
+      end
+      Heddle.run do
+        server = TCPServer.new("127.0.0.1", 0)
+        client = TCPSocket.new("127.0.0.1", server.addr[1])
+        readers = Array.new(2) { Heddle.spin { client.read(1) } }
+        sleep 0
+        waits = get.call("/names.json")[:waits].find { |group| group[:waiting_for].include?("socket") }
+        texts = get.call("/fibers.json")[:schedulers].flat_map { |each| each[:fibers].map { |fiber| fiber[:waiting_for] } }
+        p [texts.grep(/socket/).map { |text| text[/socket .*/].sub(/:\d+/, ":N") }.uniq, waits[:count]]
+        readers.each { |reader| Heddle.terminate(reader) }
+      end
+      p Thread::Queue.ancestors.first(2)
+    RUBY
+  end
+
   it "leaves out schedulers that have ended" do
     id = Heddle.run { Fiber.scheduler.object_id }
 
