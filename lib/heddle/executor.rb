@@ -91,7 +91,8 @@ module Heddle
     def post(*arguments, &task)
       ArgumentChecks.block(task, "Heddle::Executor#post")
       # A promise does not take the application's context along; see {WorkContext}.
-      submit(task, arguments, Fiber.current.storage || {}) || fall_back { task.call(*arguments) }
+      work = WorkContext.carry_libraries(task)
+      submit(work, arguments, Fiber.current.storage || {}) || fall_back { task.call(*arguments) }
     end
 
     # @api private

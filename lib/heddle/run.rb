@@ -71,7 +71,8 @@ module Heddle
       work = WorkContext.carry(-> { yield }) # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
       begin
         Fiber.set_scheduler(scheduler)
-        Fiber.schedule do
+        # With the storage given, the fiber takes no context along: the work does.
+        Fiber.schedule(storage: true) do
           task = Task.new(scheduler)
           task.assign_to(Fiber.current)
           task.block = block

@@ -51,7 +51,8 @@ module Heddle # :nodoc:
 
         case (scheduler = Fiber.scheduler)
         when nil then raise "No scheduler is available!"
-        when Scheduler then start(scheduler, arguments, storage, block)
+        when Scheduler
+          start(scheduler, arguments, storage, storage == true ? WorkContext.carry_libraries(block) : block)
         else start_elsewhere(arguments, storage, block)
         end
       end

@@ -7,8 +7,8 @@ RSpec.describe "What work takes along from the fiber that starts it" do
   include Libraries
 
   document = File.read(File.expand_path("../../docs/structured-concurrency.md", __dir__), encoding: Encoding::UTF_8)
-  rows = document[/^## What work takes along$.*?^## /m].scan(/^\| `?(.+?)`? \| (.+?) \| (.+?) \| (.+?) \|$/).drop(1)
-                                                       .to_h { |place, *cells| [place.delete("`"), cells] }
+  table = document[/^## What work takes along$.*?^## /m].scan(/^\| `?(.+?)`?#{" \\| (.+?)" * 4} \|$/)
+  rows = table.drop(1).to_h { |place, *cells| [place.delete("`"), cells] }
   support = File.expand_path("../support/work_places.rb", __dir__)
 
   before(:context) do
@@ -28,8 +28,44 @@ RSpec.describe "What work takes along from the fiber that starts it" do
       expect(WorkPlaces.cell(place, WorkPlaces::STORAGE)).to eq rows.fetch(place)[0]
     end
 
+    it "is what Heddle.carry_context carries as the table says: #{place}" do
+      WorkPlaces.carrying do
+        expect(WorkPlaces.cell(place, WorkPlaces::CARRIED)).to eq rows.fetch(place)[2]
+      end
+    end
+
     it "is Thread.current[] as the table says: #{place}" do
-      expect(WorkPlaces.cell(place, WorkPlaces::LOCALS)).to eq rows.fetch(place)[2]
+      expect(WorkPlaces.cell(place, WorkPlaces::LOCALS)).to eq rows.fetch(place)[3]
+    end
+  end
+
+  describe "by Heddle.carry_context" do
+    def carrying(capture)
+      subscription = Heddle.carry_context(&capture)
+      Heddle.run { Heddle.await(Heddle.spin { :done }) }
+    ensure
+      subscription.unsubscribe
+    end
+
+    it "has what enters a context return nothing, and call its block" do
+      expect(carrying(-> { ->(&work) { work.call && :lost } })).to eq :done
+      expect(carrying(-> {})).to eq :done
+      expect { carrying(-> { 5 }) }.to raise_error(TypeError, /must return nil, or what has `call`.*not 5/)
+      expect { carrying(-> { -> {} }) }.to raise_error(RuntimeError, /must call its block/)
+      expect { Heddle.carry_context }.to raise_error(ArgumentError, /needs a block/)
+    end
+
+    it "keeps the program's block in reports of fibers" do
+      subscription = Heddle.carry_context { ->(&work) { work.call } }
+      block = -> { sleep }
+      blocks = Heddle.run do
+        fiber = Fiber.schedule(&block)
+        Heddle.const_get(:Snapshots).take.flat_map(&:fibers).map(&:program_block).tap { fiber.kill }
+      end
+
+      expect(blocks).to include block
+    ensure
+      subscription.unsubscribe
     end
   end
 

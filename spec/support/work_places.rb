@@ -30,7 +30,27 @@ module WorkPlaces
   STORAGE = Kind.new(read: -> { Fiber[:probe] }, write: ->(value) { Fiber[:probe] = value })
   LOCALS = Kind.new(read: -> { Thread.current[:probe] }, write: ->(value) { Thread.current[:probe] = value })
 
+  # What `Heddle.carry_context` was told to carry: here a variable of the fiber.
+  CARRIED = Kind.new(read: -> { Thread.current[:carried] }, write: ->(value) { Thread.current[:carried] = value })
+
   class << self
+    # Carries it while the block runs.
+    def carrying
+      subscription = Heddle.carry_context do
+        value = Thread.current[:carried]
+        lambda do |&work|
+          before = Thread.current[:carried]
+          Thread.current[:carried] = value
+          work.call
+        ensure
+          Thread.current[:carried] = before
+        end
+      end
+      yield
+    ensure
+      subscription.unsubscribe
+    end
+
     # @return [String] a cell of the table
     def cell(place, kind)
       seen, after = %i[alice bob].map { |value| Heddle.run { observe(place, kind, value) } }.transpose

@@ -22,7 +22,7 @@ module Heddle
       def named_times = FiberTimes.of(counted_named)
 
       # @return [Proc, nil] what the fiber runs: the program's block, if Heddle's own calls that
-      def program_block = Task.of(fiber)&.block || block
+      def program_block = Task.of(fiber)&.block || (block && WorkContext.block_of(block))
     end
 
     # A scheduler, its thread, and its fibers.

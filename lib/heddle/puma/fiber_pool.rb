@@ -181,7 +181,8 @@ module Heddle
       def serve(client)
         connection = Connection.new(client)
         @connections[client] = connection
-        Fiber.schedule do
+        # With the storage given, the fiber takes no context of the acceptor's along.
+        Fiber.schedule(storage: true) do
           connection.serve(self)
         ensure
           @connections.delete(client)

@@ -85,7 +85,7 @@ module Heddle
       # receives, stops the server first, so that the other requests are answered. Requests may be under way before the
       # acceptor first waits.
       def run_fibers
-        Fiber.schedule { accept_until_stopped }
+        Fiber.schedule(storage: true) { accept_until_stopped }
         Fiber.scheduler.run
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised again
         raised = e
