@@ -23,11 +23,12 @@ module Heddle
       # Runs a job in the calling fiber. Without a scheduler it has its thread for itself.
       #
       # @param thread_variables [:own, :shared] whether the job has thread variables of its own
+      # @param log [#call] gets the message if ActiveSupport's isolation level had to be changed
       # @return [Object] the block's value
-      def run_job(thread_variables, &)
+      def run_job(thread_variables, log:, &)
         return yield unless Context.scheduler_if_any
 
-        FiberIsolation.ensure { |message| warn(message) }
+        FiberIsolation.ensure(&log)
         ThreadVariables.separate(Thread.current) if thread_variables == :own
         new.run(&)
       end

@@ -120,7 +120,7 @@ module ActiveJob # :nodoc:
       def submit(queue, data)
         drain_at_exit
         @queues.post(queue) do
-          UNIT.run_job(@thread_variables) do
+          UNIT.run_job(@thread_variables, log: method(:report)) do
             ::Heddle.annotate("#{data["job_class"]} #{data["job_id"]}") { Base.execute(data) }
           end
         end

@@ -56,7 +56,7 @@ module Heddle
       def dispatch(job, *, &)
         return super unless capsule.fibers?
 
-        UnitOfWork.run_job(capsule.thread_variables) do
+        UnitOfWork.run_job(capsule.thread_variables, log: logger.method(:warn)) do
           Heddle.annotate("#{job["wrapped"] || job["class"]} #{job["jid"]}") { super }
         end
       end

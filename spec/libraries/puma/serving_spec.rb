@@ -15,7 +15,7 @@ RSpec.describe "Puma with plugin :heddle" do
       when "/hello" then [200, text.dup, ["hello"]]
       when "/where" then [200, text.dup, ["#{Fiber.scheduler.class} #{Thread.current.name}"]]
       when %r{/names}
-        [200, text.dup, [Heddle.fibers.filter_map(&:name).grep(/names/).inspect]]
+        [200, text.dup, [Heddle.fibers.select { |each| each.state == :running }.map(&:name).inspect]]
       when "/wait"
         state.arrived += 1
         state.gate.pop
