@@ -69,7 +69,7 @@ module Heddle # :nodoc:
       def start_elsewhere(arguments, storage, block)
         # Raises for what is no storage.
         INITIALIZE.bind_call(allocate, storage:) { nil }
-        context = WorkContext.new(storage || {}, nil) unless storage == true
+        context = WorkContext.new(storage || {}, nil, []) unless storage == true
         Fiber.schedule do
           context&.replace_storage
           YieldState.during { block.call(*arguments) }
