@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-require "rbconfig"
 require "socket"
 require_relative "heddle/version"
+require_relative "heddle/extension"
 
-# A source tree and a platform gem hold one build of the extension per Ruby. A gem that was compiled at its installation
-# holds only the build for that Ruby.
-build = File.join(__dir__, "heddle", RUBY_VERSION[/\d+\.\d+/], "heddle.#{RbConfig::CONFIG["DLEXT"]}")
-require File.exist?(build) ? build : "heddle/heddle"
+unless Heddle.supported?
+  require_relative "heddle/unsupported"
+  return
+end
 
 # The scheduler, and what starts it.
 require_relative "heddle/experimental"

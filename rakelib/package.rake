@@ -51,7 +51,7 @@ module Packages
     file
   end
 
-  def check(gem, environment = {}) = sh(environment, RbConfig.ruby, CHECK, gem)
+  def check(gem, *options, environment: {}) = sh(environment, RbConfig.ruby, CHECK, *options, gem)
 end
 
 namespace :package do
@@ -65,5 +65,8 @@ namespace :package do
   task(:check) { Packages.check(ENV.fetch("GEM") { Packages.platform }) }
 
   desc "Install the source gem, which compiles it, and run a program with it on this Ruby"
-  task(:check_source) { Packages.check(Packages.source, Packages::QUICK_BUILD) }
+  task(:check_source) { Packages.check(Packages.source, environment: Packages::QUICK_BUILD) }
+
+  desc "Install the source gem as on a system without its extension, where it steps aside"
+  task(:check_without_extension) { Packages.check(Packages.source, "--without-extension") }
 end

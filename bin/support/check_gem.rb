@@ -3,6 +3,10 @@
 # Installs a gem of Heddle into an empty GEM_HOME, and runs a program with it.
 #
 #   ruby bin/support/check_gem.rb pkg/heddle-0.1.0-x86_64-linux.gem
+#   ruby bin/support/check_gem.rb --without-extension pkg/heddle-0.1.0.gem
+#
+# With --without-extension, the source gem is installed as on a system that Heddle does not support. That finds neither
+# a compiler nor Rust, only `make`, and the program checks that Heddle steps aside.
 #
 # A platform gem is installed without any other gem, and with an empty PATH: without a compiler and Rust. A source gem
 # finds both, and rb_sys among the installed gems. The program always runs with an empty PATH, in an empty folder, and
@@ -43,14 +47,30 @@ class GemCheck
     puts "Heddle #{Heddle::VERSION} runs on Ruby #{RUBY_VERSION} with #{backend}: #{library}"
   RUBY
 
+  # Finds no extension, and runs nothing.
+  UNSUPPORTED_PROGRAM = <<~'RUBY'
+    require "heddle"
+
+    abort "Heddle.supported? is true" if Heddle.supported?
+    begin
+      Heddle.run { nil }
+      abort "Heddle.run has returned"
+    rescue Heddle::Unsupported => e
+      puts "Heddle #{Heddle::VERSION} steps aside on Ruby #{RUBY_VERSION}: #{e.message}"
+    end
+  RUBY
+
   # Seconds.
   PROGRAM_LIMIT = 60
 
   # They would make Ruby load gems or files from elsewhere.
   RUBY_VARIABLES = /\A(RUBY|BUNDLE|GEM_)/
 
-  def initialize(file)
+  # @param file [String]
+  # @param extension [Boolean] whether to compile the extension of a source gem
+  def initialize(file, extension: true)
     @file = File.expand_path(file)
+    @extension = extension
     @source = Gem::Package.new(@file).spec.platform == Gem::Platform::RUBY
   end
 
@@ -60,7 +80,8 @@ class GemCheck
       %w[gems empty].each { |name| Dir.mkdir(File.join(@folder, name)) }
       succeeds?(install_environment, "-e", INSTALL, "install", "--local", "--no-document", @file) ||
         abort("#{@file} cannot be installed")
-      succeeds?(bare_environment, "-e", PROGRAM, limit: PROGRAM_LIMIT) || abort("The program fails with #{@file}")
+      program = @extension ? PROGRAM : UNSUPPORTED_PROGRAM
+      succeeds?(bare_environment, "-e", program, limit: PROGRAM_LIMIT) || abort("The program fails with #{@file}")
     end
   end
 
@@ -72,11 +93,21 @@ class GemCheck
 
   def install_environment
     return bare_environment unless @source
+    return { **bare_environment, "PATH" => folder_with_make, "HEDDLE_UNSUPPORTED" => "1" } unless @extension
 
     ENV.to_h.reject { |name, _| RUBY_VARIABLES.match?(name) }.merge(gem_environment)
   end
 
   def bare_environment = { "PATH" => empty_folder, "HOME" => empty_folder, **gem_environment }
+
+  def folder_with_make
+    folders = ENV.fetch("PATH").split(File::PATH_SEPARATOR)
+    make = folders.map { |folder| File.join(folder, "make") }.find { |file| File.executable?(file) } || abort("no make")
+    folder = File.join(@folder, "make")
+    Dir.mkdir(folder)
+    File.symlink(make, File.join(folder, "make"))
+    folder
+  end
 
   def gem_environment
     path = @source ? [gem_home, *Gem.path] : [gem_home]
@@ -95,5 +126,6 @@ class GemCheck
   end
 end
 
-abort "usage: ruby #{$PROGRAM_NAME} GEM" unless ARGV.size == 1
-GemCheck.new(ARGV.first).run
+extension = ARGV.delete("--without-extension").nil?
+abort "usage: ruby #{$PROGRAM_NAME} [--without-extension] GEM" unless ARGV.size == 1
+GemCheck.new(ARGV.first, extension:).run

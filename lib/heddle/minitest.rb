@@ -3,6 +3,12 @@
 require "heddle/testing"
 require "minitest"
 
+unless Heddle.supported?
+  require_relative "testing/minitest_threads"
+  Heddle.const_get(:Extension).step_aside("tests run without fibers")
+  return
+end
+
 module Heddle
   # Tests of minitest that run in fibers: `require "heddle/minitest"`, and include this in a class of tests. Each test
   # runs within {Heddle.run}. With {ClassMethods#explore} in the class, or `HEDDLE_EXPLORE=20` in the environment, it

@@ -3,6 +3,11 @@
 require "heddle/testing"
 require "rspec/core"
 
+unless Heddle.supported?
+  Heddle.const_get(:Extension).step_aside("examples run without fibers")
+  return
+end
+
 module Heddle
   # Examples of RSpec that run in fibers: `require "heddle/rspec"`.
   #

@@ -1,9 +1,6 @@
 # frozen_string_literal: true
 
 module Heddle
-  # The ancestor of the errors that only Heddle raises, but for {TimeoutError}, which is a Timeout::Error.
-  class Error < StandardError; end
-
   # Raised if the requested backend is not available. The message says why.
   class BackendUnavailable < Error; end
 

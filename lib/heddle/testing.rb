@@ -1,6 +1,9 @@
 # frozen_string_literal: true
 
 require "heddle"
+
+return unless Heddle.supported?
+
 require_relative "testing/errors"
 require_relative "testing/surroundings"
 require_relative "testing/schedule"

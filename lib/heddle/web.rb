@@ -2,6 +2,12 @@
 
 require "json"
 require_relative "../heddle"
+
+unless Heddle.supported?
+  require_relative "web/unsupported"
+  return
+end
+
 require_relative "metrics/lag_probe"
 require_relative "web/access"
 require_relative "web/answers"

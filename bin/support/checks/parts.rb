@@ -117,10 +117,11 @@ module Checks
       checks = rubies.map do |version, ruby|
         rake("the platform gem, Ruby #{version}", ruby, "package:check", after: compiled_all, cpus: LINT_CPUS)
       end
+      checks << rake("the source gem", @first, "package:check_source", after: compiled_all) if all?
+      checks << rake("the gem without its extension", @first, "package:check_without_extension", after: compiled_all,
+                                                                                                 cpus: LINT_CPUS)
       # Two at once would write the same file.
       checks.each_cons(2) { |before, check| check.after << before.name }
-      checks << rake("the source gem", @first, "package:check_source", after: compiled_all) if all?
-      checks
     end
   end
 end
