@@ -5,8 +5,20 @@ require "concurrent/executor/executor_service"
 require "concurrent/version"
 require "heddle"
 
-# The log, `Concurrent::Concern::Logging`, is private.
-Heddle.const_get(:TriedVersions).check("concurrent-ruby", Concurrent::VERSION)
+unless Heddle.supported?
+  Heddle.const_get(:Extension).step_aside("there is no Heddle::Executor")
+  return
+end
+
+require "concurrent/concern/logging"
+
+# The log is private.
+Heddle.const_get(:AdapterPart).new(
+  "concurrent-ruby", Concurrent::VERSION,
+  right_with: "1.3.8",
+  without: "Heddle::Executor cannot report tasks' errors",
+  uses: ["Concurrent::ExecutorService", "Concurrent::RejectedExecutionError", "Concurrent::Concern::Logging#log(_, _)"]
+).demand
 
 require_relative "executor/task_queue"
 require_relative "executor/task_queues"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "integrations/tried_versions"
+require_relative "integrations/adapter_part"
 require_relative "integrations/active_record"
 require_relative "integrations/fiber_isolation"
 require_relative "integrations/pool_waits"

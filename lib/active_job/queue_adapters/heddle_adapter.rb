@@ -3,12 +3,26 @@
 require "active_job"
 require "concurrent/scheduled_task"
 require "securerandom"
+require "heddle"
+
+unless Heddle.supported?
+  require "heddle/jobs/threads_adapter"
+  ActiveJob::QueueAdapters::HeddleAdapter = Heddle::Jobs::ThreadsAdapter
+  Heddle.const_get(:Extension).step_aside("Active Job's jobs run on threads")
+  return
+end
+
 require "heddle/executor"
-
-# `ActiveJob::Base.execute` is not documented.
-Heddle.const_get(:TriedVersions).check("activejob", ActiveJob::VERSION::STRING)
-
 require "heddle/jobs/limited_queues"
+
+# They are not documented. Without them the adapter could run no job.
+Heddle.const_get(:AdapterPart).new(
+  "activejob", ActiveJob::VERSION::STRING,
+  right_with: "8.1.3",
+  without: "ActiveJob::QueueAdapters::HeddleAdapter cannot run jobs",
+  uses: ["ActiveJob::Base.execute(_)", "ActiveJob::Base#serialize()", "ActiveJob::Base#provider_job_id=(_)",
+         "ActiveJob::QueueAdapters::AbstractAdapter#initialize()"]
+).demand
 
 module ActiveJob # :nodoc:
   module QueueAdapters # :nodoc:

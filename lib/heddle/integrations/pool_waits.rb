@@ -2,8 +2,8 @@
 
 module Heddle
   # Says for which pool a fiber waits that waits for a connection: ActiveRecord's, or one of the gem connection_pool. It
-  # uses their private methods and variables. With a version with which that was never tried, nothing is said: such a
-  # fiber waits for a `ConditionVariable#wait`.
+  # uses their private methods and variables. Where one of them is missing, such a fiber waits for a
+  # `ConditionVariable#wait`.
   module PoolWaits
     # How many holders are named.
     HOLDERS = 3
@@ -49,15 +49,25 @@ module Heddle
       private
 
       def install_active_record
-        return unless TriedVersions.tried?("activerecord", ::ActiveRecord.version)
-
-        ::ActiveRecord::ConnectionAdapters::ConnectionPool::Queue.prepend(ConnectionQueue)
+        @active_record ||= AdapterPart.new( # rubocop:disable Naming/MemoizedInstanceVariableName -- of two
+          "activerecord", ::ActiveRecord.version,
+          right_with: "8.1.3",
+          without: "a fiber that waits for a connection of ActiveRecord's pool is shown without the pool's name",
+          uses: ["ActiveRecord::ConnectionAdapters::ConnectionPool#size()",
+                 "ActiveRecord::ConnectionAdapters::AbstractAdapter#owner()"],
+          overrides: { "ActiveRecord::ConnectionAdapters::ConnectionPool::Queue" => ConnectionQueue }
+        ).tap(&:install)
       end
 
       def install_connection_pool
-        return unless TriedVersions.tried?("connection_pool", ::ConnectionPool::VERSION)
-
-        ::ConnectionPool::TimedStack.prepend(TimedStack)
+        @connection_pool ||= AdapterPart.new( # rubocop:disable Naming/MemoizedInstanceVariableName -- of two
+          "connection_pool", ::ConnectionPool::VERSION,
+          right_with: "3.0.2",
+          without: "a fiber that waits for a connection of a ConnectionPool is shown without the pool's name",
+          uses: ["ConnectionPool::TimedStack#max()", "ConnectionPool::TimedStack#length()",
+                 "ConnectionPool::TimedStack#empty?()"],
+          overrides: { "ConnectionPool::TimedStack" => TimedStack }
+        ).tap(&:install)
       end
 
       def names(owners)

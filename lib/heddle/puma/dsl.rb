@@ -22,6 +22,9 @@ module Heddle
       #   plugin :heddle
       #   heddle fibers: 200, quantum: 0.005
       def heddle(**)
+        # Where Heddle cannot run, Puma serves with its threads.
+        return unless Heddle.supported?
+
         @options[:heddle] = @options[:heddle]&.with(**) || Settings.new(**)
       end
     end

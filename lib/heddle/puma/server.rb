@@ -108,5 +108,3 @@ module Heddle
     end
   end
 end
-
-Puma::Server.prepend(Heddle::PumaSupport::Server)

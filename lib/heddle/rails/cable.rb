@@ -10,10 +10,18 @@ module Heddle
     module Cable
       # @return [void]
       def self.install
-        ActiveSupport.on_load(:action_cable) do
-          ActionCable::Connection::ClientSocket.prepend(EarlyMessages)
-          ActionCable::Connection::MessageBuffer.prepend(Locked)
-        end
+        ActiveSupport.on_load(:action_cable) { Cable.parts.each(&:install) }
+      end
+
+      # @return [Array<AdapterPart>]
+      def self.parts
+        [
+          RailsSupport.part("Action Cable may drop messages that arrive while a connection is opened",
+                            uses: ["ActionCable::Connection::ClientSocket::CONNECTING"],
+                            overrides: { "ActionCable::Connection::ClientSocket" => EarlyMessages }),
+          RailsSupport.part("Action Cable may keep a message for ever that arrives while a connection is opened",
+                            overrides: { "ActionCable::Connection::MessageBuffer" => Locked })
+        ]
       end
 
       # The driver sends the response 101, and only then calls `open`. A client may send, or close, in between.

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 module Heddle
-  # What Heddle changes in Rails; see docs/rails.md.
   module RailsSupport
     # Raised when a Rails application has a setting that fibers cannot work with.
     class ConfigurationError < Error; end

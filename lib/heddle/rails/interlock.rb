@@ -42,9 +42,19 @@ module Heddle
         lock = ActiveSupport::Concurrency::ShareLock
         return if lock.ancestors.include?(self)
 
-        lock.const_set(:Thread, Holder)
-        lock.prepend(self)
+        lock.const_set(:Thread, Holder) if part.install
       end
+
+      # @return [AdapterPart]
+      def self.part
+        path = "ActiveSupport::Concurrency::ShareLock"
+        RailsSupport.part(
+          "a reload in development may unload classes under a running request",
+          uses: %w[@sharing @waiting @exclusive_thread #wait_for(_)].map { |name| "#{path}#{name}" },
+          overrides: { path => self }, only: %i[start_sharing stop_sharing]
+        )
+      end
+      private_class_method :part
 
       # @api private
       def start_sharing

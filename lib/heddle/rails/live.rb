@@ -11,21 +11,33 @@ module Heddle
       MAKING = Guard.new
       private_constant :MAKING
 
-      # Passes the state of the request's fiber on.
+      # Stands for the thread in which Rails looks.
+      StateOwner = Struct.new(:active_support_execution_state)
+      private_constant :StateOwner
+
+      # Passes the state of the request's fiber on. Rails' method says what of it, and for how long.
       module SharedState
         # @api private
         def share_with(other, ...)
           shared = Thread.current[STATE]
-          return super unless shared && other.is_a?(Thread)
-
-          context.active_support_execution_state = shared.dup
+          super(shared && other.is_a?(Thread) ? StateOwner.new(shared) : other, ...)
         end
       end
 
       # @return [void]
       def self.install
-        ActiveSupport::IsolatedExecutionState.singleton_class.prepend(SharedState)
-        ActiveSupport.on_load(:action_controller) { ActionController::Live.prepend(Live) }
+        ActiveSupport.on_load(:action_controller) { Live.part.install }
+      end
+
+      # @return [AdapterPart]
+      def self.part
+        RailsSupport.part(
+          "actions of ActionController::Live run on threads, without the state of their request",
+          uses: ["ActiveSupport::IsolatedExecutionState.share_with(_ | _, except:)",
+                 "Fiber#active_support_execution_state()"],
+          overrides: { "ActiveSupport::IsolatedExecutionState.singleton_class" => SharedState,
+                       "ActionController::Live" => Live }
+        )
       end
 
       # @return [Executor]

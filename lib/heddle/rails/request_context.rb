@@ -6,9 +6,8 @@ module Heddle
     # the error reporter's context. Work that is a unit of its own, such as a fiber of {Heddle.spin}, runs in Rails'
     # executor, so it returns its own database connection at its end. See {WorkContext}.
     class RequestContext
-      ATTRIBUTES = :current_attributes_instances
-      COPIED = %i[time_zone active_support_execution_context].freeze
-      private_constant :ATTRIBUTES, :COPIED
+      TIME_ZONE = :time_zone
+      private_constant :TIME_ZONE
 
       class << self
         # @param wrap [Boolean] whether to run the work in Rails' executor
@@ -31,13 +30,28 @@ module Heddle
         end
 
         # @return [void]
-        def install = WorkContext.application = self
+        def install
+          WorkContext.application = self if part.usable?
+        end
+
+        private
+
+        def part
+          RailsSupport.part(
+            "fibers that a request starts do not see its CurrentAttributes",
+            uses: ["ActiveSupport::CurrentAttributes.current_instances()", "ActiveSupport::CurrentAttributes#attributes()",
+                   "ActiveSupport::CurrentAttributes#attributes=(_)", "ActiveSupport::ExecutionContext.to_h()",
+                   "ActiveSupport::ExecutionContext.[]=(_, _)", "ActiveSupport::IsolatedExecutionState.[](_)",
+                   "ActiveSupport::IsolatedExecutionState.[]=(_, _)", "Fiber#active_support_execution_state()"]
+          )
+        end
       end
 
       # @param executor [Class, nil] nil for work that is a part of what the caller does
       def initialize(executor)
         @executor = executor
-        @copied = COPIED.to_h { |key| [key, state[key].dup] }.compact
+        @time_zone = state[TIME_ZONE]
+        @context = ActiveSupport::ExecutionContext.to_h
         @attributes = copy_attributes
       end
 
@@ -50,15 +64,19 @@ module Heddle
 
       # At its start, Rails' executor clears what is put here.
       def restore
-        @copied.each { |key, value| state[key] = value }
-        (state[ATTRIBUTES] ||= {}).merge!(@attributes)
+        state[TIME_ZONE] = @time_zone if @time_zone
+        @context.each { |key, value| ActiveSupport::ExecutionContext[key] = value }
+        instances.merge!(@attributes)
         yield
       end
 
       def state = ActiveSupport::IsolatedExecutionState
 
+      # The fiber's own, by their classes' names. Where they are kept differs among the versions of Rails.
+      def instances = ActiveSupport::CurrentAttributes.send(:current_instances)
+
       def copy_attributes
-        (state[ATTRIBUTES] || {}).transform_values do |instance|
+        instances.transform_values do |instance|
           instance.dup.tap { |copy| copy.attributes = instance.attributes.dup }
         end
       end

@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+# HEDDLE_UNSUPPORTED pretends a system without the extension. `rake package:check_without_extension` installs the gem
+# without it.
+RSpec.describe "Heddle without its extension" do
+  include Libraries
+
+  let(:preamble) { "" }
+  let(:environment) { { "HEDDLE_UNSUPPORTED" => "1" } }
+
+  it "says that it is not supported, and raises Unsupported, with what would be right, from what needs a scheduler" do
+    expect(printed(<<~RUBY, library: "heddle/core_ext")).to eq "false\n#{"Heddle::Unsupported: true\n" * 6}[1, 2]\n"
+      p Heddle.supported?
+      calls = [-> { Heddle.run {} }, -> { Heddle.spin {} }, -> { Heddle::Scheduler.new(preempt: :all) },
+               -> { YieldingFiber.schedule {} }, -> { Heddle::Channel.new }, -> { spin {} }]
+      calls.each do |call|
+        call.call
+      rescue StandardError => e
+        puts "\#{e.class}: \#{e.message.match?(/switched off by HEDDLE_UNSUPPORTED. .* Linux container: docker run/)}"
+      end
+      p [Heddle.without_preemption { 1 }, Heddle.annotate("name") { 2 }]
+    RUBY
+  end
+
+  # Each prints one line on `$stderr`, and then what runs on threads.
+  {
+    "heddle/puma" => ["puma", <<~RUBY, "Puma serves with its threads", "200 true"],
+      require "puma/plugin/heddle"
+      require "puma/configuration"
+      options = Puma::Configuration.new { |config| config.heddle(fibers: 9, preempt: :all) }.tap(&:clamp).final_options
+      application = ->(_) { [200, {}, [Fiber.scheduler.nil?.to_s]] }
+      server = Puma::Server.new(application, nil, options.merge(log_writer: Puma::LogWriter.null))
+      port = server.add_tcp_listener("127.0.0.1", 0).addr[1]
+      server.run
+      require "net/http"
+      response = Net::HTTP.get_response("127.0.0.1", "/", port)
+      puts "\#{response.code} \#{response.body}"
+      server.stop(true)
+    RUBY
+    "heddle/sidekiq" => ["sidekiq", "p Sidekiq.default_configuration.default_capsule.fibers!(tick: 0.01).fibers?",
+                         "Sidekiq's capsules keep their threads", "false"],
+    "active_job/queue_adapters/heddle_adapter" => ["active_job", <<~RUBY, "Active Job's jobs run on threads", ":done"],
+      class Work < ActiveJob::Base
+        self.logger = nil
+        self.queue_adapter = ActiveJob::QueueAdapters::HeddleAdapter.new(fibers: 3, limits: { "x" => 1 }, drain: 1)
+        def perform = QUEUE << :done
+      end
+      QUEUE = Queue.new
+      Work.perform_later
+      p QUEUE.pop
+    RUBY
+    "heddle/rails" => ["rails", <<~RUBY, "Rails serves on threads", ":thread"]
+      class Application < Rails::Application
+        config.eager_load = false
+        config.logger = Logger.new(nil)
+        config.heddle.fibers = 9
+      end
+      Application.initialize!
+      p ActiveSupport::IsolatedExecutionState.isolation_level
+    RUBY
+  }.each do |adapter, (library, program, message, result)|
+    it "leaves #{library} on its threads, although #{adapter} is loaded" do
+      expect(printed("$stderr = $stdout\nrequire #{adapter.inspect}\n#{program}", library:)).to eq(
+        "Heddle: #{message}, because Heddle is switched off by HEDDLE_UNSUPPORTED\n#{result}\n"
+      )
+    end
+  end
+end
