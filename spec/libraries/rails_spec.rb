@@ -254,6 +254,8 @@ RSpec.describe "heddle/rails" do
     # A connection that remembers what it has received.
     connection = <<~RUBY
       boot
+      # Rails 8 loads routes, and with them Action Cable's server, with the first request.
+      ActionCable.server
       Connection = Struct.new(:received) do
         def receive(message) = received << message
       end
