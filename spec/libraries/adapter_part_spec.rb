@@ -64,7 +64,8 @@ RSpec.describe "A part of an adapter" do
     "sidekiq" => ["sidekiq", "Sidekiq::Component.remove_method(:watchdog)", "heddle/sidekiq",
                   "!Sidekiq.default_configuration.default_capsule.fibers!.fibers?",
                   "Sidekiq's capsules keep their threads, because sidekiq"],
-    "rails" => ["active_support/concurrency/share_lock",
+    "rails" => ["rails",
+                "require 'active_support/concurrency/share_lock'\n" \
                 "ActiveSupport::Concurrency::ShareLock.remove_method(:start_sharing)", "heddle/rails",
                 "Heddle::RailsSupport.const_defined?(:Railtie)",
                 "a reload in development may unload classes under a running request, because rails"]
