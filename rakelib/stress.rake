@@ -32,6 +32,12 @@ module StressRuns
     sh RbConfig.ruby, "-Ilib", "verification/differential/explored.rb"
   end
 
+  # Heddle's own Ruby code: the operations of structured/, coordination/ and pools/ beside each other.
+  def explore_pairs
+    compile
+    sh RbConfig.ruby, "-Ilib", "verification/structured/pairs.rb"
+  end
+
   # HEDDLE_BACKEND restricts the run to one backend.
   def run
     compile
@@ -51,6 +57,11 @@ task(:soak) { StressRuns.soak }
 
 desc "Run the differential programs under explored schedules (SEEDS=200 SEED=1 SECONDS=100 HEDDLE_BACKEND=poll)"
 task(:explored) { StressRuns.explore }
+
+namespace :explored do
+  desc "Explore pairs of operations of structured/, coordination/ and pools/ (RUNS=2000 SEEDS=100 HEDDLE_BACKEND=poll)"
+  task(:pairs) { StressRuns.explore_pairs }
+end
 
 namespace :stress do
   desc "Let each system call of Heddle fail, by strace (CALLS=io_uring_enter,mmap HEDDLE_BACKEND=poll)"

@@ -18,7 +18,8 @@ module Checks
       "formatting, RuboCop, YARD and clippy; the core's own tests; the gems",
       "every Ruby with every backend and both tickers, and one of these combinations with disturbed threads",
       "all examples, all differential programs as all contestants; the examples whose subject is real time",
-      "the differential programs under explored schedules", "the models of waker, mailbox and worker pool",
+      "the differential programs, and Heddle's own operations, under explored schedules",
+      "the models of waker, mailbox and worker pool",
       "the differential programs with each just-in-time compiler",
       "libraries against real servers", "Ruby's own tests inside fibers, and its tests of the scheduler interface",
       "the stress program for a minute, GC stress, AddressSanitizer"

@@ -20,7 +20,7 @@ module Checks
 
     # Most of these use all CPUs themselves, or look at times.
     def verification
-      [stress, explored, *memory, ecosystem, *own_tests, *jits, asan]
+      [stress, explored, explored_pairs, *memory, ecosystem, *own_tests, *jits, asan]
     end
 
     def alone = Etc.nprocessors
@@ -34,6 +34,12 @@ module Checks
     def explored
       rake("differential programs under explored schedules", rubies.values.last, "explored",
            after: compiled_all, cpus: alone, environment: { "SEED" => seed.to_s })
+    end
+
+    # With fewer schedules than by default, for the time that this takes.
+    def explored_pairs
+      rake("Heddle's own operations under explored schedules", rubies.values.last, "explored:pairs",
+           after: compiled_all, cpus: alone, environment: { "RUNS" => "40", "SEEDS" => "10" })
     end
 
     # GC stress and leaks.
