@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What several processors bring: worker processes of Puma with `plugin :heddle`, `Heddle::Pool` and, on Ruby 4.0,
-# `Heddle::RactorPool`.
+# What several processors bring: worker processes of Puma with `plugin :heddle` and, on Ruby 4.0, Ractors for which
+# threads of a `Heddle::ThreadPool` wait.
 #
 #   ruby -Ilib benchmarks/cores.rb [rounds]      five by default; two minutes
 #
@@ -22,9 +22,7 @@ class Cores
   SECONDS = 4
   # Path, and number of clients for each worker.
   PAGES = { "/cpu" => 8, "/hello" => 32 }.freeze
-  # Jobs for a measurement of a pool, those of them that are under way at once, and jobs for Ractors.
-  HAND_OVERS = 20_000
-  AT_ONCE = 1000
+  # Jobs for Ractors.
   COMPUTATIONS = 8
 
   def initialize(rounds)
@@ -44,7 +42,6 @@ class Cores
 
   def measure(count)
     PAGES.each { |path, clients| serve(path, clients * count, count) }
-    hand_over(count)
     compute(count) if Ractor.method_defined?(:value)
   end
 
@@ -59,30 +56,13 @@ class Cores
     server&.stop
   end
 
-  # A fiber starts jobs that do nothing, and awaits them: there and back between two threads.
-  def hand_over(threads)
-    pool = Heddle::Pool.new(threads:)
-    [1, AT_ONCE].each do |at_once|
-      begin_cpu = Clock.cpu
-      begin_time = Clock.now
-      Heddle.run { (HAND_OVERS / at_once).times { pool.await_all(*Array.new(at_once) { pool.go { nil } }) } }
-      name = "Heddle::Pool, #{threads} threads, #{at_once} jobs at a time"
-      @figures["#{name}, µs for a job"] << ((Clock.now - begin_time) / HAND_OVERS * 1e6)
-      @figures["#{name}, CPU in µs"] << ((Clock.cpu - begin_cpu) / HAND_OVERS * 1e6)
-    end
-  ensure
-    pool&.close
-  end
-
   def compute(ractors)
-    pool = Heddle::RactorPool.new(ractors:)
+    pool = Heddle::ThreadPool.new(threads: ractors)
     began = Clock.now
-    Heddle.run do
-      pool.await_all(*Array.new(COMPUTATIONS) do
-        pool.go(3_000_000) { |turns| turns -= 1 while turns.positive? }
-      end)
+    Heddle.map(1..COMPUTATIONS) do
+      pool.process { Ractor.new(3_000_000) { |turns| turns -= 1 while turns.positive? }.value }
     end
-    @figures["Heddle::RactorPool, #{ractors} Ractors, computations per second"] << (COMPUTATIONS / (Clock.now - began))
+    @figures["#{ractors} Ractors, computations per second"] << (COMPUTATIONS / (Clock.now - began))
   ensure
     pool&.close
   end

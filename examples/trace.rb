@@ -27,10 +27,10 @@ module TraceExample
       listener = TCPServer.new("127.0.0.1", 0)
       port = listener.addr[1]
       @lines = Queue.new
-      Heddle.spin(name: "log") { loop { @written = @lines.pop } }
-      Heddle.spin(name: "accept") { serve(listener) }
+      Heddle.spin(name: "log", background: true) { loop { @written = @lines.pop } }
+      Heddle.spin(name: "accept", background: true) { serve(listener) }
       YieldingFiber.schedule { compute }
-      CLIENTS.times { |number| Heddle.spin(name: "client #{number + 1}") { ask(port) } }
+      CLIENTS.times { |number| Heddle.spin(name: "client #{number + 1}", background: true) { ask(port) } }
       Heddle.trace(path, seconds:)
     ensure
       @finished = true

@@ -82,30 +82,28 @@ require_relative "heddle/traces"
 
 # structured/: trees of fibers, cancellation and time.
 require_relative "heddle/structured/context"
+require_relative "heddle/structured/children"
+require_relative "heddle/structured/tree_node"
 require_relative "heddle/structured/task"
 require_relative "heddle/structured/task_wait"
 require_relative "heddle/structured/scope"
 require_relative "heddle/structured/scheduler_close"
 require_relative "heddle/structured/spin"
 require_relative "heddle/structured/await"
-require_relative "heddle/structured/schedule"
 require_relative "heddle/structured/timing"
 require_relative "heddle/structured/cancel"
 require_relative "heddle/structured/trap"
+require_relative "heddle/structured/map"
 
 # coordination/: objects that fibers and threads of any scheduler share.
 require_relative "heddle/coordination/waiter"
 require_relative "heddle/coordination/waiters"
-require_relative "heddle/coordination/wait_group"
 require_relative "heddle/coordination/semaphore"
-require_relative "heddle/coordination/channel"
 require_relative "heddle/coordination/barrier"
 
-# pools/: work for several threads or Ractors.
+# pools/: work for other threads.
 require_relative "heddle/pools/workers"
 require_relative "heddle/pools/thread_pool"
-require_relative "heddle/pools/pool"
-require_relative "heddle/pools/ractor_pool"
 
 # integrations/: what other libraries need to know of Heddle, or Heddle of them.
 require_relative "heddle/integrations"

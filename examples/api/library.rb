@@ -30,7 +30,7 @@ puts "without a scheduler: #{Weather.all(%w[Oslo Lima])}"
 
 Heddle.run do
   ticks = 0
-  clock = Heddle.spin { Heddle.every(0.01) { ticks += 1 } }
+  clock = Heddle.spin(background: true) { Heddle.every(0.01) { ticks += 1 } }
   puts "in a fiber:          #{Weather.all(%w[Lima Pune])}"
   puts "the clock continues" if ticks.positive? && clock.alive?
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A pipeline of fibers: each stage takes from a channel and passes on to the next one. A channel is Enumerable.
+# A pipeline of fibers over Ruby's queues: each stage takes from one and passes on to the next one.
 #
 #   ruby -Ilib examples/api/pipeline.rb
 
@@ -9,25 +9,26 @@ require "heddle"
 WORDS = "the heddle lifts each thread of the warp in its turn so that the shuttle can pass".split.freeze
 
 Heddle.run do
-  words = Heddle::Channel.new(2)
-  lengths = Heddle::Channel.new(2)
+  words = SizedQueue.new(2)
+  lengths = SizedQueue.new(2)
 
   Heddle.spin do
     WORDS.each { |word| words << word }
     words.close
   end
   Heddle.spin do
-    words.each { |word| lengths << word.size }
+    while (word = words.pop)
+      lengths << word.size
+    end
     lengths.close
   end
 
-  puts "first:   #{lengths.first(3).join(" ")}"
-  puts "longest: #{lengths.max}"
+  puts "first:   #{Array.new(3) { lengths.pop }.join(" ")}"
+  puts "longest: #{Enumerator.produce { lengths.pop || raise(StopIteration) }.max}"
 
-  # Whichever comes first.
-  results = Heddle::Channel.new
-  commands = Heddle::Channel.new
-  Heddle.spin { sleep(0.01) && (results << :done) }
-  channel, value = Heddle::Channel.select(commands, results, timeout: 5)
-  puts "#{channel == results ? "result" : "command"}: #{value}"
+  # Events of several sources, each with the name of its source.
+  events = Queue.new
+  Heddle.spin { sleep(0.01) && (events << %i[result done]) }
+  source, value = events.pop(timeout: 5)
+  puts "#{source}: #{value}"
 end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Two pools of threads with the same interface: one for calls that block a thread, one for fibers on several threads.
+# A pool of threads, for calls that block a thread.
 #
 #   ruby -Ilib examples/api/pools.rb
 
@@ -12,39 +12,21 @@ def blocking_query(number)
   number * number
 end
 
-threads = Heddle::ThreadPool.new(threads: 2)
-fibers = Heddle::Pool.new(threads: 2)
+pool = Heddle::ThreadPool.new(threads: 2)
 
 Heddle.run do
-  puts "process: #{threads.process { blocking_query(3) }}"
+  puts "process: #{pool.process { blocking_query(3) }}"
 
-  [threads, fibers].each do |pool|
-    job = pool.go(4) { |number| blocking_query(number) }
-    puts "#{pool.class}: #{job.await}, ended: #{job.ended?}"
-  end
-
-  jobs = Array.new(5) { |number| fibers.go { blocking_query(number) } }
-  puts "await_all: #{fibers.await_all(*jobs).join(" ")}"
-
-  # A job that waits for its own jobs keeps no thread.
-  total = fibers.go { fibers.await_all(*Array.new(10) { |number| fibers.go { number } }).sum }
-  puts "nested: #{total.await}"
-
-  # Nothing is kept of jobs that are not awaited; the error of one is raised in `wait`.
-  fibers.go { raise ArgumentError, "not awaited" }
-  begin
-    fibers.wait
-  rescue ArgumentError => e
-    puts "wait: #{e.message}"
-  end
+  # Fibers wait for the pool, so all that holds for fibers holds for its work.
+  puts "map: #{Heddle.map(0..4) { |number| pool.process { blocking_query(number) } }.join(" ")}"
+  puts "limit: #{Heddle.move_on_after(0.01, value: "too late") { pool.process { blocking_query(4) } }}"
 
   # A thread that is killed is replaced.
-  lost = threads.go { Thread.exit }
   begin
-    lost.await
+    pool.process { Thread.exit }
   rescue ThreadError
-    puts "its thread was killed; the next one gives #{threads.process { blocking_query(5) }}"
+    puts "its thread was killed; the next one gives #{pool.process { blocking_query(5) }}"
   end
 end
 
-[threads, fibers].each(&:close)
+pool.close

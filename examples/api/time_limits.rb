@@ -26,7 +26,7 @@ Heddle.run do
 
   # A limit for each line instead of for all of them.
   client, server = UNIXSocket.pair
-  Heddle.spin do
+  Heddle.spin(background: true) do
     5.times { |number| sleep(0.06) && server.puts("line #{number}") }
     sleep # The sixth line never comes.
   end

@@ -25,24 +25,20 @@ rescue ArgumentError => e
 end
 
 Heddle.run do
-  puts Heddle.await(Heddle.spin { fetch(1, 0.05) })
+  puts Heddle.spin { fetch(1, 0.05) }.await
 
   fibers = [0.05, 0.02].each_with_index.map { |seconds, index| Heddle.spin { fetch(index + 2, seconds) } }
   puts Heddle.await_all(*fibers).join(", ")
 
   slow = Heddle.spin { fetch(4, 10) }
   quick = Heddle.spin { fetch(5, 0.01) }
-  puts Heddle.await(Heddle.select(slow, quick))
-  Heddle.terminate(slow)
-  puts "the slow one gives #{Heddle.await(slow).inspect}"
+  puts quick.await
+  puts "the slow one gives #{slow.stop.await.inspect}"
+  puts Heddle.race(-> { fetch(6, 10) }, -> { fetch(7, 0.01) })
 
   fail_together
 
-  group = Heddle::WaitGroup.new
-  3.times { |number| group.go { fetch(number, 0.01) } }
-  puts "#{group.count} under way"
-  group.wait
-  puts "#{group.count} left"
+  puts Heddle.map(8..10, limit: 2) { |page| fetch(page, 0.01) }.join(", ")
 
   barrier = Heddle::Barrier.new
   %w[warp weft].each { |name| barrier.spin { sleep(0.01) && name } }

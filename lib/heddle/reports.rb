@@ -33,7 +33,7 @@ module Heddle
           line = overdue(fiber, block, grace)
           outcome = Native.abandon(scheduler, fiber)
           # A fiber that was killed reports its end to its task itself; these two cannot.
-          Task.of(fiber)&.killed if %i[abandoned forgotten].include?(outcome)
+          TreeNode.of(fiber)&.killed if %i[abandoned forgotten].include?(outcome)
           write { line } if %i[abandoned killed].include?(outcome)
         end
       end
@@ -50,7 +50,7 @@ module Heddle
       private
 
       def overdue(fiber, block, grace)
-        name = describe(fiber, Task.of(fiber)&.block || block, "suspended")
+        name = describe(fiber, TreeNode.of(fiber)&.block || block, "suspended")
         place = (fiber.backtrace(0, FRAMES) || []).join(", ")
         "#{name} has not ended #{grace} s after it was stopped, and is abandoned. It was at: #{place}\n"
       end

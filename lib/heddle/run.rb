@@ -4,8 +4,10 @@
 module Heddle
   # Runs a block, and all fibers that are started in it, on this thread.
   #
-  # The block runs in a non-blocking fiber, which is the root of the tree of fibers that {spin} makes. When the block
-  # ends, those fibers are stopped, and the fibers of `Fiber.schedule` are awaited.
+  # The block runs in a non-blocking fiber, which is the root of the tree of fibers that {spin} makes. At its end the
+  # block, like that of each fiber of {spin}, waits for its children, and then stops those in the background. If it
+  # raises, is stopped, or is left by a time limit, it stops all of them, and ends when they have ended.
+  # {run} also awaits the fibers of `Fiber.schedule`.
   #
   # On a thread without a scheduler this sets a new one, and closes it at the end. SIGINT and SIGTERM end every fiber,
   # running its `ensure`. A second signal does not wait for that. The process then dies by the signal, so that a shell
@@ -22,7 +24,7 @@ module Heddle
   # @return [Object] the block's value
   # @raise [ArgumentError] without a block, for an invalid option, or for options where a scheduler runs already
   # @raise [RuntimeError] if this thread has another library's scheduler
-  # @raise the block's error, when the other fibers have ended
+  # @raise the block's error, or that of a child which no fiber awaits, when the other fibers have ended
   # @example Wait three times at once
   #   Heddle.run do
   #     3.times { Fiber.schedule { sleep 1 } }
@@ -46,9 +48,9 @@ module Heddle
     private
 
     def run_within(scheduler)
-      return Scope.new(scheduler, Task.current(scheduler)).run { yield } if Context.own_task?(scheduler) # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
+      return Scope.new(scheduler, TreeNode.current(scheduler)).run { yield } if Context.own_task?(scheduler) # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
 
-      Context.in_child { Scope.new(scheduler, Task.current(scheduler)).run { yield } } # rubocop:disable Style/ExplicitBlockArgument -- the same
+      Context.in_child { Scope.new(scheduler, TreeNode.current(scheduler)).run { yield } } # rubocop:disable Style/ExplicitBlockArgument -- the same
     end
 
     def expect_no_options(options)
@@ -73,7 +75,7 @@ module Heddle
         Fiber.set_scheduler(scheduler)
         # With the storage given, the fiber takes no context along: the work does.
         Fiber.schedule(storage: true) do
-          task = Task.new(scheduler)
+          task = TreeNode.new(scheduler)
           task.assign_to(Fiber.current)
           task.block = block
           Heddle.without_preemption do

@@ -55,7 +55,7 @@ module Heddle
     #   @option options [String, Symbol, Integer] :signal ("USR2") the signal that a ticker may use, with or without
     #     `SIG`
     #   @option options [Float, Integer, Rational] :grace (5) seconds (0.001 to 86,400, or Float::INFINITY) that a fiber
-    #     has for its end after it was stopped: by {Heddle.terminate}, by the end of its parent, or because its
+    #     has for its end after it was stopped: by {Heddle.stop}, by the end of its parent, or because its
     #     thread is interrupted or killed. After that it is abandoned. A line on `$stderr` names the fiber and where it
     #     is. The fiber is killed: its `ensure` clauses run, but cannot wait. If it survives that, the scheduler never
     #     switches to it again. The time in {Heddle.shield} does not count.

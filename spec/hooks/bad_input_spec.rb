@@ -119,7 +119,7 @@ RSpec.describe Heddle::Scheduler do
     it "that is infinite lets Queue#pop wait without a limit, as without a scheduler" do
       value = Heddle.run do
         queue = Queue.new
-        Heddle.spin { queue << :pushed }
+        Heddle.spin(background: true) { queue << :pushed }
         queue.pop(timeout: Float::INFINITY)
       end
 
@@ -130,7 +130,7 @@ RSpec.describe Heddle::Scheduler do
       joined = Heddle.run do
         gate = Queue.new
         thread = Thread.new { gate.pop }
-        Heddle.spin { gate.close }
+        Heddle.spin(background: true) { gate.close }
         thread.join(Float::INFINITY) == thread
       end
 
@@ -311,7 +311,7 @@ RSpec.describe Heddle::Scheduler do
       error_of { scheduler.io_select([IO.pipe.each(&:close).first]) }
       error_of { scheduler.address_resolve(nil) }
       IO.pipe do |reader, writer|
-        Heddle.spin { writer.puts("usable") }
+        Heddle.spin(background: true) { writer.puts("usable") }
         reader.gets
       end
     end

@@ -148,7 +148,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
           lines = lines_of(reader)
           writer.puts("a")
           first = lines.next
-          Heddle.spin { writer.puts("b") }
+          Heddle.spin(background: true) { writer.puts("b") }
           [first, lines.next]
         end
       end

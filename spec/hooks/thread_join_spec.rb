@@ -126,7 +126,7 @@ RSpec.describe "Waiting for a thread in a fiber" do
       2.times { sleep(0) }
       trace.disable
       gate.push(:open)
-      Heddle.terminate(waiter) unless joined
+      Heddle.stop(waiter) unless joined
     end
     expect(joined).to be true
   end

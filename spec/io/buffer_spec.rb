@@ -32,7 +32,7 @@ RSpec.describe "An IO::Buffer" do
         buffer = IO::Buffer.new(8)
         pair_of(kind) do |reader, writer|
           Heddle.run do
-            reading = Heddle.spin { buffer.read(reader, 8) }
+            reading = Heddle.spin(background: true) { buffer.read(reader, 8) }
             Heddle.snooze
             buffer.free
             expect { writer.write("12345678") && Heddle.await(reading) }
@@ -45,7 +45,7 @@ RSpec.describe "An IO::Buffer" do
         buffer = IO::Buffer.new(8)
         pair_of(kind) do |reader, writer|
           Heddle.run do
-            reading = Heddle.spin { buffer.read(reader, 8) }
+            reading = Heddle.spin(background: true) { buffer.read(reader, 8) }
             Heddle.snooze
             buffer.resize(4)
             expect { writer.write("12345678") && Heddle.await(reading) }

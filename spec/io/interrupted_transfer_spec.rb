@@ -77,9 +77,9 @@ RSpec.describe "A read that is interrupted" do
   it "by a time limit ends although there is always more to read" do
     sockets do |reader, writer|
       Heddle.run do
-        feeding = Heddle.spin { loop { writer.write("x" * 1000) } }
+        feeding = Heddle.spin(background: true) { loop { writer.write("x" * 1000) } }
         expect { Timeout.timeout(0.01, IOError) { loop { reader.readpartial(1000) } } }.to raise_error(IOError)
-        Heddle.terminate(feeding)
+        Heddle.stop(feeding)
       end
     end
   end
@@ -155,7 +155,7 @@ RSpec.describe "A named pipe that is full" do
           writing = Heddle.spin { pipe.write("x" * 200_000) }
           Heddle.snooze
           events << :others
-          Heddle.terminate(writing)
+          Heddle.stop(writing)
         end
         expect(events).to eq [:others]
       end

@@ -39,7 +39,7 @@ RSpec.describe "Fibers that write to the same IO" do
         Heddle.snooze
         writer.puts("third")
         order << :third
-        busy.each { |fiber| Heddle.terminate(fiber) }
+        busy.each { |fiber| Heddle.stop(fiber) }
       end
       writer.close
       drain.join

@@ -83,7 +83,7 @@ RSpec.describe "Heddle::Offload.call" do
     ran = false
     Heddle.run do
       started = Queue.new
-      blockers = Array.new(2) { Heddle.spin { call { started.push(true) && gate.pop } } }
+      blockers = Array.new(2) { Heddle.spin(background: true) { call { started.push(true) && gate.pop } } }
       2.times { started.pop }
       Heddle.move_on_after(0.01) { call { ran = true } }
       2.times { gate.push(:open) }

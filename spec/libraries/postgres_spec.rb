@@ -150,7 +150,7 @@ RSpec.describe "PostgreSQL under Heddle" do
           puts "closed"
         end
         sleep(0) until connection.transaction_status == PG::PQTRANS_ACTIVE
-        Heddle.terminate(query)
+        Heddle.stop(query)
       end
     RUBY
   end

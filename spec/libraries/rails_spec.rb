@@ -156,7 +156,7 @@ RSpec.describe "heddle/rails" do
         gate = Queue.new
         $action = lambda do
           Current.user = "ada"
-          $child = Heddle.spin { gate.pop && Current.user }
+          $child = Heddle.spin(background: true) { gate.pop && Current.user }
         end
         Heddle.run do
           # The request runs on the fiber that then waits for the child.
@@ -167,13 +167,13 @@ RSpec.describe "heddle/rails" do
       RUBY
     end
 
-    it "passes the name to Heddle, and the arguments and other keywords to the block" do
+    it "passes the name to Heddle, and the arguments to the block" do
       expect(printed(<<~RUBY)).to eq "true\n"
         boot
         $action = lambda do
           Heddle.await_all(
             Heddle.spin(name: "x") { |*list| [*list, Heddle.fibers.map(&:name).include?("x")] },
-            Heddle.spin(1, name: "y", limit: 2) { |*list, **keywords| [*list, keywords] }
+            Heddle.spin(1, { limit: 2 }, name: "y") { |*list| list }
           ) == [[true], [1, { limit: 2 }]]
         end
         Heddle.run { puts get("/page") }
@@ -354,11 +354,11 @@ RSpec.describe "heddle/rails" do
         [first, *Heddle.await_all(*children), Widget].uniq.size
       end
       Heddle.run(preempt: :all) do
-        changing = Heddle.spin { Heddle.every(0.005) { change.call } }
+        changing = Heddle.spin(background: true) { Heddle.every(0.005) { change.call } }
         sizes = []
         requests = Array.new(10) { Heddle.spin { sizes << get("/page") until seen.size > 5 } }
         Heddle.await_all(*requests)
-        Heddle.terminate(changing)
+        Heddle.stop(changing)
         p sizes.uniq
       end
     RUBY

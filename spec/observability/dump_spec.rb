@@ -38,8 +38,8 @@ RSpec.describe "Heddle.dump" do
   it "puts children below their parents, indented" do
     text = Heddle.run do
       Heddle.annotate("parent")
-      Heddle.spin(name: "child") { Heddle.spin(name: "grandchild") { sleep } && sleep }
-      Heddle.spin(name: "second") { sleep }
+      Heddle.spin(name: "child", background: true) { Heddle.spin(name: "grandchild") { sleep } && sleep }
+      Heddle.spin(name: "second", background: true) { sleep }
       3.times { Heddle.snooze }
       dumped
     end
@@ -50,20 +50,22 @@ RSpec.describe "Heddle.dump" do
 
   it "has the backtrace of each fiber" do
     line = __LINE__ + 1
-    text = Heddle.run { Heddle.spin { sleep }.then { Heddle.snooze || dumped } }
+    text = Heddle.run { Heddle.spin(background: true) { sleep }.then { Heddle.snooze || dumped } }
 
     expect(text).to match(/\(waiting, .*\): sleep\n +\S+dump_spec\.rb:#{line}:in .*sleep'\n/)
   end
 
   it "tells where the block is of a fiber that has not started" do
     line = __LINE__ + 1
-    text = Heddle.run { Heddle.spin { nil } && dumped }
+    text = Heddle.run { Heddle.spin(background: true) { nil } && dumped }
 
     expect(text).to match(/\(runnable, .*\): its first time slice\n +\S+dump_spec\.rb:#{line}\n/)
   end
 
   it "can be called from another thread" do
-    text = Heddle.run { Heddle.spin(name: "sleeper") { sleep } && sleep(0) && Thread.new { dumped }.value }
+    text = Heddle.run do
+      Heddle.spin(name: "sleeper", background: true) { sleep } && sleep(0) && Thread.new { dumped }.value
+    end
 
     expect(text).to match(/fiber \d+ "sleeper" \(waiting/)
   end
@@ -86,10 +88,10 @@ RSpec.describe "Heddle.dump" do
       begun = Queue.new
       chain = lambda do |count|
         Heddle.annotate("last") && begun.push(true) if count.zero?
-        Heddle.spin { chain.call(count - 1) } unless count.zero?
+        Heddle.spin(background: true) { chain.call(count - 1) } unless count.zero?
         sleep
       end
-      Heddle.spin { chain.call(3000) }
+      Heddle.spin(background: true) { chain.call(3000) }
       begun.pop
       pass_until { Heddle.fibers.find { |info| info.name == "last" }.state == :waiting }
       dumped
@@ -101,7 +103,7 @@ RSpec.describe "Heddle.dump" do
   it "raises what the io raises, and disturbs no fiber" do
     closed = StringIO.new.tap(&:close)
     value = virtually do
-      fiber = Heddle.spin { sleep(1) && :undisturbed }
+      fiber = Heddle.spin(background: true) { sleep(1) && :undisturbed }
       begin
         Heddle.dump(closed)
       rescue IOError
@@ -138,8 +140,8 @@ RSpec.describe "Heddle.dump" do
     it "names the fibers that hold each other's Mutex" do
       text = dump_of(<<~RUBY)
         one, two = Mutex.new, Mutex.new
-        Heddle.spin(name: "a") { one.synchronize { Heddle.snooze; two.lock } }
-        Heddle.spin(name: "b") { two.synchronize { one.lock } }
+        Heddle.spin(name: "a", background: true) { one.synchronize { Heddle.snooze; two.lock } }
+        Heddle.spin(name: "b", background: true) { two.synchronize { one.lock } }
         sleep
       RUBY
 

@@ -10,7 +10,7 @@ RSpec.describe "Heddle.fibers" do
   # What is told about a fiber that runs the block, when the fiber waits.
   def info_on(wait)
     Heddle.run do
-      fiber = Heddle.spin(&wait)
+      fiber = Heddle.spin(background: true, &wait)
       pass_until { Heddle.state(fiber) == :waiting }
       info_of(fiber).then { |info| [info, info.backtrace] }
     end
@@ -32,7 +32,7 @@ RSpec.describe "Heddle.fibers" do
 
   it "tells a fiber's object_id, thread, scheduler and parent" do
     expected, told = Heddle.run do
-      fiber = Heddle.spin { sleep }
+      fiber = Heddle.spin(background: true) { sleep }
       info = info_of(fiber)
       [[fiber.object_id, Thread.current, Fiber.scheduler, Fiber.current.object_id],
        [info.id, info.thread, info.scheduler, info.parent]]
@@ -52,7 +52,7 @@ RSpec.describe "Heddle.fibers" do
   end
 
   it "tells that a fiber of Heddle.spin has not started" do
-    info = Heddle.run { info_of(Heddle.spin { nil }) }
+    info = Heddle.run { info_of(Heddle.spin(background: true) { nil }) }
 
     expect([info.state, info.waiting_for, info.backtrace]).to eq([:runnable, "its first time slice", []])
   end
@@ -70,7 +70,7 @@ RSpec.describe "Heddle.fibers" do
 
   it "tells for how long a fiber has waited" do
     told, least = Heddle.run do
-      fiber = Heddle.spin { sleep }
+      fiber = Heddle.spin(background: true) { sleep }
       Heddle.snooze
       started = Clock.now
       sleep 0.02
@@ -92,10 +92,8 @@ RSpec.describe "Heddle.fibers" do
       -> { Mutex.new.then { |mutex| mutex.synchronize { ConditionVariable.new.wait(mutex) } } },
       /ConditionVariable#wait/
     ],
-    "Heddle.suspend" => [-> { Heddle.suspend }, /Heddle\.schedule/],
     "Heddle.every" => [-> { Heddle.every(60) { nil } }, /Heddle\.every, \d+\.\d s left/],
     "Semaphore#acquire" => [-> { Heddle::Semaphore.new(1).tap(&:acquire).acquire }, /Heddle::Semaphore#acquire/],
-    "Channel#pop" => [-> { Heddle::Channel.new.pop }, /Heddle::Channel#pop/],
     "IO#read" => [-> { IO.pipe { |reader, _| reader.read(1) } }, /#{reading} #<IO:fd \d+>/],
     "IO#wait_readable" => [-> { IO.pipe { |reader, _| reader.wait_readable } }, /waiting to read #<IO:fd \d+>/],
     "IO#write" => [
@@ -123,7 +121,7 @@ RSpec.describe "Heddle.fibers" do
   it "tells to which peer a socket is connected" do
     told, port = Heddle.run do
       server = TCPServer.new("127.0.0.1", 0)
-      fiber = Heddle.spin { TCPSocket.open("127.0.0.1", server.addr[1]) { |socket| socket.read(1) } }
+      fiber = Heddle.spin(background: true) { TCPSocket.open("127.0.0.1", server.addr[1]) { |socket| socket.read(1) } }
       accepted = server.accept
       sleep 0.001 until info_of(fiber).waiting_for&.match?(/#{reading} #<TCPSocket/)
       [info_of(fiber).waiting_for, server.addr[1]].tap { [accepted, server].each(&:close) }
@@ -176,7 +174,7 @@ RSpec.describe "Heddle.fibers" do
   it "tells which process a fiber waits for" do
     told, pid = Heddle.run do
       pid = spawn("exec sleep 60")
-      fiber = Heddle.spin { Process.wait(pid) }
+      fiber = Heddle.spin(background: true) { Process.wait(pid) }
       pass_until { Heddle.state(fiber) == :waiting }
       [info_of(fiber).waiting_for, pid].tap { Process.kill(:KILL, pid) && Heddle.await(fiber) }
     end
@@ -189,7 +187,7 @@ RSpec.describe "Heddle.fibers" do
       told = nil
       until told
         # The fiber waits until the worker's answer is polled.
-        fiber = Heddle.spin { Fiber.scheduler.address_resolve("localhost") }
+        fiber = Heddle.spin(background: true) { Fiber.scheduler.address_resolve("localhost") }
         Heddle.snooze
         told = info_of(fiber)&.waiting_for
         Heddle.await(fiber)
@@ -203,7 +201,7 @@ RSpec.describe "Heddle.fibers" do
   it "tells which thread a fiber joins" do
     told, thread = Heddle.run do
       thread = Thread.new { sleep }
-      fiber = Heddle.spin { thread.join }
+      fiber = Heddle.spin(background: true) { thread.join }
       pass_until { Heddle.state(fiber) == :waiting }
       [info_of(fiber).waiting_for, thread].tap { thread.kill }
     end
@@ -213,8 +211,8 @@ RSpec.describe "Heddle.fibers" do
 
   it "tells which fiber another one awaits" do
     told, child = Heddle.run do
-      child = Heddle.spin(name: "child") { sleep }
-      fiber = Heddle.spin { Heddle.await(child) }
+      child = Heddle.spin(name: "child", background: true) { sleep }
+      fiber = Heddle.spin(background: true) { Heddle.await(child) }
       pass_until { Heddle.state(fiber) == :waiting }
       [info_of(fiber).waiting_for, child.object_id]
     end
@@ -225,8 +223,8 @@ RSpec.describe "Heddle.fibers" do
   it "tells which fiber holds the Mutex that another one waits for" do
     told, holder = Heddle.run do
       mutex = Mutex.new
-      holder = Heddle.spin(name: "holder") { mutex.synchronize { sleep } }
-      fiber = Heddle.spin { mutex.lock }
+      holder = Heddle.spin(name: "holder", background: true) { mutex.synchronize { sleep } }
+      fiber = Heddle.spin(background: true) { mutex.lock }
       pass_until { Heddle.state(fiber) == :waiting }
       [info_of(fiber).waiting_for, holder.object_id]
     end
@@ -237,7 +235,7 @@ RSpec.describe "Heddle.fibers" do
   it "tells which fiber another one has resumed" do
     told, expected = Heddle.run do
       inner = Fiber.new { sleep }
-      fiber = Heddle.spin { inner.resume }
+      fiber = Heddle.spin(background: true) { inner.resume }
       pass_until { info_of(inner) }
       [[info_of(fiber).waiting_for, info_of(inner).parent],
        ["fiber #{inner.object_id}, which it has resumed", fiber.object_id]]
@@ -249,7 +247,7 @@ RSpec.describe "Heddle.fibers" do
   it "does not mix what a fiber waited for with what it does next", :regression do
     queue = Queue.new
     told = Heddle.run do
-      fiber = Heddle.spin(name: "GET /first") do
+      fiber = Heddle.spin(name: "GET /first", background: true) do
         queue.pop
         Heddle.annotate("GET /second") { sleep }
       end
@@ -282,7 +280,7 @@ RSpec.describe "Heddle.fibers" do
 
   it "has no fibers of the parent in a forked child" do
     count = Heddle.run do
-      Heddle.spin { sleep }
+      Heddle.spin(background: true) { sleep }
       Heddle.snooze
       in_child { Heddle.fibers.count { |info| info.waiting_for == "sleep" } }
     end
@@ -293,7 +291,7 @@ RSpec.describe "Heddle.fibers" do
   it "tells about 5,000 fibers" do
     count = in_child do
       Heddle.run do
-        5000.times { Heddle.spin { sleep } }
+        5000.times { Heddle.spin(background: true) { sleep } }
         Heddle.snooze
         Heddle.fibers.count { |info| info.waiting_for == "sleep" }
       end

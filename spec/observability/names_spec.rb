@@ -9,7 +9,7 @@ RSpec.describe "The name of a fiber" do
 
   it "is what the fiber passes to Heddle.annotate" do
     name = Heddle.run do
-      fiber = Heddle.spin { Heddle.annotate("clock") && sleep }
+      fiber = Heddle.spin(background: true) { Heddle.annotate("clock") && sleep }
       Heddle.snooze
       name_of(fiber)
     end
@@ -79,10 +79,9 @@ RSpec.describe "The name of a fiber" do
   end
 
   {
-    "Heddle.spin" => ->(name, block) { Heddle.spin(name:, &block) },
-    "Heddle.after" => ->(name, block) { Heddle.after(0, name:, &block) },
-    "WaitGroup#go" => ->(name, block) { Heddle::WaitGroup.new.go(name:, &block) },
-    "Barrier#spin" => ->(name, block) { Heddle::Barrier.new.spin(name:, &block) }
+    "Heddle.spin" => ->(name, block) { Heddle.spin(name:, background: true, &block) },
+    "Heddle.after" => ->(name, block) { Heddle.after(0, name:, background: true, &block) },
+    "Barrier#spin" => ->(name, block) { Heddle::Barrier.new.spin(name:, background: true, &block) }
   }.each do |method, start|
     it "can be given to #{method}" do
       name = Heddle.run { name_of(start.call("worker", -> { sleep })) }
@@ -91,17 +90,11 @@ RSpec.describe "The name of a fiber" do
     end
   end
 
-  it "does not keep Heddle.spin from passing other keywords to the block as a Hash" do
-    passed = Heddle.run { Heddle.await(Heddle.spin(1, a: 2, name: "worker") { |*arguments| arguments }) }
-
-    expect(passed).to eq([1, { a: 2 }])
-  end
-
   it "makes Heddle.spin raise before it makes a fiber if it cannot be converted" do
     made = Heddle.run do
       before = state_counts[:fibers]
       begin
-        Heddle.spin(name: nameless) { nil }
+        Heddle.spin(name: nameless, background: true) { nil }
       rescue TypeError
         state_counts[:fibers] - before
       end
@@ -126,13 +119,13 @@ RSpec.describe "The name of a fiber" do
   it "is in the report of a fiber that does not end" do
     text = captured_stderr do
       Heddle.run(grace: 0.05) do
-        fiber = Heddle.spin(name: "stubborn") do
+        fiber = Heddle.spin(name: "stubborn", background: true) do
           sleep
         ensure
           sleep
         end
         Heddle.snooze
-        Heddle.terminate(fiber)
+        Heddle.stop(fiber)
         sleep 0.001 while fiber.alive?
       end
     end

@@ -54,8 +54,8 @@ RSpec.describe "A stall in C code that keeps the GVL" do
     expect(printed(<<~RUBY)).to match(%r{\A#<Fiber:.*> "GET /7"\n\z})
       receive
       Heddle.run(stall_after: 0.02) do
-        Heddle.spin(name: "idle") { sleep }
-        worker = Heddle.spin(name: "worker") do
+        Heddle.spin(name: "idle", background: true) { sleep }
+        worker = Heddle.spin(name: "worker", background: true) do
           while $stalls.empty?
             Heddle.annotate("GET /7") { convert }
             sleep 0.001
@@ -128,7 +128,7 @@ RSpec.describe "A stall in C code that keeps the GVL" do
     expect(printed(<<~RUBY)).to match(/\A#<Fiber:.*> "big"\n\z/)
       receive
       Heddle.run(stall_after: 0.02, preempt: :all) do
-        Heddle.spin { sleep 0.001 while $stalls.empty? }
+        Heddle.spin(background: true) { sleep 0.001 while $stalls.empty? }
         Heddle.await(Heddle.spin(name: "big") { convert while $stalls.empty? })
       end
       puts $stalls.pop.fiber

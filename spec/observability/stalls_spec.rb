@@ -72,7 +72,7 @@ RSpec.describe "Heddle.on_stall" do
         stall = nil
         # On a busy machine the two may have ended before the time slice that is reported.
         until stall&.late_fibers == 2
-          2.times { Heddle.spin { nil } }
+          2.times { Heddle.spin(background: true) { nil } }
           $stalls.clear
           compute_until_reported
           stall = $ended.pop
@@ -137,7 +137,7 @@ RSpec.describe "Heddle.on_stall" do
       Heddle.on_stall { |stall| stalls << stall }
       times = [Clock.now]
       Heddle.run(stall_after: 0.05, preempt: :all) do
-        computing = Heddle.spin { compute_for(0.3) }
+        computing = Heddle.spin(background: true) { compute_for(0.3) }
         while computing.alive?
           sleep(0)
           times << Clock.now

@@ -62,8 +62,8 @@ RSpec.describe "Heddle::Scheduler#stats" do
       counts = Heddle.run do
         captured_stderr { Fiber.schedule { raise "failed" } }
         Fiber.schedule { sleep }.kill
-        told = Heddle.spin { sleep }
-        Heddle.terminate(told)
+        told = Heddle.spin(background: true) { sleep }
+        Heddle.stop(told)
         pass_until { !told.alive? }
         stats[:fibers]
       end
@@ -98,7 +98,7 @@ RSpec.describe "Heddle::Scheduler#stats" do
     it "tells how many fibers are queued" do
       depth = Heddle.run do
         fibers = []
-        added(:run_queue, :depth) { fibers = Array.new(3) { Heddle.spin { nil } } }
+        added(:run_queue, :depth) { fibers = Array.new(3) { Heddle.spin(background: true) { nil } } }
           .tap { Heddle.await_all(*fibers) }
       end
 
@@ -167,7 +167,7 @@ RSpec.describe "Heddle::Scheduler#stats" do
 
     it "times preempted fibers and woken ones together" do
       count = Heddle.run(stats: :detailed, preempt: :all) do
-        fibers = Array.new(2) { Heddle.spin { compute_for(0.03) } }
+        fibers = Array.new(2) { Heddle.spin(background: true) { compute_for(0.03) } }
         Heddle.await_all(*fibers)
         stats[:run_queue][:slice_duration].count
       end
@@ -239,7 +239,7 @@ RSpec.describe "Heddle::Scheduler#stats" do
     it "counts batches and the size of the largest" do
       found = Heddle.run do
         pipes = Array.new(5) { IO.pipe }
-        fibers = pipes.map { |reader, _| Heddle.spin { reader.wait_readable } }
+        fibers = pipes.map { |reader, _| Heddle.spin(background: true) { reader.wait_readable } }
         sleep(0)
         pipes.each { |pair| pair.last.write_nonblock("x") }
         Heddle.await_all(*fibers)

@@ -16,7 +16,7 @@ RSpec.describe "Heddle.trace" do
     it "has a track for each, named by Heddle.annotate or its number" do
       ids = nil
       trace = traced do
-        fibers = [Heddle.spin(name: "worker") { sleep 0.001 }, Heddle.spin { sleep 0.001 }]
+        fibers = [Heddle.spin(name: "worker", background: true) { sleep 0.001 }, Heddle.spin { sleep 0.001 }]
         ids = fibers.map(&:object_id)
         Heddle.await_all(*fibers)
       end
@@ -27,10 +27,11 @@ RSpec.describe "Heddle.trace" do
     it "names those that were named before it began, and have ended since" do
       id = nil
       Heddle.run do
-        fiber = Heddle.spin(name: "early") { Heddle.suspend }
+        queue = Queue.new
+        fiber = Heddle.spin(name: "early", background: true) { queue.pop }
         id = fiber.object_id
         Heddle.snooze
-        Heddle.trace(path) { Heddle.schedule(fiber) && Heddle.await(fiber) }
+        Heddle.trace(path) { (queue << 1) && Heddle.await(fiber) }
       end
 
       expect(TraceFile.read(path).name_of(id)).to eq "early"
@@ -69,10 +70,10 @@ RSpec.describe "Heddle.trace" do
 
     it "tells so of the names that they have when it begins, and when it ends" do
       Heddle.run do
-        fiber = Heddle.spin(name: "early") { sleep }
+        fiber = Heddle.spin(name: "early", background: true) { sleep }
         Heddle.snooze
         Heddle.trace(path) { sleep 0.001 }
-        Heddle.terminate(fiber)
+        Heddle.stop(fiber)
       end
       name, args = TraceFile.read(path).named.first
 
@@ -101,11 +102,11 @@ RSpec.describe "Heddle.trace" do
     it "shows those that wait for all of the time" do
       id = nil
       Heddle.run do
-        fiber = Heddle.spin { sleep }
+        fiber = Heddle.spin(background: true) { sleep }
         id = fiber.object_id
         Heddle.snooze
         Heddle.trace(path) { sleep 0.001 }
-        Heddle.terminate(fiber)
+        Heddle.stop(fiber)
       end
       waits = TraceFile.read(path).waits(id)
 
@@ -125,22 +126,17 @@ RSpec.describe "Heddle.trace" do
     "Queue" => -> { Queue.new.pop(timeout: 0.001) },
     "Mutex" => lambda {
       lock = Mutex.new
-      Heddle.spin { lock.synchronize { sleep 0.001 } } && Heddle.snooze
+      Heddle.spin(background: true) { lock.synchronize { sleep 0.001 } } && Heddle.snooze
       lock.synchronize { nil }
     },
     "Thread" => lambda {
       gate = Queue.new
-      Heddle.spin { gate.push(:open) }
+      Heddle.spin(background: true) { gate.push(:open) }
       Thread.new { gate.pop }.join
     },
     "Heddle.await" => -> { Heddle.await(Heddle.spin { sleep 0.001 }) },
-    "Heddle.schedule" => lambda {
-      current = Fiber.current
-      Heddle.spin { Heddle.schedule(current) }
-      Heddle.suspend
-    },
     /\A(reading|waiting to read) fd \d+\z/ => lambda {
-      IO.pipe { |reader, writer| Heddle.spin { writer.write("x") } && reader.readpartial(1) }
+      IO.pipe { |reader, writer| Heddle.spin(background: true) { writer.write("x") } && reader.readpartial(1) }
     },
     /\Awaiting to read fd \d+\z/ => -> { IO.pipe { |reader, _| reader.wait_readable(0.001) } },
     "IO.select" => -> { IO.pipe { |reader, _| IO.select([reader], nil, nil, 0.001) } },
@@ -148,7 +144,7 @@ RSpec.describe "Heddle.trace" do
       IO.pipe do |input, output|
         process = Process.spawn("cat", in: input)
         # Runs when this fiber waits.
-        Heddle.spin { output.close }
+        Heddle.spin(background: true) { output.close }
         Process.wait(process)
       end
     }
@@ -156,7 +152,7 @@ RSpec.describe "Heddle.trace" do
     it "tells that a fiber waits for #{name.inspect}" do
       id = nil
       trace = traced do
-        fiber = Heddle.spin { program.call }
+        fiber = Heddle.spin(background: true) { program.call }
         id = fiber.object_id
         Heddle.await(fiber)
       end
@@ -170,9 +166,9 @@ RSpec.describe "Heddle.trace" do
       waker = woken = nil
       trace = traced do
         queue = Queue.new
-        woken = Heddle.spin { queue.pop }
+        woken = Heddle.spin(background: true) { queue.pop }
         Heddle.snooze
-        waker = Heddle.spin { queue.push(1) }
+        waker = Heddle.spin(background: true) { queue.push(1) }
         Heddle.await_all(woken, waker)
       end
 
@@ -216,7 +212,7 @@ RSpec.describe "Heddle.trace" do
     it "tells what else has woken a fiber" do
       trace = traced do
         sleep 0.001
-        IO.pipe { |reader, writer| Heddle.spin { writer.write("x") } && reader.readpartial(1) }
+        IO.pipe { |reader, writer| Heddle.spin(background: true) { writer.write("x") } && reader.readpartial(1) }
         queue = Queue.new
         waiting = Thread.current
         Thread.new do
@@ -233,11 +229,11 @@ RSpec.describe "Heddle.trace" do
   it "shows preemptions of preempt: :all" do
     computing = nil
     trace = traced(preempt: :all, tick: 0.0005) do
-      computing = Heddle.spin do
+      computing = Heddle.spin(background: true) do
         preemptions = Fiber.scheduler.stats[:run_queue][:preemptions_count]
         nil until Fiber.scheduler.stats[:run_queue][:preemptions_count] > preemptions + 2
       end
-      Heddle.spin { sleep 0.0005 while computing.alive? }
+      Heddle.spin(background: true) { sleep 0.0005 while computing.alive? }
       Heddle.await(computing)
     end
     preempted = trace.events("i").select { |event| event["name"] == "preempted" }
@@ -251,7 +247,7 @@ RSpec.describe "Heddle.trace" do
     trace = traced do
       UNIXSocket.pair.then do |one, other|
         fds = [one, other].map(&:fileno)
-        Heddle.spin { one.write("hello") }
+        Heddle.spin(background: true) { one.write("hello") }
         other.readpartial(10)
         [one, other].each(&:close)
       end
@@ -291,7 +287,7 @@ RSpec.describe "Heddle.trace" do
       Heddle.run(stall_after: 0.01) do
         Heddle.trace(ARGV.first) do
           # Each of its time slices is reported once, which may be before it begins to compute.
-          slow = Heddle.spin(name: "slow") { 10_000_000.times { break if reported } && sleep(0) until reported }
+          slow = Heddle.spin(name: "slow", background: true) { 10_000_000.times { break if reported } && sleep(0) until reported }
           puts slow.object_id
           Heddle.await(slow)
         end
@@ -332,7 +328,7 @@ RSpec.describe "Heddle.trace" do
     it "still knows the names of fibers that have ended" do
       id = nil
       trace = traced(events: 30) do
-        fiber = Heddle.spin(name: "ended") { 100.times { Heddle.snooze } }
+        fiber = Heddle.spin(name: "ended", background: true) { 100.times { Heddle.snooze } }
         id = fiber.object_id
         Heddle.await(fiber)
       end

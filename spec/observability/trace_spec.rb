@@ -155,9 +155,9 @@ RSpec.describe "Heddle.trace" do
 
   it "writes the trace if its fiber is stopped" do
     Heddle.run do
-      fiber = Heddle.spin { Heddle.trace(path) { sleep } }
+      fiber = Heddle.spin(background: true) { Heddle.trace(path) { sleep } }
       Heddle.snooze
-      Heddle.terminate(fiber)
+      Heddle.stop(fiber)
       pass_until { !fiber.alive? }
       sleep 0.001 until File.read(path).end_with?("]}\n")
     end
@@ -171,7 +171,7 @@ RSpec.describe "Heddle.trace" do
       trace = traced do
         sleep 0.001
         told = in_child do
-          Heddle.spin(name: "child") { nil } if Fiber.scheduler
+          Heddle.spin(name: "child", background: true) { nil } if Fiber.scheduler
           [recording?, File.size(path)]
         end
       end
@@ -223,10 +223,11 @@ RSpec.describe "Heddle.trace" do
       # So many fibers are near the kernel's limit, of which Heddle warns.
       Heddle.const_get(:FiberBody).assume_map_limit(1 << 30)
       Heddle.run do
-        fibers = Array.new(30_000) { Heddle.spin { Heddle.suspend } }
+        queue = Queue.new
+        fibers = Array.new(30_000) { Heddle.spin(background: true) { queue.pop } }
         Heddle.snooze
         Heddle.trace(ARGV.first) do
-          fibers.each { |fiber| Heddle.schedule(fiber) }
+          fibers.each { queue << 1 }
           Heddle.await_all(*fibers)
         end
       end

@@ -23,7 +23,7 @@ RSpec.describe "Under preempt: :all, a fiber that ends at any time" do
           rounds.times.count do
             fiber = start.call(-> { compute(random.rand(2000)) })
             compute(random.rand(2000))
-            returned = Heddle.terminate(fiber)
+            returned = Heddle.stop(fiber)
             pass_until { !fiber.alive? }
             !returned.equal?(fiber)
           end
@@ -31,23 +31,6 @@ RSpec.describe "Under preempt: :all, a fiber that ends at any time" do
       end
 
       expect(others).to eq 0
-    end
-
-    it "can be scheduled, if #{name} started it" do
-      errors = in_child do
-        Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
-          rounds.times.filter_map do
-            fiber = start.call(-> { compute(random.rand(2000)) })
-            compute(random.rand(2000))
-            error = error_of { Heddle.schedule(fiber) }
-            pass_until { !fiber.alive? }
-            error&.message
-          end
-        end
-      end
-
-      # It had ended before.
-      expect(errors).to all(end_with("is dead"))
     end
   end
 

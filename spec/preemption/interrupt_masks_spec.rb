@@ -15,7 +15,7 @@ RSpec.describe "A fiber that masks exceptions" do
     it "doesn't mask the time limits of other fibers while it waits, with the ticker #{ticker}" do
       outcome = Heddle.run(preempt: :all, ticker:) do
         queue = Queue.new
-        Heddle.spin { Thread.handle_interrupt(Exception => :never) { queue.pop } }
+        Heddle.spin(background: true) { Thread.handle_interrupt(Exception => :never) { queue.pop } }
         Heddle.await(Heddle.spin { limited }).tap { queue.push(true) }
       end
       expect(outcome).to eq :interrupted
@@ -25,7 +25,7 @@ RSpec.describe "A fiber that masks exceptions" do
   it "doesn't mask the time limits of other fibers while it is preempted" do
     outcome = Heddle.run(preempt: :all, quantum: 0.002) do
       over = false
-      Heddle.spin { Thread.handle_interrupt(Exception => :never) { Integer.sqrt(2) until over } }
+      Heddle.spin(background: true) { Thread.handle_interrupt(Exception => :never) { Integer.sqrt(2) until over } }
       Heddle.await(Heddle.spin { limited }).tap { over = true }
     end
     expect(outcome).to eq :interrupted
@@ -63,7 +63,7 @@ RSpec.describe "A fiber that masks exceptions" do
     rescue KeyError
       :interrupted
     end
-    consumer = Heddle.spin { [generator.resume, Heddle.fibers.map(&:fiber).include?(generator)] }
+    consumer = Heddle.spin(background: true) { [generator.resume, Heddle.fibers.map(&:fiber).include?(generator)] }
     pass_until { masking }
     generator.raise(KeyError)
     sent = true
@@ -163,7 +163,7 @@ RSpec.describe "A fiber that masks exceptions" do
       Thread.handle_interrupt(IndexError => :never) do
         Heddle.run(preempt: :all) do
           over = false
-          cpu_bound = Heddle.spin { Integer.sqrt(2) until over }
+          cpu_bound = Heddle.spin(background: true) { Integer.sqrt(2) until over }
           steps.push(true)
           raised.pop
           compute_for(0.001) until steps.num_waiting.positive?
@@ -185,7 +185,7 @@ RSpec.describe "A fiber that masks exceptions" do
   it "keeps nested masks while it is preempted again and again" do
     sums = Heddle.run(preempt: :all, quantum: 0.0005, tick: 0.0002) do
       tasks = Array.new(4) do
-        Heddle.spin do
+        Heddle.spin(background: true) do
           30.times.count do
             Thread.handle_interrupt(IndexError => :never) do
               Timeout.timeout(0.0002, IndexError) { compute_for(0.001) || true }
@@ -205,11 +205,11 @@ RSpec.describe "A fiber that masks exceptions" do
       Heddle.run(preempt: :all, quantum: 0.001, tick: 0.0002) do
         masking = Array.new(20) do |number|
           mask = number.even? ? { Exception => :never } : { IndexError => :never }
-          Heddle.spin do
+          Heddle.spin(background: true) do
             loop { Thread.handle_interrupt(mask) { Thread.handle_interrupt(Exception => :immediate) { rand } } }
           end
         end
-        failing = Heddle.spin do
+        failing = Heddle.spin(background: true) do
           compute_for(0.03)
           raise KeyError, "failed"
         end

@@ -50,8 +50,8 @@ RSpec.describe "The ticker of a scheduler" do
     it "ticks for a fiber that begins after the ticks have ended: #{ticker}" do
       woken = false
       with_scheduler(ticker:, preempt: :all) do |scheduler|
-        Heddle.spin { woken = sleep(0.001) && true }
-        Heddle.spin { nil until woken }
+        Heddle.spin(background: true) { woken = sleep(0.001) && true }
+        Heddle.spin(background: true) { nil until woken }
         clock = Process::CLOCK_THREAD_CPUTIME_ID
         enough = Process.clock_gettime(clock) + 0.01
         nil until Process.clock_gettime(clock) > enough
@@ -99,12 +99,12 @@ RSpec.describe "The ticker of a scheduler" do
         wake_ups.call - before
       end
       idle = Heddle.run(ticker:, tick: 0.001) do
-        waiting = Heddle.spin { sleep }
+        waiting = Heddle.spin(background: true) { sleep }
         preempt_a_fiber
         # A ticker that doesn't stop makes 100: it wakes its own thread, or by its signal this one. What else wakes
         # this thread, such as the end of an earlier example's thread, ends.
         woken = in_one_wait.call until woken && woken < 50
-        Heddle.terminate(waiting)
+        Heddle.stop(waiting)
         woken
       end
       expect(idle).to be < 50

@@ -26,10 +26,10 @@ RSpec.describe "The example program in examples/api" do
       page 2, page 3
       page 5
       the slow one gives nil
+      page 7
       the other one is stopped
       no such page
-      3 under way
-      0 left
+      page 8, page 9, page 10
       warp and weft
     TEXT
     "pipeline" => <<~TEXT,
@@ -39,11 +39,8 @@ RSpec.describe "The example program in examples/api" do
     TEXT
     "pools" => <<~TEXT
       process: 9
-      Heddle::ThreadPool: 16, ended: true
-      Heddle::Pool: 16, ended: true
-      await_all: 0 1 4 9 16
-      nested: 45
-      wait: not awaited
+      map: 0 1 4 9 16
+      limit: too late
       its thread was killed; the next one gives 25
     TEXT
   }.each do |name, expected|

@@ -46,8 +46,7 @@ RSpec.describe Heddle::Scheduler do
     {
       "unblock" => ->(scheduler, fiber) { scheduler.unblock(:blocker, fiber) },
       "fiber_interrupt" => ->(scheduler, fiber) { scheduler.fiber_interrupt(fiber, IOError.new) },
-      "Heddle.schedule" => ->(_, fiber) { Heddle.schedule(fiber) },
-      "Heddle.terminate" => ->(_, fiber) { Heddle.terminate(fiber) },
+      "Heddle.stop" => ->(_, fiber) { Heddle.stop(fiber) },
       "Heddle.await" => ->(_, fiber) { Heddle.await(fiber) },
       "Fiber#raise" => ->(_, fiber) { fiber.raise("x") },
       "Fiber#kill" => ->(_, fiber) { fiber.kill }
@@ -81,7 +80,7 @@ RSpec.describe Heddle::Scheduler do
 
     it "ignores the arguments of a program that transfers to a spun fiber" do
       ended = false
-      Heddle.run { Heddle.spin { ended = true }.transfer(1, 2) }
+      Heddle.run { Heddle.spin(background: true) { ended = true }.transfer(1, 2) }
       expect(ended).to be true
     end
   end

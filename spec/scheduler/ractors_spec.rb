@@ -81,7 +81,6 @@ RSpec.describe "A Ractor" do
   {
     "Heddle::Scheduler.new" => "Heddle::Scheduler.new",
     "Heddle.run" => "Heddle.run {}",
-    "Heddle.spin" => "Heddle.spin {}",
     "Heddle::YieldingFiber#resume" => "Heddle::YieldingFiber.new {}.resume"
   }.each do |name, program|
     it "raises from #{name} that Heddle works in the main Ractor only" do

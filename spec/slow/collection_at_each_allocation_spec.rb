@@ -29,7 +29,7 @@ RSpec.describe "Garbage collection" do
       raised = 0
       Heddle.run(preempt: :all) do
         fibers = Array.new(3) do
-          Heddle.spin do
+          Heddle.spin(background: true) do
             5.times do
               Timeout.timeout(0.03) { loop { "a" + "b" } }
             rescue Timeout::Error

@@ -118,11 +118,11 @@ RSpec.describe "A scheduler under load" do
         executable = File.open("/proc/self/exe")
         Heddle.run do
           gate = Queue.new
-          waiting = Array.new(10) { Heddle.spin { gate.pop } }
+          waiting = Array.new(10) { Heddle.spin(background: true) { gate.pop } }
           sleep(0)
           left = #{map_limit} - File.foreach("/proc/self/maps").count
           maps = Array.new(left - 200) { IO::Buffer.map(executable, 4096, 0, IO::Buffer::READONLY) }
-          too_many = Array.new(300) { Heddle.spin { gate.pop } }
+          too_many = Array.new(300) { Heddle.spin(background: true) { gate.pop } }
           begin
             Heddle.await_all(*too_many)
           rescue FiberError => e

@@ -20,11 +20,7 @@ RSpec.describe "Structured concurrency" do
       "Heddle.after" => ->(time) { Heddle.after(time) { nil } },
       "Heddle.cancel_after" => ->(time) { Heddle.cancel_after(time) { nil } },
       "Heddle.move_on_after" => ->(time) { Heddle.move_on_after(time) { nil } },
-      "Heddle::WaitGroup#wait" => ->(time) { Heddle::WaitGroup.new.wait(timeout: time) },
-      "Heddle::Semaphore#acquire" => ->(time) { Heddle::Semaphore.new.acquire(timeout: time) },
-      "Heddle::Channel#push" => ->(time) { Heddle::Channel.new.push(1, timeout: time) },
-      "Heddle::Channel#pop" => ->(time) { Heddle::Channel.new.pop(timeout: time) },
-      "Heddle::Channel.select" => ->(time) { Heddle::Channel.select(Heddle::Channel.new, timeout: time) }
+      "Heddle::Semaphore#acquire" => ->(time) { Heddle::Semaphore.new.acquire(timeout: time) }
     }
     methods.each do |name, call|
       [-1, -0.5, Float::NAN, Float::INFINITY, -Float::INFINITY].each do |time|
@@ -57,20 +53,12 @@ RSpec.describe "Structured concurrency" do
       "Heddle.move_on_after" => -> { Heddle.move_on_after(1) },
       "Heddle.shield" => -> { Heddle.shield },
       "Heddle::Barrier#spin" => -> { Heddle::Barrier.new.spin },
-      "Heddle::ThreadPool#process" => -> { threads.process },
-      "Heddle::ThreadPool#go" => -> { threads.go },
-      "Heddle::WaitGroup#go" => -> { Heddle::WaitGroup.new.go }
+      "Heddle.map" => -> { Heddle.map([1]) },
+      "Heddle::ThreadPool#process" => -> { threads.process }
     }.each do |name, call|
       it "raises from #{name}" do
         expect { within(&call) }.to raise_error(ArgumentError, "#{name} needs a block")
       end
-    end
-
-    it "raises from Heddle::Pool#go" do
-      pool = Heddle::Pool.new(threads: 1)
-      expect { pool.go }.to raise_error(ArgumentError, "Heddle::Pool#go needs a block")
-    ensure
-      pool.close
     end
   end
 
@@ -80,21 +68,11 @@ RSpec.describe "Structured concurrency" do
       raise_error(FiberError) { |error| expect(error.message).to start_with("#{method}: #{fiber.inspect}") }
     end
 
-    it "that is the caller refuses to await, select or schedule it" do
+    it "that is the caller refuses to await it" do
       within do
         current = Fiber.current
-        %i[await await_all select schedule].each do |method|
+        %i[await await_all].each do |method|
           expect { Heddle.public_send(method, current) }.to refuse(current, "Heddle.#{method}")
-        end
-      end
-    end
-
-    it "that is dead refuses to schedule it, with a value or an exception" do
-      within do
-        dead = Heddle.spin { nil }
-        Heddle.await(dead)
-        [:value, KeyError.new].each do |value|
-          expect { Heddle.schedule(dead, value) }.to refuse(dead, "Heddle.schedule")
         end
       end
     end
@@ -103,20 +81,19 @@ RSpec.describe "Structured concurrency" do
       within do
         dead = Fiber.new { nil }.tap(&:resume)
         expect { Heddle.await(dead) }.to refuse(dead, "Heddle.await")
-        expect { Heddle.select(dead) }.to refuse(dead, "Heddle.select")
       end
     end
 
-    it "that was never scheduled refuses to await, schedule or terminate it" do
+    it "that was never scheduled refuses to await or stop it" do
       within do
         stranger = Fiber.new { nil }
-        %i[await await_all select schedule terminate].each do |method|
+        %i[await await_all stop].each do |method|
           expect { Heddle.public_send(method, stranger) }.to refuse(stranger, "Heddle.#{method}")
         end
       end
     end
 
-    it "of another thread refuses to await, schedule or terminate it, and lets it continue" do
+    it "of another thread refuses to await or stop it, and lets it continue" do
       fibers = Queue.new
       gate = Queue.new
       thread = Thread.new do
@@ -124,7 +101,7 @@ RSpec.describe "Structured concurrency" do
       end
       foreign = fibers.pop
       within do
-        %i[await await_all select schedule terminate].each do |method|
+        %i[await await_all stop].each do |method|
           expect { Heddle.public_send(method, foreign) }.to refuse(foreign, "Heddle.#{method}")
         end
       end
@@ -133,26 +110,29 @@ RSpec.describe "Structured concurrency" do
       expect(thread.value).to eq([:went_on])
     end
 
-    it "that is a root fiber refuses to terminate it" do
-      Thread.new do
+    it "that is a root fiber refuses to stop it" do
+      with_scheduler do
         root = Fiber.current
-        child = Heddle.spin { expect { Heddle.terminate(root) }.to refuse(root, "Heddle.terminate") }
+        child = Heddle.spin { expect { Heddle.stop(root) }.to refuse(root, "Heddle.stop") }
         Heddle.await(child)
-      end.join
+      end
+    end
+
+    it "that waits at its end for the caller refuses to await it" do
+      within do
+        parent = Heddle.spin { Heddle.spin { expect { parent.await }.to refuse(parent, "Heddle.await") }.await }
+        parent.await
+      end
     end
 
     it "that is another object raises TypeError" do
       within do
-        %i[await await_all select schedule terminate state].each do |method|
+        %i[await await_all stop state].each do |method|
           expect do
             Heddle.public_send(method, :fiber)
           end.to raise_error(TypeError, "Heddle.#{method}: :fiber is not a Fiber")
         end
       end
-    end
-
-    it "that is missing raises from Heddle.select" do
-      expect { within { Heddle.select } }.to raise_error(ArgumentError, /at least one fiber/)
     end
   end
 
@@ -164,14 +144,12 @@ RSpec.describe "Structured concurrency" do
 
   it "refuses objects that are no sizes" do
     makers = [
-      ->(size) { Heddle::Semaphore.new(size) }, ->(size) { Heddle::Channel.new(size) },
-      ->(size) { Heddle::ThreadPool.new(threads: size) }, ->(size) { Heddle::Pool.new(threads: size) },
-      ->(size) { Heddle::WaitGroup.new.add(size) }
+      ->(size) { Heddle::Semaphore.new(size) }, ->(size) { Heddle::ThreadPool.new(threads: size) },
+      ->(size) { Heddle.map([], limit: size) { nil } }
     ]
     makers.each do |make|
       expect { make.call(0) }.to raise_error(ArgumentError, /an Integer of at least 1, not 0/)
       expect { make.call(1.5) }.to raise_error(TypeError, /an Integer of at least 1, not 1\.5/)
     end
-    expect { Heddle::WaitGroup.new(-1) }.to raise_error(ArgumentError, /at least 0/)
   end
 end

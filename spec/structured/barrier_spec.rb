@@ -39,8 +39,7 @@ RSpec.describe Heddle::Barrier do
       ensure
         events << :ensured
       end
-      failing = barrier.spin { raise KeyError, "first" }
-      pass_until { !failing.alive? }
+      barrier.spin { raise KeyError, "first" }
       begin
         barrier.await_all
       rescue KeyError => e
@@ -110,15 +109,27 @@ RSpec.describe Heddle::Barrier do
     expect(values).to eq([:next])
   end
 
-  it "forgets the error of a fiber when it has stopped the fibers", :regression do
+  it "leaves an error that no fiber awaits to the parent, and forgets it when it has stopped the fibers" do
     values = Heddle.run do
-      barrier.spin { raise KeyError }
-      pass_until { barrier.empty? }
-      barrier.stop
-      barrier.await_all
+      barrier.spin { raise KeyError, "mine" }
+      begin
+        sleep
+      rescue KeyError => e
+        barrier.stop
+        [e.message, barrier.await_all]
+      end
     end
 
-    expect(values).to eq([])
+    expect(values).to eq(["mine", []])
+  end
+
+  it "raises an error from each of two calls of await_all, which have begun before it" do
+    raised = Heddle.run do
+      barrier.spin { sleep(0.001) && raise(KeyError) }
+      Heddle.map(1..2) { barrier.await_all rescue $!.class } # rubocop:disable Style/RescueModifier, Style/SpecialGlobalVars
+    end
+
+    expect(raised).to eq([KeyError, KeyError])
   end
 
   it "lets await_all return nil for each fiber that it stops meanwhile" do
@@ -138,7 +149,7 @@ RSpec.describe Heddle::Barrier do
       barrier.spin { sleep }
       awaiting = Heddle.spin { barrier.await_all }
       pass_until { Heddle.state(awaiting) == :waiting }
-      Heddle.terminate(awaiting)
+      Heddle.stop(awaiting)
       barrier.stop
       barrier.await_all
     end

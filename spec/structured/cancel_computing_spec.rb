@@ -19,7 +19,7 @@ RSpec.describe "Cancelling a CPU-bound fiber" do
     expect(value).to eq :moved_on
   end
 
-  it "by Heddle.terminate ends it, and its ensure runs" do
+  it "by Heddle.stop ends it, and its ensure runs" do
     events = []
     Heddle.run(preempt: :all) do
       fiber = Heddle.spin do
@@ -28,7 +28,7 @@ RSpec.describe "Cancelling a CPU-bound fiber" do
         events << :ensured
       end
       sleep 0
-      Heddle.terminate(fiber)
+      Heddle.stop(fiber)
     end
     expect(events).to eq [:ensured]
   end
@@ -41,7 +41,7 @@ RSpec.describe "Cancelling a CPU-bound fiber" do
       fiber = Heddle.spin { gate.pop }
       Heddle.spin do
         Heddle.await(fiber)
-        Heddle.terminate(fiber)
+        Heddle.stop(fiber)
       end
       waiting = Array.new(1000) do
         Heddle.spin do
@@ -91,7 +91,7 @@ RSpec.describe "Cancelling a CPU-bound fiber" do
         Heddle.move_on_after(0.0002) { 12.times { array.inspect } }
         expect { 5.times { array.inspect } }.not_to raise_error
       end
-      Heddle.terminate(waker)
+      Heddle.stop(waker)
     end
   end
 end

@@ -34,7 +34,7 @@ RSpec.describe "Cancelling" do
             events << :ensured
           end
           Heddle.snooze
-          Heddle.terminate(fiber)
+          Heddle.stop(fiber)
           events.concat(Heddle.await_all(fiber))
         end
 
@@ -44,9 +44,9 @@ RSpec.describe "Cancelling" do
   end
 
   more = {
-    "an await" => -> { Heddle.await(Heddle.spin { sleep }) },
-    "a select" => -> { Heddle.select(Heddle.spin { sleep }) },
-    "a suspend" => -> { Heddle.suspend },
+    "an await" => -> { Heddle.await(Heddle.spin(background: true) { sleep }) },
+    "a race" => -> { Heddle.race(-> { sleep }) },
+    "a map" => -> { Heddle.map([1]) { sleep } },
     "a connect" => lambda {
       # The server's queue of unaccepted connections is full.
       server = Socket.new(:INET, :STREAM)
@@ -70,11 +70,8 @@ RSpec.describe "Cancelling" do
         pool.close
       end
     },
-    "a channel" => -> { Heddle::Channel.new.pop },
-    "several channels" => -> { Heddle::Channel.select(Heddle::Channel.new, Heddle::Channel.new) },
     "a semaphore" => -> { Heddle::Semaphore.new.tap(&:acquire).acquire },
-    "a wait group" => -> { Heddle::WaitGroup.new(1).wait },
-    "a barrier" => -> { Heddle::Barrier.new.tap { |barrier| barrier.spin { sleep } }.await_all }
+    "a barrier" => -> { Heddle::Barrier.new.tap { |barrier| barrier.spin(background: true) { sleep } }.await_all }
   }
   more.each do |kind, wait|
     it "ends #{kind}" do

@@ -19,30 +19,6 @@ RSpec.describe "Interrupted anywhere" do
       Heddle.spin { semaphore.release }
       [-> { semaphore.acquire { sleep } }, -> { semaphore.acquire(timeout: 1) or raise "the permit is lost" }]
     },
-    "Channel#pop leaves no reader waiting beside an item" => lambda {
-      channel = Heddle::Channel.new(1)
-      Heddle.spin { channel.pop }
-      Heddle.spin { channel << 1 }
-      [-> { channel.pop && sleep }, -> { sleep(1) && channel.size == 1 and raise "a fiber waits beside an item" }]
-    },
-    "Channel.select leaves no reader waiting beside an item" => lambda {
-      channel = Heddle::Channel.new(1)
-      Heddle.spin { channel.pop }
-      Heddle.spin { channel << 1 }
-      [-> { Heddle::Channel.select(Heddle::Channel.new, channel) && sleep },
-       -> { sleep(1) && channel.size == 1 and raise "a fiber waits beside an item" }]
-    },
-    "Channel#push leaves no writer waiting beside room" => lambda {
-      channel = Heddle::Channel.new(1)
-      channel << 1
-      Heddle.spin { channel << 2 }
-      Heddle.spin { channel.pop }
-      [-> { channel.push(3) && sleep }, -> { sleep(1) && channel.empty? and raise "a fiber waits beside room" }]
-    },
-    "WaitGroup#go counts no fiber that has not begun" => lambda {
-      group = Heddle::WaitGroup.new
-      [-> { group.go { nil } && sleep }, -> { group.wait(timeout: 1) or raise "the count stays #{group.count}" }]
-    },
     "Barrier#spin counts no fiber that has not begun" => lambda {
       barrier = Heddle::Barrier.new
       [-> { barrier.spin { nil } && sleep },
@@ -64,7 +40,7 @@ RSpec.describe "Interrupted anywhere" do
         interrupted, check = program.call
         fiber = Heddle.spin(&interrupted)
         Heddle.snooze
-        Heddle.terminate(fiber)
+        Heddle.stop(fiber)
         Heddle.await(fiber)
         check.call
       end
@@ -80,20 +56,20 @@ RSpec.describe "Interrupted anywhere" do
     "Heddle.spin" => -> { Heddle.spin { sleep } },
     "Heddle.await" => -> { Heddle.await(Heddle.spin { sleep(1) }) },
     "Heddle.await_all" => -> { Heddle.await_all(*two_sleepers.call) },
-    "Heddle.select" => -> { Heddle.select(*two_sleepers.call) },
+    "Heddle.race" => -> { Heddle.race(-> { sleep 1 }, -> { sleep 2 }) },
+    "Heddle.map" => -> { Heddle.map(1..3, limit: 2) { |n| sleep(n) } },
     "Heddle.after" => -> { Heddle.after(1) { nil } },
     "Heddle.move_on_after" => -> { Heddle.move_on_after(1) { sleep } },
     "Heddle.shield" => -> { Heddle.shield { Heddle.await(Heddle.spin { sleep(1) }) } },
     "Heddle.run" => -> { Heddle.run { two_sleepers.call && Fiber.schedule { sleep(1) } } },
     "Barrier#await_all" => -> { Heddle::Barrier.new.tap { |barrier| 2.times { barrier.spin { sleep(1) } } }.await_all },
-    "Barrier#stop" => -> { Heddle::Barrier.new.tap { |barrier| 2.times { barrier.spin { sleep } } }.stop },
-    "WaitGroup#wait" => -> { Heddle::WaitGroup.new.tap { |group| 2.times { group.go { sleep(1) } } }.wait }
+    "Barrier#stop" => -> { Heddle::Barrier.new.tap { |barrier| 2.times { barrier.spin { sleep } } }.stop }
   }.each do |name, work|
     it "#{name} leaves no fiber behind: a fiber that is stopped" do
       exploration = Heddle::Testing.explore(runs: 100, clock: :virtual, paths: structured) do
         before = Heddle.fibers.size
         fiber = Heddle.spin { work.call && sleep }
-        Heddle.await(Heddle.spin { sleep(rand(3) * 0.75) && Heddle.terminate(fiber) })
+        Heddle.await(Heddle.spin { sleep(rand(3) * 0.75) && Heddle.stop(fiber) })
         Heddle.await(fiber)
         raise "#{Heddle.fibers.size - before} fibers are left" if Heddle.fibers.size > before
       end
@@ -142,20 +118,10 @@ RSpec.describe "Interrupted anywhere" do
       end
       [->(begun) { semaphore.acquire { begun.push(true) && sleep } }, -> { releasing.join && semaphore.try_acquire }]
     },
-    "Channel#push and Channel#pop leave an item or none" => lambda { |_begun|
-      channel = Heddle::Channel.new(1)
-      [->(begun) { channel.push(1) && channel.pop && begun.push(true) && sleep },
-       -> { channel.pop(timeout: 0).then { channel.push(2, timeout: 0) } }]
-    },
     "ThreadPool#process leaves a pool that works" => lambda { |_begun|
       pool = Heddle::ThreadPool.new(threads: 1)
       [->(begun) { pool.process { nil } || (begun.push(true) && sleep) },
        -> { pool.process { true }.tap { pool.close } }]
-    },
-    "Pool#go leaves a pool whose jobs all end" => lambda { |_begun|
-      pool = Heddle::Pool.new(threads: 1)
-      [->(begun) { pool.go { nil } && begun.push(true) && sleep },
-       -> { pool.wait.go { true }.await.tap { pool.close } }]
     }
   }.each do |promise, program|
     it "#{promise}: a thread in which another one raises" do

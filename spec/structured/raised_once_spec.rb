@@ -5,7 +5,8 @@ require "heddle/testing"
 # A child may fail while its parent is about to await it, so that the error reaches the parent in two ways.
 RSpec.describe "An error of a fiber" do
   error = Class.new(StandardError)
-  waits = %w[scope task_wait].map { |name| File.expand_path("../../lib/heddle/structured/#{name}.rb", __dir__) }
+  folder = File.expand_path("../../lib/heddle/structured", __dir__)
+  waits = %w[scope task_wait children].map { |name| File.join(folder, "#{name}.rb") }
   failing = -> { Heddle.spin { raise error } }
   # While it is masked, the error is not raised where the parent is preempted, as in some C functions.
   masked = ->(&block) { Thread.handle_interrupt(error => :never, &block) }
@@ -14,7 +15,8 @@ RSpec.describe "An error of a fiber" do
     "Heddle.await" => -> { Heddle.await(failing.call) },
     "Heddle.await, masked" => -> { masked.call { Heddle.await(failing.call) } },
     "Heddle.await_all, masked" => -> { masked.call { Heddle.await_all(Heddle.spin { nil }, failing.call) } },
-    "Heddle.select, masked" => -> { masked.call { Heddle.select(failing.call, Heddle.spin { sleep }) } },
+    "Heddle.race" => -> { Heddle.race(-> { raise error }, -> { sleep }) },
+    "Heddle.map" => -> { Heddle.map([error]) { |given| raise given if given } },
     "Heddle.run" => -> { Heddle.run { failing.call && sleep } },
     "Barrier#await_all" => -> { Heddle::Barrier.new.tap { |barrier| barrier.spin { raise error } }.await_all }
   }.each do |name, wait|

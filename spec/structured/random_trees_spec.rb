@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-RSpec.describe "Random trees of fibers that spin, await, cancel, terminate, raise and kill" do
+RSpec.describe "Random trees of fibers that spin, await, cancel, stop, raise and kill" do
   # HEDDLE_TREES sets another number.
   trees = Integer(ENV.fetch("HEDDLE_TREES", 150))
   # HEDDLE_TREES_SEED sets the seed of the first tree.

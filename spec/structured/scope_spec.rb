@@ -19,7 +19,7 @@
     # Starts one fiber of each kind, and returns when both wait.
     def start_both
       started = []
-      Heddle.spin { endless(started, :spun) }
+      Heddle.spin(background: true) { endless(started, :spun) }
       Fiber.schedule { endless(started, :scheduled) }
       pass_until { started.size == 2 }
     end
@@ -53,17 +53,18 @@
       expect(kept).to be(true)
     end
 
-    it "ends the fibers that were spun in it, and waits for their ensure" do
+    it "waits for the fibers that were spun in it, and then stops those in the background" do
       run do
         Heddle.run do
           started = []
-          Heddle.spin { endless(started, :spun) }
+          Heddle.spin(background: true) { endless(started, :background) }
+          Heddle.spin { sleep(1) && (events << :spun) }
           pass_until { started.any? }
         end
         events << :left
       end
 
-      expect(events).to eq(%i[spun left])
+      expect(events).to eq(%i[spun background left])
     end
 
     it "waits for the fibers of Fiber.schedule that were started in it, at any depth" do
@@ -123,7 +124,7 @@
       message = run do
         Heddle.run do
           begun = false
-          Heddle.spin do
+          Heddle.spin(background: true) do
             begun = true
             sleep
           ensure
@@ -193,7 +194,7 @@
     it "tells its fibers to end when the calling fiber is terminated" do
       run do
         fiber = spin_scope
-        Heddle.terminate(fiber)
+        Heddle.stop(fiber)
         Heddle.await(fiber)
         events << :ended
       end
@@ -260,7 +261,7 @@
     it "waits in a forked child for none of its parent's fibers" do
       status = Heddle.run(**options) do
         pid = Heddle.run do
-          Heddle.spin { sleep }
+          Heddle.spin(background: true) { sleep }
           Fiber.schedule { sleep(0.01) }
           fork
         end

@@ -65,7 +65,7 @@ RSpec.describe Heddle::Semaphore do
       doomed = Heddle.spin { semaphore.acquire { :never } }
       patient = Heddle.spin { semaphore.acquire { :inside } }
       2.times { Heddle.snooze }
-      Heddle.terminate(doomed)
+      Heddle.stop(doomed)
       semaphore.release
 
       expect(Heddle.await_all(doomed, patient)).to(satisfy { |values| values.last == :inside })

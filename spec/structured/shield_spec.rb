@@ -16,7 +16,7 @@ RSpec.describe "Heddle.shield" do
     expect(events).to eq(%i[finished moved_on])
   end
 
-  it "holds back Heddle.terminate" do
+  it "holds back Heddle.stop" do
     events = []
     virtually do
       fiber = Heddle.spin do
@@ -24,7 +24,7 @@ RSpec.describe "Heddle.shield" do
         events << :not_reached
       end
       Heddle.snooze
-      Heddle.terminate(fiber)
+      Heddle.stop(fiber)
       Heddle.await(fiber)
     end
 
@@ -36,6 +36,7 @@ RSpec.describe "Heddle.shield" do
     virtually do
       Heddle.spin { raise KeyError }
       Heddle.shield { sleep(5) && (events << :finished) }
+      sleep
     rescue KeyError
       events << :raised
     end

@@ -33,15 +33,6 @@ RSpec.describe "Fibers that are spun" do
       expect(seen).to eq([false, :blue])
     end
 
-    it "sets a scheduler on a thread without one, and the scheduler runs until the thread ends" do
-      values = Thread.new do
-        fiber = Heddle.spin { sleep(0.001) && :slept }
-        [Fiber.scheduler.class, Heddle.await_all(fiber)]
-      end.value
-
-      expect(values).to eq([Heddle::Scheduler, [:slept]])
-    end
-
     it "refuses a thread whose scheduler is not Heddle's" do
       other = Class.new do
         %i[block unblock kernel_sleep io_wait fiber_interrupt].each { |hook| define_method(hook) { |*| nil } }
@@ -60,7 +51,7 @@ RSpec.describe "Fibers that are spun" do
       Heddle.run do
         spinner = Heddle.spin do
           Enumerator.new do |yielder|
-            Heddle.spin do
+            Heddle.spin(background: true) do
               sleep
             ensure
               events << :ended
@@ -80,17 +71,18 @@ RSpec.describe "Fibers that are spun" do
       events = []
       Heddle.run do
         Fiber.schedule do
-          Heddle.spin do
+          Heddle.spin(background: true) do
             sleep
           ensure
-            events << :child
+            events << :stopped
           end
+          Heddle.spin { sleep(0.001) && (events << :awaited) }
           Heddle.snooze
           events << :parent
         end
       end
 
-      expect(events).to eq(%i[parent child])
+      expect(events).to eq(%i[parent awaited stopped])
     end
 
     it "leaves nothing behind of ten thousand fibers" do
@@ -107,9 +99,10 @@ RSpec.describe "Fibers that are spun" do
 
     it "survives compaction", gc: :compact do
       value = Heddle.run do
-        fiber = Heddle.spin { Heddle.suspend }
+        queue = Queue.new
+        fiber = Heddle.spin { queue.pop }
         Heddle.snooze
-        Heddle.schedule(fiber, "a value")
+        queue << "a value"
         GC.compact
         Heddle.await(fiber)
       end
@@ -144,7 +137,7 @@ RSpec.describe "Fibers that are spun" do
     it "returns nil for a fiber that was terminated" do
       value = Heddle.run do
         fiber = Heddle.spin { sleep }
-        Heddle.terminate(fiber)
+        Heddle.stop(fiber)
         Heddle.await(fiber)
       end
 
@@ -181,7 +174,7 @@ RSpec.describe "Fibers that are spun" do
         end
         waiter = Fiber.schedule { value = Heddle.await(unborn) }
         sleep(0)
-        Heddle.terminate(waiter)
+        Heddle.stop(waiter)
       end
 
       expect([value, raised]).to eq([nil, "at the end"])
@@ -257,21 +250,9 @@ RSpec.describe "Fibers that are spun" do
     end
 
     it "works in a thread's root fiber" do
-      expect(Thread.new { Heddle.await_all(Heddle.spin { sleep(0.001) && :value }) }.value).to eq([:value])
-    end
+      value = with_scheduler { Heddle.await_all(Heddle.spin { sleep(0.001) && :value }) }
 
-    it "isn't ended by a value that the awaiting fiber is scheduled with" do
-      values = virtually do
-        parent = Fiber.current
-        child = Heddle.spin do
-          Heddle.schedule(parent, :message)
-          sleep(1)
-          :value
-        end
-        [Heddle.await_all(child), Heddle.suspend]
-      end
-
-      expect(values).to eq([[:value], :message])
+      expect(value).to eq([:value])
     end
   end
 
@@ -295,7 +276,7 @@ RSpec.describe "Fibers that are spun" do
         killed = Fiber.schedule { sleep }
         waiter = Heddle.spin { Heddle.await_all(told, killed) }
         Heddle.snooze
-        Heddle.terminate(told)
+        Heddle.stop(told)
         killed.kill
         Heddle.await(waiter)
       end
@@ -304,49 +285,8 @@ RSpec.describe "Fibers that are spun" do
     end
   end
 
-  describe "Heddle.select" do
-    it "loses no error of the fibers that it doesn't return" do
-      errors = Heddle.run do
-        fibers = %w[first second].map { |name| Heddle.spin { raise KeyError, name } }
-        Array.new(2) do |i|
-          i.zero? ? Heddle.select(*fibers) : sleep
-        rescue KeyError => e
-          e.message
-        end
-      end
-
-      expect(errors).to eq(%w[first second])
-    end
-
-    it "returns the fiber that ends first, and lets the others continue" do
-      first, value = virtually do
-        hare, tortoise = [1, 10].map { |time| Heddle.spin { sleep(time) && time } }
-        [Heddle.select(tortoise, hare).equal?(hare), Heddle.await_all(tortoise)]
-      end
-
-      expect([first, value]).to eq([true, [10]])
-    end
-
-    it "returns the fiber that ended first when several have ended" do
-      answer = Heddle.run do
-        first = Heddle.spin { 1 }
-        second = Heddle.spin { 2 }
-        Heddle.snooze while second.alive?
-        Heddle.select(second, first).equal?(first)
-      end
-
-      expect(answer).to be(true)
-    end
-
-    it "raises the error of the fiber that ends first, if it ends by one" do
-      expect { Heddle.run { Heddle.select(Heddle.spin { raise KeyError }, Heddle.spin { sleep }) } }
-        .to raise_error(KeyError)
-    end
-  end
-
-  it "passes arguments and keywords to the block", :regression do
-    seen = Heddle.run { Heddle.await(Heddle.spin(1, two: 2, name: "a name") { |*one, two:| [one, two] }) }
-
-    expect(seen).to eq([[1], 2])
+  it "refuses unknown keywords, and passes a Hash to the block" do
+    expect { Heddle.run { Heddle.spin(two: 2) { nil } } }.to raise_error(ArgumentError, /unknown keyword: :two/)
+    expect(Heddle.run { Heddle.spin({ two: 2 }) { |hash| hash }.await }).to eq({ two: 2 })
   end
 end

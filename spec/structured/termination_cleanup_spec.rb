@@ -79,7 +79,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
       end
       Heddle.snooze
       mutex.synchronize do
-        Heddle.terminate(waiter)
+        Heddle.stop(waiter)
         3.times { sleep(1) }
       end
       Heddle.await(waiter)
@@ -88,7 +88,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
     expect(owned).to be(true)
   end
 
-  it "is not raised a second time by a second Heddle.terminate" do
+  it "is not raised a second time by a second Heddle.stop" do
     ended = false
     virtually do
       fiber = Heddle.spin do
@@ -99,7 +99,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
       end
       Heddle.snooze
       3.times do
-        Heddle.terminate(fiber)
+        Heddle.stop(fiber)
         sleep(1)
       end
       Heddle.await(fiber)
@@ -159,7 +159,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
           sleep
         end
         2.times { Heddle.snooze }
-        Heddle.terminate(parent)
+        Heddle.stop(parent)
         Heddle.await(parent)
       end
     end
@@ -177,7 +177,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
         sleep(1)
       end
       Heddle.snooze
-      Heddle.terminate(fiber)
+      Heddle.stop(fiber)
       Heddle.await(fiber)
       counts << state_counts
     end

@@ -9,7 +9,7 @@ RSpec.describe "A termination of a CPU-bound fiber" do
     Heddle.run(preempt: :all) do
       fiber = Heddle.spin { compute_until_raised(raised, 3) { begun = true } }
       pass_until { begun }
-      Heddle.terminate(fiber)
+      Heddle.stop(fiber)
       Heddle.await(fiber)
     end
 
@@ -26,7 +26,7 @@ RSpec.describe "A termination of a CPU-bound fiber" do
         computed = true
       end
       pass_until { begun }
-      Heddle.terminate(fiber)
+      Heddle.stop(fiber)
       Heddle.await(fiber)
     end
 
@@ -44,7 +44,7 @@ RSpec.describe "A termination of a CPU-bound fiber" do
         Heddle.run(grace:, preempt: :all) do
           fiber = Heddle.spin { swallow { (begun = true) && compute.call } }
           pass_until { begun }
-          Heddle.terminate(fiber)
+          Heddle.stop(fiber)
           Heddle.await(fiber)
           other = Heddle.spin { Integer.sqrt(2) while runs < 10 }
           10.times do

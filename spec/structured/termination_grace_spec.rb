@@ -9,7 +9,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
     value = nil
     captured_stderr do
       value = virtually(grace:) do
-        Heddle.spin { swallow { sleep } }
+        Heddle.spin(background: true) { swallow { sleep } }
         Heddle.snooze
         :returned
       end
@@ -21,7 +21,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
   it "does not keep the scheduler from being closed" do
     captured_stderr do
       with_scheduler(grace: short) do |scheduler|
-        Heddle.terminate(Fiber.schedule { swallow { sleep } })
+        Heddle.stop(Fiber.schedule { swallow { sleep } })
         scheduler.close
         expect(Fiber.scheduler).to be_nil
       end
@@ -70,8 +70,8 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
       values = virtually(grace:) do
         fiber = Heddle.spin { swallow { sleep } }
         Heddle.snooze
-        Heddle.terminate(fiber)
-        [Heddle.await_all(fiber), Heddle.terminate(fiber).equal?(fiber)]
+        Heddle.stop(fiber)
+        [Heddle.await_all(fiber), Heddle.stop(fiber).equal?(fiber)]
       end
     end
 
@@ -180,7 +180,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
         began = Clock.now
         fibers = Array.new(1000) { Heddle.spin { swallow { sleep } } }
         Heddle.snooze
-        fibers.each { |fiber| Heddle.terminate(fiber) }
+        fibers.each { |fiber| Heddle.stop(fiber) }
         Heddle.await_all(*fibers)
         ended = Clock.now - began
       end
@@ -212,7 +212,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
       Heddle.run(grace: short) do
         fiber = Heddle.spin { swallow { sleep } }
         Heddle.snooze
-        Heddle.terminate(fiber)
+        Heddle.stop(fiber)
         Heddle.await(fiber)
         ended = true
         # There must be room for the line now.
@@ -238,7 +238,7 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
         waits = [-> { sleep }, -> { queue.pop }, -> { reader.read(1) }, -> { loop { Integer.sqrt(2) } },
                  -> { begin; sleep; ensure; mutex.lock; end }]
         waits.each do |wait|
-          Heddle.spin do
+          Heddle.spin(background: true) do
             loop { begin; begun << wait; wait.call; rescue Exception; end }
           end
         end

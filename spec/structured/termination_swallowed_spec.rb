@@ -89,7 +89,7 @@ RSpec.describe "A termination that the fiber swallows" do
         swallow_in_sleep(1) until over
       end
       Heddle.snooze
-      Heddle.terminate(fiber)
+      Heddle.stop(fiber)
       10.times do
         sleep(1)
         runs += 1

@@ -53,21 +53,11 @@ RSpec.describe Heddle::ThreadPool do
       expect(Heddle.run { dive.call(50) }).to eq(:bottom)
     end
 
-    it "doesn't deadlock when jobs wait for jobs that they submitted before" do
-      value = Heddle.run do
-        pool.process do
-          jobs = Array.new(5) { |i| pool.go { pool.go { i }.await } }
-          jobs.reverse.map(&:await)
-        end
-      end
-
-      expect(value).to eq([4, 3, 2, 1, 0])
-    end
-
     it "withdraws a job that hasn't begun when the fiber that waits for it is cancelled" do
       ran = false
       Heddle.run do
-        pool.go { gate.pop }
+        Heddle.spin { pool.process { gate.pop } }
+        Heddle.snooze
         Heddle.move_on_after(0.001) { pool.process { ran = true } }
         gate.push(:open)
         pool.process { :next }
@@ -78,11 +68,16 @@ RSpec.describe Heddle::ThreadPool do
   end
 
   it "runs the jobs that were submitted before it closes, and accepts no more" do
-    job = pool.go { :done }
-    pool.close
+    value = Heddle.run do
+      task = Heddle.spin { pool.process { gate.pop } }
+      Heddle.snooze
+      gate.push(:done)
+      pool.close
+      task.await
+    end
 
-    expect(job.await).to eq(:done)
-    expect { pool.go { :late } }.to raise_error(ClosedQueueError, "Heddle::ThreadPool#go: the pool is closed")
+    expect(value).to eq(:done)
+    expect { pool.process { :late } }.to raise_error(ClosedQueueError, "Heddle::ThreadPool#process: the pool is closed")
   end
 
   it "cannot be closed by its own job, and stays open then" do
@@ -93,12 +88,12 @@ RSpec.describe Heddle::ThreadPool do
   it "stays closed in a forked child" do
     pool.close
     error = in_child do
-      pool.go { :child }
+      pool.process { :child }
     rescue ClosedQueueError => e
       e.message
     end
 
-    expect(error).to eq("Heddle::ThreadPool#go: the pool is closed")
+    expect(error).to eq("Heddle::ThreadPool#process: the pool is closed")
   end
 
   it "works in a forked child, with threads of its own" do
@@ -116,14 +111,6 @@ RSpec.describe Heddle::ThreadPool do
     expect([output, errors]).to eq(["shared\n", ""])
   end
 
-  it "passes arguments to the block" do
-    expect(pool.go(1, 2) { |a, b| a + b }.await).to eq(3)
-  end
-
-  it "passes keywords to the block" do
-    expect(pool.go(1, b: 2) { |a, b: 0| a + b }.await).to eq(3)
-  end
-
   it "refuses a number of threads that is no keyword" do
     expect { described_class.new(4) }.to raise_error(ArgumentError)
   end
@@ -133,39 +120,30 @@ RSpec.describe Heddle::ThreadPool do
 
     it "raises ThreadError where the job is awaited, and runs the jobs after it" do
       running = Queue.new
-      lost = pool.go { running.push(Thread.current) && sleep }
-      queued = pool.go { :ran }
-      running.pop.kill
+      lost = Thread.new { pool.process { running.push(Thread.current) && sleep } }
+      lost.report_on_exception = false
+      worker = running.pop
+      queued = Thread.new { pool.process { :ran } }
+      worker.kill
 
-      expect { lost.await }.to raise_error(ThreadError, /its thread was killed/)
-      expect(queued.await).to eq(:ran)
+      expect { lost.value }.to raise_error(ThreadError, /its thread was killed/)
+      expect(queued.value).to eq(:ran)
     end
 
     it "can be killed although its first job was started where that is masked" do
       running = Queue.new
-      lost = Thread.handle_interrupt(Object => :never) { pool.go { running.push(Thread.current) && sleep } }
+      lost = Thread.new do
+        Thread.handle_interrupt(Object => :never) { pool.process { running.push(Thread.current) && sleep } }
+      end
+      lost.report_on_exception = false
       running.pop.kill
 
-      expect { lost.await }.to raise_error(ThreadError, /its thread was killed/)
+      expect { lost.value }.to raise_error(ThreadError, /its thread was killed/)
     end
 
     it "continues after a job that ends its thread" do
-      lost = pool.go { Thread.exit }
-
-      expect { lost.await }.to raise_error(ThreadError)
+      expect { pool.process { Thread.exit } }.to raise_error(ThreadError)
       expect(pool.process { :next }).to eq(:next)
-    end
-
-    it "gives nil for a job that was stopped before it started, and never runs it" do
-      ran = false
-      blocking = pool.go { gate.pop }
-      pending = pool.go { ran = true }
-      value = pending.terminate.await
-      gate.push(:open)
-      blocking.await
-      pool.process { :next }
-
-      expect([value, ran]).to eq([nil, false])
     end
   end
 end

@@ -52,7 +52,7 @@ RSpec.describe Heddle do
 
     it "lets the other fibers run with an interval of 0" do
       value = Heddle.run do
-        Heddle.spin { Heddle.every(0) { :again } }
+        Heddle.spin(background: true) { Heddle.every(0) { :again } }
         sleep(0.005) && :slept
       end
 
@@ -61,11 +61,11 @@ RSpec.describe Heddle do
 
     it "works in a thread's root fiber, while the other fibers continue" do
       events = []
-      Thread.new do
+      with_scheduler do
         Heddle.spin { sleep(0.001) && (events << :fiber) }
         Heddle.every(0.001) { events.any? && break }
         events << :root
-      end.join
+      end
 
       expect(events).to eq(%i[fiber root])
     end
@@ -83,18 +83,21 @@ RSpec.describe Heddle do
       expect([events, value]).to eq([%i[first later], :value])
     end
 
-    it "doesn't run the block when its parent ends first" do
+    it "is awaited by its parent, unless it is in the background, and passes its arguments on" do
       events = []
-      virtually { Heddle.after(1) { events << :ran } && :done }
+      virtually do
+        Heddle.after(1, :awaited) { |kind| events << kind }
+        Heddle.after(2, :never, background: true) { |kind| events << kind }
+      end
 
-      expect(events).to eq([])
+      expect(events).to eq([:awaited])
     end
 
-    it "can be cancelled by Heddle.terminate" do
+    it "can be cancelled by Heddle.stop" do
       events = []
       virtually do
         later = Heddle.after(1) { events << :ran }
-        Heddle.terminate(later)
+        Heddle.stop(later)
         sleep(3)
       end
 

@@ -3,19 +3,19 @@
 RSpec.describe "The tree of fibers" do
   # Spins a fiber that waits for ever, and records its end.
   def endless(events, name)
-    Heddle.spin do
+    Heddle.spin(background: true) do
       sleep
     ensure
       events << name
     end
   end
 
-  it "stops the children of a parent that ends, in order, and waits for their ensure" do
+  it "stops the children in the background of a parent that ends, in order, and waits for their ensure" do
     events = []
     virtually do
       parent = Heddle.spin do
         3.times do |i|
-          Heddle.spin do
+          Heddle.spin(background: true) do
             sleep
           ensure
             events << [:begun, i]
@@ -35,7 +35,7 @@ RSpec.describe "The tree of fibers" do
   it "stops all generations below a root that ends" do
     events = []
     Heddle.run do
-      Heddle.spin do
+      Heddle.spin(background: true) do
         Heddle.spin { endless(events, :great_grandchild) && sleep }
         endless(events, :grandchild)
         sleep
@@ -51,10 +51,10 @@ RSpec.describe "The tree of fibers" do
     expect(events).to contain_exactly(:root, :child, :grandchild, :great_grandchild)
   end
 
-  it "never runs a child that hasn't begun when its parent ends" do
+  it "never runs a child in the background that hasn't begun when its parent ends" do
     events = []
     Heddle.run do
-      Heddle.spin { events << :ran }
+      Heddle.spin(background: true) { events << :ran }
       :done
     end
 
@@ -72,14 +72,13 @@ RSpec.describe "The tree of fibers" do
     waits = {
       sleep: -> { sleep },
       queue: -> { Queue.new.pop },
+      the_end: -> {},
       read: -> { IO.pipe { |reader, _writer| reader.read(1) } },
-      suspend: -> { Heddle.suspend },
       await: -> { Heddle.await_all(Heddle.spin { sleep }) }
     }
     raised = waits.transform_values do |wait|
       Heddle.run do
-        Heddle.spin { raise KeyError, "mine" }
-        wait.call
+        Heddle.await(Heddle.spin { Heddle.spin { raise KeyError, "mine" } && wait.call })
       rescue KeyError => e
         e.message
       end
@@ -106,8 +105,8 @@ RSpec.describe "The tree of fibers" do
     end
 
     expect(&attempt).to raise_error(KeyError, "deep")
-    # The sibling is stopped after its parent has run its own ensure.
-    expect(events).to eq(%i[parent brother root])
+    # The sibling is stopped at once, and the parent raises the error in its next wait.
+    expect(events).to eq(%i[brother parent root])
   end
 
   it "raises a child's error in a parent that doesn't wait, at the parent's end at the latest" do
@@ -126,7 +125,7 @@ RSpec.describe "The tree of fibers" do
   it "ends the parent by the error of a child's ensure that runs while the child is stopped" do
     attempt = lambda do
       Heddle.run do
-        Heddle.spin do
+        Heddle.spin(background: true) do
           sleep
         ensure
           raise KeyError, "in ensure"
@@ -182,14 +181,16 @@ RSpec.describe "The tree of fibers" do
     expect(events).to eq([:brother])
   end
 
-  it "is stopped when the thread of its root fiber ends" do
+  it "ends as any other when the thread of its root fiber ends" do
     events = Queue.new
     Thread.new do
-      endless(events, :ended)
+      Fiber.set_scheduler(Heddle::Scheduler.new)
+      Heddle.spin { sleep(0.001) && (events << :awaited) }
+      endless(events, :stopped)
       Heddle.snooze
     end.join
 
-    expect(events.pop(timeout: 0)).to eq(:ended)
+    expect(Array.new(2) { events.pop(timeout: 0) }).to eq(%i[awaited stopped])
   end
 
   it "is stopped at the end of a program, before its at_exit" do
@@ -197,7 +198,8 @@ RSpec.describe "The tree of fibers" do
       require "heddle"
       $stdout.sync = true
       at_exit { puts "at_exit" }
-      Heddle.spin { begin; sleep; ensure; sleep(0.001); puts "ensured"; end }
+      Fiber.set_scheduler(Heddle::Scheduler.new)
+      Heddle.spin(background: true) { begin; sleep; ensure; sleep(0.001); puts "ensured"; end }
       Heddle.snooze
       puts "main"
     RUBY
@@ -208,7 +210,8 @@ RSpec.describe "The tree of fibers" do
   it "raises a child's error at the end of a thread whose root didn't wait for it" do
     thread = Thread.new do
       Thread.current.report_on_exception = false
-      Heddle.spin do
+      Fiber.set_scheduler(Heddle::Scheduler.new)
+      Heddle.spin(background: true) do
         sleep
       ensure
         raise KeyError, "late"
@@ -222,6 +225,7 @@ RSpec.describe "The tree of fibers" do
   it "raises a child's error at the end of a thread whose root has stopped waiting" do
     thread = Thread.new do
       Thread.current.report_on_exception = false
+      Fiber.set_scheduler(Heddle::Scheduler.new)
       quick = Heddle.spin { Heddle.spin { :grandchild } && :done }
       Heddle.spin { raise KeyError, "unseen" }
       Heddle.await(quick)
@@ -233,7 +237,7 @@ RSpec.describe "The tree of fibers" do
   it "lets a child's ensure await other fibers" do
     events = []
     virtually do
-      Heddle.spin do
+      Heddle.spin(background: true) do
         sleep
       ensure
         events.concat(Heddle.await_all(Heddle.spin { sleep(1) && :tidied }))
@@ -260,7 +264,7 @@ RSpec.describe "The tree of fibers" do
         events << :parent
       end
       2.times { Heddle.snooze }
-      [child, parent, child].each { |fiber| Heddle.terminate(fiber) }
+      [child, parent, child].each { |fiber| Heddle.stop(fiber) }
     end
 
     expect(events).to contain_exactly(:child, :parent)

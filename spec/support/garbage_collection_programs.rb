@@ -112,8 +112,8 @@ module GarbageCollectionPrograms
   }.freeze
 
   REPORTS = {
-    "Heddle.fibers" => [%w[Heddle.schedule Queue#pop], lambda {
-      fibers = [Heddle.spin { Heddle.suspend }, Heddle.spin(name: "x") { Queue.new.pop }]
+    "Heddle.fibers" => [%w[sleep Queue#pop], lambda {
+      fibers = [Heddle.spin(background: true) { sleep }, Heddle.spin(name: "x") { Queue.new.pop }]
       Heddle.snooze
       found = Heddle.fibers.select { |info| fibers.include?(info.fiber) }
       found.map { |info| info.waiting_for[/\S+/] }.sort

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Grows a tree of fibers that spin, await, cancel, terminate, raise, kill and open scopes at random, and counts how each
+# Grows a tree of fibers that spin, await, cancel, stop, raise, kill and open scopes at random, and counts how each
 # ends.
 class RandomTree
   class Failure < StandardError; end
@@ -11,7 +11,7 @@ class RandomTree
   MOST_STEPS = 12
   MOMENT = 0.0005
   MOST_ROUNDS = 1000
-  STEPS = %i[await wait compute move_on cancel terminate finish disturb scope fail_sometimes].freeze
+  STEPS = %i[await wait compute move_on cancel stop finish disturb scope fail_sometimes].freeze
 
   # How often each fiber has begun, and how often it has run its ensure, by its number.
   attr_reader :begun, :ensured, :fibers
@@ -33,7 +33,7 @@ class RandomTree
     # A preemption in between would leave a hole in the list of fibers.
     Heddle.without_preemption do
       number = @fibers.size
-      fiber = Heddle.spin { live(number, depth, parent) }
+      fiber = Heddle.spin(background: @random.rand(3).zero?) { live(number, depth, parent) }
       @fibers << fiber
       fiber
     end
@@ -62,8 +62,8 @@ class RandomTree
     children << grow(depth + 1) if depth < DEEPEST && @fibers.size < MOST_FIBERS
   end
 
-  def terminate(_children)
-    Heddle.terminate(@fibers.sample(random: @random))
+  def stop(_children)
+    Heddle.stop(@fibers.sample(random: @random))
   end
 
   def finish(children)
@@ -108,12 +108,11 @@ class RandomTree
   end
 
   def wait_for_ever(children)
-    case @random.rand(5)
+    case @random.rand(4)
     when 0 then sleep
     when 1 then Queue.new.pop
     when 2 then IO.pipe { |reader, _writer| reader.read(1) }
-    when 3 then Heddle.suspend
-    when 4 then Heddle.await_all(*children)
+    when 3 then Heddle.await_all(*children)
     end
   end
 
@@ -122,10 +121,9 @@ class RandomTree
     fiber = @fibers.sample(random: @random)
     return if fiber.equal?(Fiber.current) || Heddle.state(fiber) != :waiting
 
-    case @random.rand(3)
-    when 0 then Heddle.schedule(fiber, Failure.new)
-    when 1 then fiber.raise(Failure)
-    when 2 then (@killed[fiber] = true) && fiber.kill
+    case @random.rand(2)
+    when 0 then fiber.raise(Failure)
+    when 1 then (@killed[fiber] = true) && fiber.kill
     end
   end
 end

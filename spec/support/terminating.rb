@@ -9,7 +9,7 @@ module Terminating
     run.call(**options) do
       fiber = Heddle.spin(&block)
       Heddle.snooze
-      Heddle.terminate(fiber)
+      Heddle.stop(fiber)
       Heddle.await(fiber)
     end
   end

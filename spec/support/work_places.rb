@@ -8,13 +8,12 @@ module WorkPlaces
     "Heddle.run { } in Heddle.run { }" => ->(work) { Heddle.run { work.call } },
     "Heddle.spin { }" => ->(work) { Heddle.await(Heddle.spin { work.call }) },
     "Heddle.after(1) { }" => ->(work) { Heddle.await(Heddle.after(0) { work.call }) },
+    "Heddle.map(items) { }" => ->(work) { Heddle.map([1]) { work.call } },
+    "Heddle.race(-> { })" => ->(work) { Heddle.race(work) },
     "Heddle.every(1) { }" => ->(work) { Heddle.every(0) { break work.call } },
-    "wait_group.go { }" => ->(work) { Heddle::WaitGroup.new.tap { |group| group.go { work.call } }.wait },
     "barrier.spin { }" => ->(work) { Heddle::Barrier.new.tap { |barrier| barrier.spin { work.call } }.await_all },
     "Fiber.schedule { }" => ->(work) { wait { |done| Fiber.schedule { work.call && done.call } } },
     "YieldingFiber.schedule { }" => ->(work) { wait { |done| YieldingFiber.schedule { work.call && done.call } } },
-    "pool.go { }" => ->(work) { pool.go { work.call }.await },
-    "thread_pool.go { }" => ->(work) { thread_pool.go { work.call }.await },
     "thread_pool.process { }" => ->(work) { thread_pool.process { work.call } },
     "Heddle::Offload.call { }" => ->(work) { Heddle::Offload.call { work.call } },
     "executor.post { }" => ->(work) { wait { |done| executor.post { work.call && done.call } } },
@@ -68,7 +67,7 @@ module WorkPlaces
 
     # Ends the threads of the places.
     def close
-      [@pool, @thread_pool].compact.each(&:close)
+      @thread_pool&.close
       [@executor, @thread_executor].compact.each { |each| each.shutdown && each.wait_for_termination }
       Heddle::Offload.pool.close
       Heddle::Offload.pool = Heddle::ThreadPool.new(threads: Heddle::Offload::DEFAULT_THREADS)
@@ -101,8 +100,6 @@ module WorkPlaces
       yield -> { queue << true }
       queue.pop
     end
-
-    def pool = @pool ||= Heddle::Pool.new(threads: 1)
 
     def thread_pool = @thread_pool ||= Heddle::ThreadPool.new(threads: 1)
 

@@ -111,14 +111,14 @@ RSpec.describe "A virtual clock" do
   it "ends the grace period by virtual time, from the moment when the termination was raised" do
     events = []
     virtually(grace: 5) do
-      fiber = Heddle.spin do
+      fiber = Heddle.spin(background: true) do
         Heddle.shield { sleep(9) }
         sleep
       ensure
         sleep(3) && (events << :ensured)
       end
       Heddle.snooze
-      Heddle.terminate(fiber)
+      Heddle.stop(fiber)
       Heddle.await(fiber)
     end
 
@@ -128,7 +128,7 @@ RSpec.describe "A virtual clock" do
   it "ends a fiber that survives its kill in a loop" do
     report = captured_stderr do
       virtually(grace: 5) do
-        fiber = Heddle.spin do
+        fiber = Heddle.spin(background: true) do
           loop do
             sleep
           ensure
@@ -136,7 +136,7 @@ RSpec.describe "A virtual clock" do
           end
         end
         Heddle.snooze
-        Heddle.terminate(fiber)
+        Heddle.stop(fiber)
         Heddle.await(fiber)
       end
     end
@@ -160,7 +160,7 @@ RSpec.describe "A virtual clock" do
   it "lets a value of another fiber come before a later limit" do
     program = lambda do
       queue = Queue.new
-      Heddle.spin { sleep(1) && (queue << :value) }
+      Heddle.spin(background: true) { sleep(1) && (queue << :value) }
       queue.pop(timeout: 5)
     end
 
@@ -170,7 +170,7 @@ RSpec.describe "A virtual clock" do
   it "polls pipes before it jumps" do
     program = lambda do
       reader, writer = IO.pipe
-      Heddle.spin { writer.write("text") && writer.close }
+      Heddle.spin(background: true) { writer.write("text") && writer.close }
       Heddle.move_on_after(1000, value: "late") { reader.read }
     end
 
@@ -238,10 +238,10 @@ RSpec.describe "A virtual clock" do
   it "is the clock of the times in Heddle.fibers" do
     times = virtually do
       sleep(3600)
-      fiber = Heddle.spin { sleep }
+      fiber = Heddle.spin(background: true) { sleep }
       seconds = -> { Heddle.fibers.find { |info| info.fiber.equal?(fiber) }.seconds }
       Heddle.snooze
-      [seconds.call, sleep(60), seconds.call].tap { Heddle.terminate(fiber) }
+      [seconds.call, sleep(60), seconds.call].tap { Heddle.stop(fiber) }
     end
 
     expect(times).to eq([0, 60, 60])
@@ -316,7 +316,7 @@ RSpec.describe "A virtual clock" do
   end
 
   it "raises an error that names the fibers when nothing can ever come" do
-    program = -> { virtually { Heddle.spin(name: "waiting") { Queue.new.pop }.then { |fiber| Heddle.await(fiber) } } }
+    program = -> { virtually { Heddle.spin(name: "waiting") { Queue.new.pop }.await } }
 
     expect(&program).to raise_error(Heddle::Testing::Deadlock, /all fibers wait.*\n.*waiting waits for Queue/m)
   end

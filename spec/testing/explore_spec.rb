@@ -11,7 +11,7 @@ RSpec.describe "Heddle::Testing.explore" do
     program = lambda do
       passed.clear
       fibers = [1, 2].map do |number|
-        Heddle.spin do
+        Heddle.spin(background: true) do
           passed << number
           passed << number
           passed << number
@@ -186,7 +186,7 @@ RSpec.describe "Heddle::Testing.explore" do
   it "fails for the error of a fiber that ends after the block" do
     program = lambda do
       lock = Queue.new
-      Heddle.spin { lock.pop || raise("after the block") }
+      Heddle.spin(background: true) { lock.pop || raise("after the block") }
       lock.close
     end
 
@@ -207,7 +207,7 @@ RSpec.describe "Heddle::Testing.explore" do
   it "is not loaded by require \"heddle\", nor by a run" do
     loaded = printed(<<~RUBY)
       require "heddle"
-      Heddle.run(preempt: :all) { Heddle.spin { sleep(0) } }
+      Heddle.run(preempt: :all) { Heddle.spin(background: true) { sleep(0) } }
       print [$LOADED_FEATURES.grep(%r{heddle/(testing|rspec|minitest)}), defined?(Heddle::Testing)]
     RUBY
 

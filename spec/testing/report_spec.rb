@@ -80,12 +80,12 @@ RSpec.describe "The report of Heddle::Testing" do
   it "names the fibers of a deadlock, and what they wait for" do
     text = report(<<~RUBY)
       one, two = Mutex.new, Mutex.new
-      first = Heddle.spin(name: "first") do
+      first = Heddle.spin(name: "first", background: true) do
         one.synchronize do
           two.synchronize { nil }
         end
       end
-      second = Heddle.spin(name: "second") do
+      second = Heddle.spin(name: "second", background: true) do
         two.synchronize do
           one.synchronize { nil }
         end
@@ -102,7 +102,7 @@ RSpec.describe "The report of Heddle::Testing" do
 
   it "names the fiber and the line of a program that never ends" do
     text = report(<<~RUBY)
-      fiber = Heddle.spin(name: "endless") do
+      fiber = Heddle.spin(name: "endless", background: true) do
         loop do
           nil
         end

@@ -80,7 +80,7 @@ RSpec.describe "An explored fiber" do
   it "keeps an exception that it masks until the end of the mask, also if it is a generator" do
     raised = masked_when_raised do |body|
       generator = Fiber.new(&body)
-      [generator, Heddle.spin { generator.resume }]
+      [generator, Heddle.spin(background: true) { generator.resume }]
     end
 
     expect(raised).to eq([false] * 50)
@@ -103,7 +103,7 @@ RSpec.describe "An explored fiber" do
   it "waits for the events of pipes" do
     program = lambda do
       reader, writer = IO.pipe
-      Heddle.spin { writer.write("text") && writer.close }
+      Heddle.spin(background: true) { writer.write("text") && writer.close }
       raise "other text" unless reader.read == "text"
     ensure
       reader.close
@@ -116,7 +116,7 @@ RSpec.describe "An explored fiber" do
     program = lambda do
       passed = []
       Heddle.await_all(*[1, 2].map do |number|
-        Heddle.spin do
+        Heddle.spin(background: true) do
           passed << number
           passed << number
         end
@@ -135,7 +135,7 @@ RSpec.describe "An explored fiber" do
         lock = Mutex.new
         condition = ConditionVariable.new
         fibers = [3, 2, 2].map do |limit|
-          Heddle.spin do
+          Heddle.spin(background: true) do
             lock.synchronize { condition.wait(lock, limit) }
             condition.broadcast
           end

@@ -100,7 +100,7 @@ RSpec.describe "A seed of Heddle::Testing" do
     Heddle::Testing.explore(clock: :virtual, **) do
       noted.clear
       pipe = IO.pipe
-      queues = [SizedQueue.new(1), Heddle::Channel.new(3)]
+      queues = [SizedQueue.new(1), SizedQueue.new(3)]
       resources = [Mutex.new, Monitor.new, ConditionVariable.new, queues, pipe]
       Heddle.await_all(*%w[a b c].map { |name| Heddle.spin { wait_for_everything(name, noted, resources) } })
     ensure

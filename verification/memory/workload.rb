@@ -50,7 +50,7 @@ end
   in_thread { transfer }
   in_thread { close_under_way }
   in_thread(preempt: :all, quantum: 0.001) { compute }
-  in_thread { Heddle.spin { Heddle.suspend } && Heddle.snooze && Heddle.fibers.size }
+  in_thread { Heddle.run { Heddle.spin(background: true) { sleep } && sleep(0) && Heddle.fibers.size } }
   # Under valgrind 3.19 a kill does not reach a thread that waits in io_uring_enter.
   kill_under_way if ENV["HEDDLE_BACKEND"] == "poll"
   GC.start

@@ -12,11 +12,17 @@ module Heddle
   #   pages = Heddle.move_on_after(5) { barrier.await_all }
   #   barrier.stop
   class Barrier
+    # A call of {#await_all}: the fiber whose error it raises, all that failed and whose parents do not get the error,
+    # and all fibers of the group once they have ended. The barrier's guard protects it.
+    Wait = Struct.new(:failed, :claimed, :ended)
+    private_constant :Wait
+
     def initialize
       @guard = Guard.new
-      @tasks = []
+      @nodes = []
+      @failed = []
       @running = 0
-      @awaiting = 0
+      @waits = []
     end
 
     # @return [Integer] the number of fibers that have not ended
@@ -29,27 +35,28 @@ module Heddle
       @running.zero?
     end
 
-    # Makes a fiber as {Heddle.spin} does, and adds it to the group. {#await_all} raises an error that ends it; the
-    # parent does not get it.
+    # Makes a fiber as {Heddle.spin} does, and adds it to the group. {#await_all} raises an error that ends it, if it is
+    # called in time; else the parent gets the error, as that of any child.
     #
     # @param arguments [Array] passed to the block
     # @param name [#to_s, nil] the new fiber's name; see {Heddle.annotate}
+    # @param background [Boolean] whether the parent does not wait for it
     # @yield [*arguments] what the fiber runs
-    # @return [Fiber] the new fiber
+    # @return [Task] the new fiber
     # @raise (see Heddle.spin)
     # @example
     #   barrier.spin(url) { |address| fetch(address) }
-    def spin(*, name: nil, **, &block)
+    def spin(*, name: nil, background: false, &block)
       ArgumentChecks.block(block, "Heddle::Barrier#spin")
       scheduler = Context.scheduler("Heddle::Barrier#spin")
-      task = Task.new(scheduler, parent: Task.current(scheduler), group: self, name:)
-      @guard.synchronize do
-        @tasks << task
-        @running += 1
+      node = TreeNode.new(scheduler, parent: TreeNode.current(scheduler), name:, background:)
+      node.group = self
+      Heddle.without_preemption do
+        add(node)
+        node.start(*, &block)
+      ensure
+        remove(node) unless node.started?
       end
-      task.start(*, **, &block)
-    ensure
-      remove(task) unless task.nil? || task.fiber
     end
 
     # Waits until all fibers have ended. The group forgets them then, and can be used again.
@@ -59,43 +66,50 @@ module Heddle
     # @example
     #   first, second = barrier.await_all
     def await_all
-      counted = nil
-      begin
-        @guard.synchronize { counted = @awaiting += 1 }
-        wait { @failed || @running.zero? }
-        failed = @failed
-        stop if failed
-        tasks = @guard.synchronize { take_ended }
-      ensure
-        @guard.synchronize { @awaiting -= 1 } if counted
-      end
-      raise failed.error if failed
+      Heddle.without_preemption do
+        call = nil
+        @guard.synchronize { call = begin_wait }
+        wait { call.ended || call.failed }
+        settled = true
+        stop if call.failed
+        @guard.synchronize { forget_ended }
+        raise call.failed.error if call.failed
 
-      tasks.map(&:value)
+        call.ended.map(&:value)
+      ensure
+        @guard.synchronize { end_wait(call, settled) } if call
+      end
     end
 
-    # Stops all fibers, and waits for their end. The group forgets them and their errors then, unless {#await_all}
-    # waits for them: it returns nil for each. If the calling fiber is cancelled in the meantime, the cancellation
-    # takes place when they have ended. A fiber of the group may call this; it ends the others.
+    # Stops all fibers, and waits for their end. The group forgets them then, unless {#await_all} waits for them: it
+    # returns nil for each. If the calling fiber is cancelled in the meantime, the cancellation takes place when they
+    # have ended. A fiber of the group may call this; it ends the others.
     #
     # @return [self]
     def stop
       Heddle.shield do
-        tasks = @guard.synchronize { @tasks.dup }
-        tasks.each { |task| task.stop unless task.ended? || task.fiber.equal?(Fiber.current) }
-        wait { @running.zero? || only_self? }
-        @guard.synchronize { take_ended if @awaiting.zero? }
+        others = @guard.synchronize { @nodes.reject { |node| node.fiber.equal?(Fiber.current) } }
+        others.each { |node| node.stop unless node.ended? }
+        wait do
+          others.pop while others.last&.ended?
+          others.empty?
+        end
+        @guard.synchronize { forget_ended if @waits.empty? }
       end
       self
     end
 
     # @api private
-    def ended(task)
+    # A fiber has ended.
+    #
+    # @return [Integer] how many calls of {#await_all} raise its error
+    def ended(node)
       @guard.synchronize do
         @running -= 1
-        @failed ||= task if task.error
-        @waiter&.wake
-        @waiter = nil
+        fail_with(node) if node.error
+        end_waits if @running.zero?
+        wake
+        @waits.size
       end
     end
 
@@ -114,21 +128,60 @@ module Heddle
       end
     end
 
-    # Whether the calling fiber is the only member that has not ended.
-    def only_self?
-      current = Fiber.current
-      @running == 1 && @tasks.any? { |task| task.fiber.equal?(current) && !task.ended? }
+    # The methods below are called with the guard, but for the next two.
+
+    def add(node)
+      @guard.synchronize do
+        @nodes << node
+        @running += 1
+      end
     end
 
-    def take_ended
-      @failed = nil
-      ended, @tasks = @tasks.partition(&:ended?)
-      ended
+    # Removes a fiber that could not be made.
+    def remove(node)
+      @guard.synchronize do
+        next unless @nodes.delete(node)
+
+        @running -= 1
+        end_waits if @running.zero?
+        wake
+      end
     end
 
-    # Removes a task whose fiber could not be made.
-    def remove(task)
-      @guard.synchronize { @running -= 1 if @tasks.delete(task) }
+    def begin_wait
+      # The errors may be on their way to the parents.
+      call = Wait.new(claimed: @failed.select(&:claim), failed: @failed.first)
+      @waits << call
+      end_waits if @running.zero?
+      call
+    end
+
+    # If the wait was broken off, the parents get the errors after all.
+    def end_wait(call, settled)
+      @waits.delete_if { |other| other.equal?(call) }
+      call.claimed.each(&:unclaim) unless settled
+    end
+
+    def fail_with(node)
+      @failed << node
+      @waits.each do |call|
+        call.failed ||= node
+        call.claimed << node
+      end
+    end
+
+    def end_waits
+      @waits.each { |call| call.ended ||= @nodes.dup }
+    end
+
+    def wake
+      @waiter&.wake
+      @waiter = nil
+    end
+
+    def forget_ended
+      @failed.clear
+      @nodes.reject!(&:ended?)
     end
   end
 end

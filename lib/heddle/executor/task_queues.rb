@@ -17,7 +17,7 @@ module Heddle
         @generation = Native.generation
         @guard = Guard.new
         @by_scheduler = {}.compare_by_identity
-        @termination = WaitGroup.new(1)
+        @termination = Waiter.new
         @open = true
         @scheduled = @completed = 0
       end
@@ -57,7 +57,7 @@ module Heddle
       # Waits until {#terminated?}.
       #
       # @return [Boolean] false after the timeout
-      def wait(timeout) = @termination.wait(timeout:)
+      def wait(timeout) = @termination.wait(timeout)
 
       # Queues a task.
       #
@@ -171,7 +171,7 @@ module Heddle
         return if @open || @own || !@by_scheduler.empty? || @terminated
 
         @terminated = true
-        @termination.done
+        @termination.wake
       end
     end
     private_constant :TaskQueues

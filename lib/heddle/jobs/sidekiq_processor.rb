@@ -9,7 +9,7 @@ module Heddle
         # @param executor [Executor]
         def initialize(executor, &work)
           @executor = executor
-          @done = WaitGroup.new(1)
+          @done = Waiter.new
           executor.post_detached { run(work) }
         end
 
@@ -37,7 +37,7 @@ module Heddle
           nil
         ensure
           @fiber = nil
-          @done.done
+          @done.wake
         end
       end
       private_constant :Handle

@@ -56,8 +56,8 @@ module Heddle
       @generation = Native.generation
       @finish = finish
       @due = Context.now
-      task = Task.new(scheduler, name: NAME, context: WorkContext.none)
-      @fiber = task.start { measure until Context.now >= @finish || alone? }
+      node = TreeNode.new(scheduler, name: NAME, context: WorkContext.none)
+      @fiber = node.start { measure until Context.now >= @finish || alone? }
       scheduler.instance_variable_set(VARIABLE, self)
     end
 

@@ -15,8 +15,8 @@ module Heddle # :nodoc:
   #   @return [Float] how long it waited for its turn
   # @!attribute [r] waited
   #   @return [Hash{Symbol, String => Float}] how long it waited for what; the longest first. The keys are `:sleep`,
-  #     `:block` (a Mutex, a Queue, a Thread), `:io`, `:process`, `:address` (of a host name), `:suspend`
-  #     ({Heddle.schedule}), `:close` (the end of the other fibers), `:resume` (a fiber that it has resumed), `:raise`,
+  #     `:block` (a Mutex, a Queue, a Thread), `:io`, `:process`, `:address` (of a host name), `:suspend` (core_ext's
+  #     `Fiber#schedule`), `:close` (the end of the other fibers), `:resume` (a fiber that it has resumed), `:raise`,
   #     and the texts of {Heddle.waiting_for}
   # @!attribute [r] preemptions
   #   @return [Integer] how often it was preempted

@@ -70,8 +70,7 @@ module Heddle
     def awaited(entry)
       case (blocker = entry.subject)
       when Thread::Mutex then @holders.of(blocker)
-      when TaskWait then blocker.fibers.first
-      when Task then blocker.child_fibers.first
+      when TaskWait, Children then blocker.fibers.first
       end
     end
   end

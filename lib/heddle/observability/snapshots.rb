@@ -13,7 +13,7 @@ module Heddle
       def current? = Native.epoch_of(scheduler, fiber) == epoch
 
       # @return [Fiber, nil] the fiber that awaits this one's end, or that has resumed it
-      def parent = resumer || Task.of(fiber)&.parent&.fiber
+      def parent = resumer || TreeNode.of(fiber)&.parent&.fiber
 
       # @return [FiberTimes, nil] what the fiber has spent its time on, if that is counted
       def times = FiberTimes.of(counted)
@@ -22,7 +22,7 @@ module Heddle
       def named_times = FiberTimes.of(counted_named)
 
       # @return [Proc, nil] what the fiber runs: the program's block, if Heddle's own calls that
-      def program_block = Task.of(fiber)&.block || (block && WorkContext.block_of(block))
+      def program_block = TreeNode.of(fiber)&.block || (block && WorkContext.block_of(block))
     end
 
     # A scheduler, its thread, and its fibers.

@@ -62,7 +62,7 @@ module Heddle
       start: "its first time slice",
       preempted: "preempted",
       select: "IO.select",
-      suspend: "Heddle.schedule",
+      suspend: "Fiber#schedule",
       close: "the end of the other fibers",
       raise: "its next time slice, after Fiber#raise"
     }.freeze
@@ -111,7 +111,7 @@ module Heddle
       when nil then "a lock inside Ruby"
       when Thread::Mutex then locked(blocker, entry)
       when Thread::Queue then called(blocker, waiting_method(entry)) + known_of(blocker)
-      when Task then "the end of its children: #{list(blocker.child_fibers)}"
+      when Children then "the end of its children: #{list(blocker.fibers)}"
       else called(blocker, waiting_method(entry))
       end
     end

@@ -16,7 +16,7 @@ module Heddle # :nodoc:
         Native.raising { super } unless Native.killing(self)
       ensure
         # Ruby kills a fiber that has not begun without running anything in it. So its task learns of the end here.
-        Task.of(self)&.killed unless alive?
+        TreeNode.of(self)&.killed unless alive?
       end
       self
     end

@@ -7,15 +7,16 @@ module Heddle
   # computation without the GVL. The calling fiber waits for the result, while the thread's other fibers run. The
   # interface is that of Polyphony's ThreadPool.
   #
-  # A job may start jobs and wait for them: a thread of the pool that waits for a job which no thread has started runs
-  # that job itself. So jobs that wait for jobs cannot deadlock, even with one thread, unless two wait for each other.
+  # Each call waits for its result. For several at a time, make a fiber for each, which is awaited, named, stopped and
+  # whose error is raised as that of any fiber. For futures, chains and schedules see concurrent-ruby's executors.
   #
-  # Any fiber of any thread may use a pool. For futures, chains and schedules see concurrent-ruby's executors. They need
-  # as many threads as there are jobs that wait for jobs.
+  # Any fiber of any thread may use a pool, the threads of the pool as well: they run the block at once.
   #
   # @example
   #   pool = Heddle::ThreadPool.new(threads: 4)
   #   Heddle.run { rows = pool.process { database.query("select 1") } }
+  # @example Several at a time
+  #   rows = Heddle.map(queries) { |query| pool.process { database.query(query) } }
   class ThreadPool
     # The number of threads unless the program says otherwise.
     DEFAULT_SIZE = 4
@@ -51,7 +52,7 @@ module Heddle
     # thread.
     #
     # If the calling fiber is cancelled while it waits, a block that has not started never starts. A block that has
-    # started continues, and its value is lost.
+    # started continues, and its value, or its error, is lost: the fiber has an exception of its own.
     #
     # @yield the work
     # @return [Object] the block's value
@@ -62,7 +63,9 @@ module Heddle
     #   rows = pool.process { database.query("select 1") }
     def process(&block)
       ArgumentChecks.block(block, "Heddle::ThreadPool#process")
-      job = go(&block)
+      return yield if current?
+
+      job = start(WorkContext.capture, [], block)
       begin
         job.await
       ensure
@@ -70,33 +73,16 @@ module Heddle
       end
     end
 
-    # Starts a job: the block runs in a thread of the pool. The caller continues.
-    #
-    # The pool does not keep a job that has ended. The error of a job that is not awaited is lost with it.
-    #
-    # @param arguments [Array] passed to the block, keywords as well
-    # @yield [*arguments] the work
-    # @return [Job] {Job#await} waits for it
-    # @raise [ArgumentError] without a block
-    # @raise [ClosedQueueError] if the pool is closed
-    # @example
-    #   job = pool.go { report }
-    #   job.await
-    ruby2_keywords def go(*arguments, &block)
-      ArgumentChecks.block(block, "Heddle::ThreadPool#go")
-      start(WorkContext.capture, arguments, block)
-    end
-
     # @api private
-    # Starts a job, with another context than {#go} gives it.
+    # Starts a job, which may have another context than {#process} gives it.
     #
     # @param context [WorkContext]
     # @return [Job]
     def start(context, arguments, block)
       reset_after_fork
-      Job.new(self, context, arguments, block).tap do |job|
+      Job.new(context, arguments, block).tap do |job|
         @guard.synchronize do
-          raise ClosedQueueError, "Heddle::ThreadPool#go: the pool is closed" if @jobs.closed?
+          raise ClosedQueueError, "Heddle::ThreadPool#process: the pool is closed" if @jobs.closed?
 
           @jobs.push(job)
           @workers.start if @workers.size < @size && @jobs.size > @jobs.num_waiting

@@ -101,26 +101,26 @@ module Heddle # :nodoc:
     # @raise [TypeError] for an argument that is not a Fiber
     # @example
     #   clock = Heddle.spin { Heddle.every(1) { puts Time.now } }
-    #   Heddle.terminate(clock)
-    def terminate(fiber)
-      ArgumentChecks.fiber(fiber, "Heddle.terminate")
+    #   Heddle.stop(clock)
+    def stop(fiber)
+      ArgumentChecks.fiber(fiber, "Heddle.stop")
       return fiber unless fiber.alive?
       if fiber.blocking?
-        raise FiberError, "Heddle.terminate: #{fiber.inspect} is a blocking fiber, such as a thread's root; only " \
+        raise FiberError, "Heddle.stop: #{fiber.inspect} is a blocking fiber, such as a thread's root; only " \
                           "fibers of Heddle.spin and Fiber.schedule can be stopped"
       end
 
-      scheduler = Context.scheduler("Heddle.terminate")
-      unless Native.stop(scheduler, fiber) || ended?(fiber)
+      scheduler = Context.scheduler("Heddle.stop")
+      unless stop_in(scheduler, fiber) || ended?(fiber)
         raise FiberError,
-              "Heddle.terminate: #{fiber.inspect} was not made by Heddle.spin or Fiber.schedule on this thread"
+              "Heddle.stop: #{fiber.inspect} was not made by Heddle.spin or Fiber.schedule on this thread"
       end
 
       Native.raise_deferred(scheduler) if fiber.equal?(Fiber.current)
       fiber
     end
 
-    # Runs a block that must not be broken off. While it runs, other fibers cannot cancel or terminate this one, and no
+    # Runs a block that must not be broken off. While it runs, other fibers cannot cancel or stop this one, and no
     # child's error is raised in it. All that happens at the end of the block instead.
     #
     # Time limits that are set in the block work as usual. So do Ruby's own `Fiber#raise` and `Fiber#kill`, and
@@ -139,6 +139,17 @@ module Heddle # :nodoc:
     end
 
     private
+
+    # @return [Boolean] false if the scheduler does not know the fiber
+    def stop_in(scheduler, fiber)
+      node = TreeNode.of(fiber)
+      node&.scheduler.equal?(scheduler) ? node.stop : Native.stop(scheduler, fiber)
+    end
+
+    # Whether the fiber has ended while the calling fiber was preempted, or has been abandoned.
+    def ended?(fiber)
+      !fiber.alive? || TreeNode.of(fiber)&.ended?
+    end
 
     # Raises a {Cancelled} in the block, and `error` outside; or `error` in both places if it is no StandardError.
     def limit_with_error(scheduler, seconds, error, block)

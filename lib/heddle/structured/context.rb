@@ -44,15 +44,18 @@ module Heddle
     # @param fiber [Fiber] another fiber of this thread
     # @param scheduler [Scheduler]
     # @param method [String] the public method, for messages
-    # @return [Task] the fiber's task
+    # @return [TreeNode] the fiber's node
     # @raise [TypeError, FiberError] if the fiber cannot be awaited
-    def task_to_await(fiber, scheduler, method)
+    def node_to_await(fiber, scheduler, method)
       ArgumentChecks.fiber(fiber, method)
       raise FiberError, "#{method}: #{fiber.inspect} can't await itself" if fiber.equal?(Fiber.current)
 
-      task = Task.of(fiber) || Task.observe(fiber, scheduler)
-      return task if task&.scheduler.equal?(scheduler)
-      unless task || fiber.alive?
+      node = TreeNode.observed(fiber, scheduler)
+      if node&.scheduler.equal?(scheduler)
+        refuse_ancestor(node, scheduler, method)
+        return node
+      end
+      unless node || fiber.alive?
         raise FiberError,
               "#{method}: #{fiber.inspect} is dead, and was not made by Heddle.spin, so its value is unknown"
       end
@@ -60,14 +63,23 @@ module Heddle
       raise FiberError, "#{method}: #{fiber.inspect} was not made by Heddle.spin or Fiber.schedule on this thread"
     end
 
-    # @return [Boolean] whether the current fiber has a task of its own: the scheduler has made it
+    # @raise [FiberError] if the node's fiber waits for the current one at its end, so that both would wait for ever
+    def refuse_ancestor(node, scheduler, method)
+      current = TreeNode.current(scheduler)
+      return if node.ended? || node.parent.equal?(current) || !current.delays?(node)
+
+      raise FiberError, "#{method}: #{node.fiber.inspect} waits at its end for this fiber, which it has started: " \
+                        "only a fiber with background: true can await the fibers above it"
+    end
+
+    # @return [Boolean] whether the current fiber has a node of its own: the scheduler has made it
     def own_task?(scheduler)
-      Task.current(scheduler).fiber.equal?(Fiber.current) && !Fiber.current.blocking?
+      TreeNode.current(scheduler).fiber.equal?(Fiber.current) && !Fiber.current.blocking?
     end
 
     # @return [Boolean] whether the fiber is the root of its thread and of a tree of fibers
     def root?(fiber, scheduler)
-      fiber.blocking? && Task.root(scheduler).fiber.equal?(fiber)
+      fiber.blocking? && TreeNode.root(scheduler).fiber.equal?(fiber)
     end
 
     # Runs the block in a non-blocking fiber. In a blocking fiber, such as a thread's root, Ruby waits without asking
@@ -98,7 +110,7 @@ module Heddle
 
     # Ends the fiber of {in_child}, after an exception was raised in the waiting fiber.
     def end_helper(fiber)
-      Heddle.terminate(fiber)
+      Heddle.stop(fiber)
       # A signal ends all fibers; waiting for this one would delay that.
       Heddle.shield { Heddle.await(fiber) } unless $!.is_a?(SignalException) # rubocop:disable Style/SpecialGlobalVars
     end

@@ -9,7 +9,7 @@ module Heddle # :nodoc:
       begin
         # A thread that is interrupted or killed ends all its fibers at once, in any order.
         interrupted = $!.is_a?(SignalException) || Thread.current.status == "aborting" # rubocop:disable Style/SpecialGlobalVars
-        late_error = Task.end_root(self) unless interrupted
+        late_error = TreeNode.end_root(self) unless interrupted
       ensure
         # A signal may come at any point before this.
         super
@@ -20,19 +20,19 @@ module Heddle # :nodoc:
     private
 
     # The extension calls this in {Scheduler#close} and {Scheduler#run}, which wait for all other fibers. If one of them
-    # waited for the calling fiber, both would wait for ever. {Task#await} refuses the wait that comes afterwards.
+    # waited for the calling fiber, both would wait for ever. {TreeNode#await} refuses the wait that comes afterwards.
     #
     # @param method [String]
     # @raise [FiberError] in a fiber that other fibers wait for, as a parent waits for its children
     def expect_not_awaited(method)
-      task = Task.of(Fiber.current)
-      return unless task
+      node = TreeNode.of(Fiber.current)
+      return unless node
 
-      task.reset_after_fork(self)
-      return unless task.awaited?
+      node.reset_after_fork(self)
+      return unless node.awaited?
 
       raise FiberError, "Heddle::Scheduler##{method} waits for the other fibers, and one of them waits for this one: " \
-                        "call it in a fiber that no other awaits, or end the fibers with Heddle.terminate"
+                        "call it in a fiber that no other awaits, or end the fibers with Heddle.stop"
     end
   end
   private_constant :SchedulerClose

@@ -2,19 +2,19 @@
 
 module Heddle
   # The block of {Heddle.run} in a fiber of a scheduler that runs already. The block runs in that fiber. At its end the
-  # fibers that were started in it end as at the end of an outermost {Heddle.run}: those of {Heddle.spin} are
-  # stopped, those of `Fiber.schedule` are awaited.
+  # fibers that were started in it end as at the end of an outermost {Heddle.run}: all are awaited, and then those in
+  # the background are stopped.
   class Scope
     # @param scheduler [Scheduler]
-    # @param task [Task] the current fiber's
+    # @param node [TreeNode] the current fiber's
     # @param members [Boolean] whether the fibers of `Fiber.schedule` belong to the scope
-    def initialize(scheduler, task, members: true)
+    def initialize(scheduler, node, members: true)
       @scheduler = scheduler
-      @task = task
+      @node = node
       @has_members = members
     end
 
-    # Runs the block. Only the block may be preempted; see {Task#carry}.
+    # Runs the block. Only the block may be preempted; see {TreeNode#carry}.
     #
     # @return [Object] the block's value
     # @raise the block's error, or the first error of a child
@@ -22,8 +22,7 @@ module Heddle
       Heddle.without_preemption do
         open
         value = Native.run_user_block(@scheduler) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
-        # Raises what children sent to this fiber while it did not wait.
-        Native.raise_deferred(@scheduler)
+        await_all
         value
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised again
         error = e
@@ -37,22 +36,29 @@ module Heddle
     private
 
     def open
-      @children = @task.begin_scope
+      @children = @node.enter_block
       @number = Native.open_scope(@scheduler) if @has_members
+    end
+
+    def await_all
+      @children.await
+      await_members
+      # One in the background may have failed meanwhile.
+      @children.await
     end
 
     # Runs also if the block is left by `break` or `throw`, or if the fiber is being killed.
     #
     # @return [Exception, nil] the first error of a child that failed in the meantime
     def close
-      @task.reset_after_fork(@scheduler)
+      @node.reset_after_fork(@scheduler)
       # If the fiber is being killed, it cannot wait for its children below.
       stop_members if Native.unwinding?(@scheduler)
-      late = @task.end_children
+      late = @children&.finish
       await_members
       late
     ensure
-      @task.end_scope(@children)
+      @node.leave_block(@children) if @children
       Native.close_scope(@scheduler, @number) if @number
     end
 
@@ -75,13 +81,13 @@ module Heddle
     end
 
     def stop_members
-      members.each { |fiber| Native.stop(@scheduler, fiber) }
+      members.each { |fiber| TreeNode.observed(fiber, @scheduler)&.stop }
     end
 
     def wait_for_members
       until (fibers = members).empty?
-        tasks = fibers.filter_map { |fiber| Task.of(fiber) || Task.observe(fiber, @scheduler) }
-        TaskWait.new(@scheduler, @task, tasks).until(&:all?)
+        nodes = fibers.filter_map { |fiber| TreeNode.observed(fiber, @scheduler) }
+        TaskWait.new(@scheduler, @node, nodes).until(&:all?)
       end
     end
   end

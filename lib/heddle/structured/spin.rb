@@ -4,30 +4,31 @@ module Heddle # :nodoc:
   class << self
     # Makes a fiber and puts it into the run queue. The caller continues. (`Fiber.schedule` runs its block at once.)
     #
-    # The new fiber is a child of the calling fiber. When the parent ends, it stops its children and waits for
-    # them. An error that the child does not rescue is raised in its parent, wherever the parent waits.
+    # The new fiber is a child of the calling fiber, whose block waits for it at its end: see {run} for the rules. A
+    # child in the background is stopped when the block and its other children have ended.
     #
-    # On a thread without a scheduler, the first call sets one, which Ruby closes at the thread's end. Besides {run}, no
-    # other method of Heddle sets a scheduler.
+    # The error of a child is raised where it is awaited. If no fiber awaits the child, its siblings are stopped, and
+    # the error is raised in the parent's next wait, at the end of its block at the latest.
     #
     # The name is Polyphony's. The tree of fibers is structured concurrency, as in Trio's nurseries.
     #
     # @param arguments [Array] passed to the block
     # @param name [#to_s, nil] the new fiber's name; see {annotate}
+    # @param background [Boolean] whether the parent does not wait for it
     # @yield [*arguments] what the fiber runs
-    # @return [Fiber] the new fiber
+    # @return [Task] the new fiber
     # @raise [ArgumentError] without a block
-    # @raise [RuntimeError] if the thread has another library's scheduler
+    # @raise [RuntimeError] if the thread has no Heddle::Scheduler
     # @raise [FiberError, NoMemoryError] if there is no memory for another fiber
     # @example
     #   Heddle.run do
-    #     fibers = [1, 2].map { |n| Heddle.spin { sleep n; n } }
-    #     Heddle.await_all(*fibers)
-    #   end # => [1, 2], after two seconds
-    def spin(*, name: nil, **, &block)
+    #     Heddle.spin(background: true) { Heddle.every(30) { refresh(cache) } }
+    #     urls.each { |url| Heddle.spin(url, name: url) { |address| puts fetch(address) } }
+    #   end # ends when all pages are printed
+    def spin(*, name: nil, background: false, &block)
       ArgumentChecks.block(block, "Heddle.spin")
-      scheduler = Context.scheduler_or_new("Heddle.spin")
-      Task.new(scheduler, parent: Task.current(scheduler), name:).start(*, **, &block)
+      scheduler = Context.scheduler("Heddle.spin")
+      TreeNode.new(scheduler, parent: TreeNode.current(scheduler), name:, background:).start(*, &block)
     end
 
     # Lets the other runnable fibers run before this one continues. The name is Polyphony's.

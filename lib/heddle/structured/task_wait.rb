@@ -1,19 +1,19 @@
 # frozen_string_literal: true
 
 module Heddle
-  # One fiber's wait for the end of several tasks. {Pool::JobWait} does the same for jobs, across threads.
+  # One fiber's wait for the end of several fibers.
   class TaskWait
-    # @return [Task, nil] the task that ended first
+    # @return [TreeNode, nil] the fiber that ended first
     attr_reader :first
-    # @return [Task, nil] the first task that failed
+    # @return [TreeNode, nil] the first fiber that failed
     attr_reader :failed
 
     # @param scheduler [Scheduler]
-    # @param owner [Task] the waiting fiber's task
-    # @param tasks [Array<Task>]
-    def initialize(scheduler, owner, tasks)
+    # @param owner [TreeNode] the waiting fiber's
+    # @param nodes [Array<TreeNode>]
+    def initialize(scheduler, owner, nodes)
       @scheduler = scheduler
-      @pending = tasks.to_h { |task| [task, true] }
+      @pending = nodes.to_h { |node| [node, true] }
       @fiber = Fiber.current
       @owner = owner
       @claimed = []
@@ -27,8 +27,8 @@ module Heddle
     # @yieldparam wait [TaskWait] this
     # @yieldreturn [Boolean] the condition
     def until
-      # Tasks may end, and leave the Hash, meanwhile. That is allowed while it is iterated over.
-      @pending.each_key { |task| task.await(self) }
+      # Fibers may end, and leave the Hash, meanwhile. That is allowed while it is iterated over.
+      @pending.each_key { |node| node.await(self) }
       record_ended(@pending.keys.select(&:ended?))
       @scheduler.block(self, nil) until yield(self)
       @settled = true
@@ -36,64 +36,60 @@ module Heddle
       release
     end
 
-    # @return [Boolean] whether all tasks have ended
+    # @return [Boolean] whether all fibers have ended
     def all?
       @pending.empty?
     end
 
-    # @return [Boolean] whether the task is the owner's child, so that this wait raises its error in the parent
-    def claims?(task) = task.parent.equal?(@owner)
-
-    # A task has ended.
+    # A fiber has ended.
     #
-    # @return [Boolean] see {#claims?}
-    def ended(task) # rubocop:disable Naming/PredicateMethod -- it is an action
-      if record(task)
-        @claimed << task if claims?(task) && task.error
-        wake
-      end
-      claims?(task)
+    # @return [Boolean] whether this wait raises its error, so that its parent does not get it
+    def ended(node) # rubocop:disable Naming/PredicateMethod -- it is an action
+      return false unless record(node)
+
+      @claimed << node if node.error
+      @scheduler.unblock(self, @fiber)
+      true
     end
 
-    # Sends the claimed errors to the parent after all, except that of `task`, which the caller raises.
+    # Sends the claimed errors to the parents after all, except that of `node`, which the caller raises.
     #
-    # @param task [Task, nil]
-    def propagate_all_but(task)
-      @claimed.each { |other| other.propagate unless other.equal?(task) }
+    # @param node [TreeNode, nil]
+    def unclaim_all_but(node)
+      @claimed.each { |other| other.unclaim unless other.equal?(node) }
     end
 
-    # Tells the remaining tasks to end, and waits for that.
+    # Stops the remaining fibers that are the owner's children, and waits for their end.
     def stop_rest
-      return if all?
+      own = @pending.keys.select { |node| node.parent.equal?(@owner) }
+      return if own.empty?
 
       Native.defer_raises(@scheduler) do
-        @pending.each_key(&:stop)
-        TaskWait.new(@scheduler, @owner, @pending.keys).until(&:all?)
+        own.each(&:stop)
+        TaskWait.new(@scheduler, @owner, own).until(&:all?)
       end
     end
 
     private
 
-    # Records tasks that had ended before {Task#await} was called: the fiber may have been preempted until then.
+    # Records fibers that had ended before {TreeNode#await} was called: this fiber may have been preempted until then.
     def record_ended(ended)
-      ended.sort_by(&:end_number).each { |task| record(task) }
-      # This wait raises the errors that are on their way to this fiber. They must not be raised twice.
-      @claimed.concat(ended.select { |task| claims?(task) && task.retract })
+      ended.sort_by(&:end_number).each { |node| record(node) }
+      # This wait raises the errors that are on their way to the parents. They must not be raised twice.
+      @claimed.concat(ended.select { |node| node.error && node.claim })
     end
 
-    # If the wait was broken off, sends the claimed errors to the parent after all.
+    # If the wait was broken off, sends the claimed errors to the parents after all.
     def release
-      @pending.each_key { |task| task.forget(self) }
-      propagate_all_but(nil) unless @settled
+      @pending.each_key { |node| node.forget(self) }
+      unclaim_all_but(nil) unless @settled
     end
 
-    def wake = @scheduler.unblock(self, @fiber)
+    def record(node)
+      return unless @pending.delete(node)
 
-    def record(task)
-      return unless @pending.delete(task)
-
-      @first ||= task
-      @failed ||= task if task.error
+      @first ||= node
+      @failed ||= node if node.error
       true
     end
   end

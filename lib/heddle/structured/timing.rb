@@ -11,7 +11,7 @@ module Heddle # :nodoc:
     # @raise [ArgumentError] without a block, or for an interval that is negative, infinite or NaN
     # @raise [TypeError] for an interval that is not a number
     # @example
-    #   Heddle.spin { Heddle.every(1.0) { puts Time.now } }
+    #   Heddle.spin(background: true) { Heddle.every(1.0) { puts Time.now } }
     def every(interval)
       ArgumentChecks.block(block_given?, "Heddle.every")
       ArgumentChecks.seconds(interval, "Heddle.every")
@@ -24,24 +24,26 @@ module Heddle # :nodoc:
       end
     end
 
-    # Runs the block later, in a new fiber, which is a child of the calling fiber.
+    # Runs the block later, in a new fiber as of {spin}.
     #
     # @param delay [Float, Integer, Rational] seconds
+    # @param arguments [Array] passed to the block
     # @param name [#to_s, nil] the new fiber's name; see {annotate}
-    # @yield the block to run
-    # @return [Fiber] the new fiber; its value is the block's value
+    # @param background [Boolean] whether the calling fiber's block does not wait for it
+    # @yield [*arguments] the block to run
+    # @return [Task] the new fiber; its value is the block's value
     # @raise [ArgumentError] without a block, or for a delay that is negative, infinite or NaN
     # @raise [TypeError] for a delay that is not a number
     # @example
-    #   Heddle.run { Heddle.await(Heddle.after(0.5) { puts "half a second later" }) }
-    def after(delay, name: nil)
-      ArgumentChecks.block(block_given?, "Heddle.after")
+    #   Heddle.run { Heddle.after(0.5) { puts "half a second later" } }
+    def after(delay, *arguments, name: nil, background: false, &block)
+      ArgumentChecks.block(block, "Heddle.after")
       ArgumentChecks.seconds(delay, "Heddle.after")
       scheduler = Context.scheduler("Heddle.after")
       due = Context.now + delay
-      spin(name:) do
+      spin(*arguments, name:, background:) do |*passed|
         wait_until(due, scheduler)
-        yield
+        block.call(*passed)
       end
     end
 

@@ -13,7 +13,8 @@ module Heddle # :nodoc:
     #
     # @param signals [Array<String, Symbol, Integer>] as Ruby's `trap` takes them
     # @yieldparam number [Integer] the signal's number
-    # @return [Fiber] the fiber that waits for the signals; {terminate} ends it, and restores the handlers
+    # @return [Task] the fiber that waits for the signals, in the background; {Task#stop} ends it, and restores the
+    #   handlers
     # @raise [ArgumentError] without signals, or for a signal that is unknown or that Ruby reserves
     # @raise [Errno::EINVAL] for a signal that the system does not allow to be handled
     # @raise [RuntimeError] if the thread has no Heddle::Scheduler
@@ -47,7 +48,7 @@ module Heddle # :nodoc:
 
     def handle_signals(arrived, traps, block)
       begun = false
-      fiber = spin do
+      fiber = spin(background: true) do
         begun = true
         while (number = arrived.pop)
           handle_signal(block, number)

@@ -57,7 +57,7 @@ module Heddle
         error = failure do
           Root.run(scheduler, @program) do
             @scheduler = scheduler
-            @task = Task.current(scheduler)
+            @node = TreeNode.current(scheduler)
             @idle ? VirtualClock.use(scheduler, @idle, &@program) : @program.call
           end
         end
@@ -104,7 +104,7 @@ module Heddle
         raise
       rescue Exception => e # rubocop:disable Lint/RescueException -- whatever the program raises, a deadlock too
         # Another thread has raised any other exception in this thread, as Timeout does.
-        raise unless e.is_a?(Deadlock) || e.equal?(@task&.error)
+        raise unless e.is_a?(Deadlock) || e.equal?(@node&.error)
 
         e
       ensure

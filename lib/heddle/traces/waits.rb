@@ -14,7 +14,7 @@ module Heddle
       # It was preempted.
       PREEMPTED = 3
       PLAIN = {
-        4 => "sleep", 7 => "IO.select", 10 => "the addresses of a host", 11 => "Heddle.schedule",
+        4 => "sleep", 7 => "IO.select", 10 => "the addresses of a host", 11 => "Fiber#schedule",
         12 => "the end of the other fibers", 14 => "a fiber that it has resumed"
       }.freeze
       BLOCK = 5

@@ -257,7 +257,7 @@ RSpec.describe "The time limit of Timeout.timeout" do
   it "lets other fibers run while a block swallows it again and again" do
     runs = 0
     virtually do
-      fiber = Heddle.spin do
+      fiber = Heddle.spin(background: true) do
         Timeout.timeout(short) do
           loop do
             sleep

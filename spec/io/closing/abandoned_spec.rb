@@ -22,7 +22,7 @@ RSpec.describe "An IO whose closing fiber is abandoned", :regression do
       Fiber.schedule do
         closer = Heddle.spin { reader.close }
         STARTED.pop
-        Heddle.terminate(closer)
+        Heddle.stop(closer)
         Heddle.await(closer)
         writer.write("text")
         puts reader.readpartial(10)

@@ -12,7 +12,7 @@ RSpec.describe "Heddle::FiberInfo#times" do
       fiber = Fiber.schedule do
         yield
         done << true
-        Heddle.suspend
+        sleep
       end
       done.pop
       times_of(fiber).tap { fiber.kill }
@@ -175,7 +175,7 @@ RSpec.describe "Heddle::FiberInfo#times" do
     it "tells it for each fiber" do
       text = StringIO.new
       Heddle.run(stats: :detailed) do
-        fiber = Heddle.spin(name: "busy") { compute_for(0.11).then { sleep } }
+        fiber = Heddle.spin(name: "busy", background: true) { compute_for(0.11).then { sleep } }
         sleep 0
         Heddle.dump(text)
         fiber.kill

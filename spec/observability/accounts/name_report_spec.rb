@@ -18,8 +18,8 @@ RSpec.describe "Heddle::NameReport" do
 
   it "adds up what all fibers of a name do" do
     found = Heddle.run(stats: :detailed) do
-      3.times { |id| Heddle.spin(name: "GET /orders/#{id}") { compute_for(0.01) } }
-      running = Heddle.spin(name: "GET /orders/9") { sleep }
+      3.times { |id| Heddle.spin(name: "GET /orders/#{id}", background: true) { compute_for(0.01) } }
+      running = Heddle.spin(name: "GET /orders/9", background: true) { sleep }
       until_others_wait
       row("GET /orders/:id").tap { running.kill }
     end
@@ -85,9 +85,9 @@ RSpec.describe "Heddle::NameReport" do
     found = nil
     report_of_it = captured_stderr do
       Heddle.run(stats: :detailed, grace: 0.001) do
-        fiber = Heddle.spin(name: "stubborn") { swallow { sleep } }
+        fiber = Heddle.spin(name: "stubborn", background: true) { swallow { sleep } }
         sleep 0
-        Heddle.terminate(fiber)
+        Heddle.stop(fiber)
         sleep 0.001 until (found = row("stubborn"))[:running].zero?
       end
     end
@@ -110,7 +110,7 @@ RSpec.describe "Heddle::NameReport" do
   end
 
   it "tells which fiber was late, and which one ran meanwhile" do
-    late = late_ones { |queue| Heddle.spin(name: "clock") { queue.pop } }
+    late = late_ones { |queue| Heddle.spin(name: "clock", background: true) { queue.pop } }
 
     expect(late).to include(include(name: "clock", waited: be >= 0.05,
                                     ran_meanwhile: include(include(name: "computing"))))
@@ -118,7 +118,7 @@ RSpec.describe "Heddle::NameReport" do
 
   # The fiber of a connection reads a request before it knows which one it is.
   it "tells of a late fiber by the name that it takes before others run" do
-    late = late_ones { |queue| Heddle.spin { queue.pop && Heddle.annotate("GET /slow") { nil } } }
+    late = late_ones { |queue| Heddle.spin(background: true) { queue.pop && Heddle.annotate("GET /slow") { nil } } }
 
     expect(late).to include(include(name: "GET /slow", waited: be >= 0.05))
   end
@@ -140,7 +140,7 @@ RSpec.describe "Heddle::NameReport" do
 
     it "counts for a while, from any thread, with the names that the fibers have" do
       found = Heddle.run do
-        Heddle.spin(name: "old") { sleep }.then do |fiber|
+        Heddle.spin(name: "old", background: true) { sleep }.then do |fiber|
           sleep 0
           Thread.new { run_for(60) }.join
           compute_for(0.01)

@@ -101,7 +101,7 @@ RSpec.describe "Heddle.waiting_for" do
     it "tells where the holder of a Mutex is" do
       mutex = Mutex.new
       texts = Heddle.run do
-        holder = Heddle.spin(name: "GET /x") { mutex.synchronize { sleep } }
+        holder = Heddle.spin(name: "GET /x", background: true) { mutex.synchronize { sleep } }
         sleep 0
         waiting = Fiber.schedule { mutex.lock }
         Heddle.fibers.find { |info| info.fiber.equal?(waiting) }.waiting_for.tap { [waiting, holder].each(&:kill) }
@@ -113,7 +113,7 @@ RSpec.describe "Heddle.waiting_for" do
     it "tells a Monitor from a Mutex, and its holder" do
       monitor = Monitor.new
       texts = Heddle.run do
-        holder = Heddle.spin(name: "GET /x") { monitor.synchronize { sleep } }
+        holder = Heddle.spin(name: "GET /x", background: true) { monitor.synchronize { sleep } }
         sleep 0
         waiting = Fiber.schedule { monitor.enter }
         Heddle.fibers.find { |info| info.fiber.equal?(waiting) }.waiting_for.tap { [waiting, holder].each(&:kill) }
@@ -207,9 +207,9 @@ RSpec.describe "Heddle.waiting_for" do
         #{before}
         #{program}
         Heddle.run do
-          holder = Heddle.spin(name: "GET /orders") { take.call { sleep } }
+          holder = Heddle.spin(name: "GET /orders", background: true) { take.call { sleep } }
           sleep 0.001 until holding.call
-          waiting = Array.new(2) { Heddle.spin { take.call { sleep } } }
+          waiting = Array.new(2) { Heddle.spin(background: true) { take.call { sleep } } }
           told = -> { Heddle.fibers.filter_map { |info| info.waiting_for if waiting.include?(info.fiber) } }
           sleep 0.001 until told.call.grep(#{text.inspect}).size == 2
           puts told.call

@@ -28,7 +28,7 @@ RSpec.describe Heddle::Web do
 
   it "sends an empty backtrace for a fiber that has not started" do
     found = run_with_web do
-      fiber = Heddle.spin { sleep }
+      fiber = Heddle.spin(background: true) { sleep }
       web("/backtraces.json?ids=#{fiber.object_id}").data[:fibers]
     end
 
@@ -37,7 +37,7 @@ RSpec.describe Heddle::Web do
 
   it "leaves out fibers that have ended, and unknown ids" do
     run_with_web do
-      fiber = Heddle.spin { nil }
+      fiber = Heddle.spin(background: true) { nil }
       Heddle.await(fiber)
 
       expect(web("/backtraces.json?ids=#{fiber.object_id},12345678,,x").data[:fibers]).to eq []

@@ -8,12 +8,12 @@ RSpec.describe Heddle::Web do
   # Runs the block beside a fiber "parent" with the children "first" and "second", and 20 others.
   def with_fibers
     run_with_web do
-      Heddle.spin(name: "parent") do
-        Heddle.spin(name: "first") { Thread::Queue.new.pop }
-        Heddle.spin(name: "second") { sleep 999 }
+      Heddle.spin(name: "parent", background: true) do
+        Heddle.spin(name: "first", background: true) { Thread::Queue.new.pop }
+        Heddle.spin(name: "second", background: true) { sleep 999 }
         sleep
       end
-      20.times { |number| Heddle.spin(name: "worker #{number}") { sleep } }
+      20.times { |number| Heddle.spin(name: "worker #{number}", background: true) { sleep } }
       until_others_wait
       yield
     end
@@ -78,7 +78,7 @@ RSpec.describe Heddle::Web do
 
   it "sends the oldest first, without a tree" do
     run_with_web(stats: :detailed) do
-      %w[first second third].each { |name| Heddle.spin(name:) { sleep } && sleep(0.001) }
+      %w[first second third].each { |name| Heddle.spin(name:, background: true) { sleep } && sleep(0.001) }
 
       expect(names("order=age&only=named")).to eq %w[first second third]
     end
@@ -87,7 +87,7 @@ RSpec.describe Heddle::Web do
   it "sends only named fibers if it is asked to, without those of Heddle and of the page" do
     run_with_web do
       own = ["heddle: lag", "GET /heddle/fibers.json", "POST /heddle/trace"]
-      [*own, "GET /orders/7", "GET /heddler", nil].each { |name| Heddle.spin(name:) { sleep } }
+      [*own, "GET /orders/7", "GET /heddler", nil].each { |name| Heddle.spin(name:, background: true) { sleep } }
       Heddle.snooze
 
       expect(names("order=age&only=named")).to contain_exactly("GET /orders/7", "GET /heddler")
@@ -96,7 +96,7 @@ RSpec.describe Heddle::Web do
 
   it "says where each fiber's time went since it has its name" do
     run_with_web(stats: :detailed) do
-      Heddle.spin(name: "sleeper") { sleep }
+      Heddle.spin(name: "sleeper", background: true) { sleep }
       until_others_wait
 
       expect(fibers("q=sleeper").last[:times])
@@ -113,7 +113,7 @@ RSpec.describe Heddle::Web do
   it "reports a chain that is deeper than Ruby's stack" do
     run_with_web do
       descend = ->(depth) { depth.zero? ? sleep : Heddle.await(Heddle.spin { descend.call(depth - 1) }) }
-      Heddle.spin { descend.call(2000) }
+      Heddle.spin(background: true) { descend.call(2000) }
       sleep 0.001 until Heddle.fibers.size > 2000
 
       expect(fibers("limit=1000").map { |fiber| fiber[:depth] }).to eq [0, *0..998]

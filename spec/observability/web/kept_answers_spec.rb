@@ -18,7 +18,7 @@ RSpec.describe Heddle::Web do
   it "keeps a report for a second, for all pages that ask for the same" do
     Heddle.run do
       before = names
-      Heddle.spin(name: "later") { sleep }
+      Heddle.spin(name: "later", background: true) { sleep }
       now << 100.9
       kept = names
       now << 101.0
@@ -49,7 +49,7 @@ RSpec.describe Heddle::Web do
       original.call
     end
     Heddle.run do
-      requests = Array.new(3) { Heddle.spin { names } }
+      requests = Array.new(3) { Heddle.spin(background: true) { names } }
       Heddle.snooze
       gate << true
       Heddle.await_all(*requests)
@@ -60,7 +60,7 @@ RSpec.describe Heddle::Web do
 
   it "keeps reports of different filters apart" do
     Heddle.run do
-      Heddle.spin(name: "mine") { sleep }
+      Heddle.spin(name: "mine", background: true) { sleep }
       Heddle.snooze
 
       expect([names("q=mine"), names("q=other"), names("q=MINE")]).to eq [["mine"], [], ["mine"]]
@@ -85,7 +85,7 @@ RSpec.describe Heddle::Web do
       original.call
     end
     status = Heddle.run do
-      Heddle.spin { (Fiber[:slow] = true) && names }
+      Heddle.spin(background: true) { (Fiber[:slow] = true) && names }
       Heddle.snooze
       in_child { Heddle.run { web("/fibers.json", app:).status } }
     ensure

@@ -12,7 +12,7 @@ RSpec.describe Heddle::Web do
   # A server's fiber for each name, which has waited.
   def with_fibers(*names, **)
     run_with_web(stats: :detailed, **) do
-      names.each { |name| Heddle.spin(name:) { Thread::Queue.new.pop } }
+      names.each { |name| Heddle.spin(name:, background: true) { Thread::Queue.new.pop } }
       until_others_wait
       yield
     end
@@ -28,7 +28,7 @@ RSpec.describe Heddle::Web do
   it "counts while it is asked, also without stats: :detailed" do
     run_with_web do
       report
-      Heddle.spin(name: "GET /") { Thread::Queue.new.pop }
+      Heddle.spin(name: "GET /", background: true) { Thread::Queue.new.pop }
       until_others_wait
 
       expect(row("GET /")).to include(running: 1)
@@ -41,7 +41,7 @@ RSpec.describe Heddle::Web do
 
   it "groups the fibers that wait, the largest group first" do
     with_fibers("GET /1", "GET /2") do
-      Heddle.spin(name: "GET /3") { sleep }
+      Heddle.spin(name: "GET /3", background: true) { sleep }
       Heddle.snooze
       waits = report("only=named").slice(:waiting, :described, :waits)
 
@@ -55,7 +55,9 @@ RSpec.describe Heddle::Web do
 
   it "groups fibers that say the same, whatever the details" do
     with_fibers do
-      3.times { |id| Heddle.spin(name: "GET /") { Heddle.waiting_for("a permit", detail: -> { id }) { sleep } } }
+      3.times do |id|
+        Heddle.spin(name: "GET /", background: true) { Heddle.waiting_for("a permit", detail: -> { id }) { sleep } }
+      end
       Heddle.snooze
 
       expect(report("only=named")[:waits]).to match([include(waiting_for: /\Aa permit \(\d\)\z/, count: 3)])
@@ -64,7 +66,7 @@ RSpec.describe Heddle::Web do
 
   it "describes the 500 fibers that have waited longest" do
     with_fibers do
-      600.times { Heddle.spin(name: "GET /") { sleep } }
+      600.times { Heddle.spin(name: "GET /", background: true) { sleep } }
       Heddle.snooze
 
       expect(report("only=named")).to include(waiting: 600, described: 500, waits: [include(count: 500)])
@@ -80,11 +82,11 @@ RSpec.describe Heddle::Web do
 
   it "says which fibers ran late, and what ran meanwhile" do
     with_fibers do
-      slow = Heddle.spin(name: "GET /slow") do
+      slow = Heddle.spin(name: "GET /slow", background: true) do
         finish = Clock.now + 0.1
         Heddle.without_preemption { Integer.sqrt(2) until Clock.now > finish }
       end
-      quick = Heddle.spin(name: "GET /quick") { sleep(0) }
+      quick = Heddle.spin(name: "GET /quick", background: true) { sleep(0) }
       Heddle.await_all(slow, quick)
       slow = include(include(name: "GET /slow", ran: be > 0))
 
@@ -94,7 +96,9 @@ RSpec.describe Heddle::Web do
 
   it "makes JSON of names and waits in any encoding, and cuts long ones" do
     run_with_web(stats: :detailed) do
-      ["\xFF\xFE", "caf\u00E9".encode("UTF-16LE"), "\xE9".b, "x" * 5000].each { |name| Heddle.spin(name:) { sleep } }
+      ["\xFF\xFE", "caf\u00E9".encode("UTF-16LE"), "\xE9".b, "x" * 5000].each do |name|
+        Heddle.spin(name:, background: true) { sleep }
+      end
       Heddle.snooze
       names = report[:names].map { |each| each[:name].to_s }
 

@@ -104,7 +104,7 @@ RSpec.describe Heddle::Web do
   it "makes JSON of names and places in any encoding" do
     run_with_web do
       names = ["\xFF\xFE", "caf\u00E9".encode("UTF-16LE"), "\xE9".b, "+AGE-".dup.force_encoding("UTF-7")]
-      names.each { |name| Heddle.spin(name:) { sleep } }
+      names.each { |name| Heddle.spin(name:, background: true) { sleep } }
       Heddle.snooze
 
       expect(own_scheduler("/fibers.json")[:fibers].filter_map { |fiber| fiber[:name] })
@@ -162,7 +162,7 @@ RSpec.describe Heddle::Web do
     it "starts again after a program has stopped it" do
       run_with_web do
         web("/stats.json")
-        Heddle.terminate(Heddle.fibers.find { |fiber| fiber.name == "heddle: lag" }.fiber)
+        Heddle.stop(Heddle.fibers.find { |fiber| fiber.name == "heddle: lag" }.fiber)
         web("/stats.json")
         Heddle.snooze
 

@@ -6,9 +6,9 @@ RSpec.describe "fork from a fiber of a tree" do
   it "starts a child process with that fiber alone, in which its siblings and children never run" do
     ran = Heddle.run do
       events = Queue.new
-      Heddle.spin { sleep(0.002) && events.push(:sibling) }
-      forker = Heddle.spin do
-        Heddle.spin { sleep(0.002) && events.push(:child) }
+      Heddle.spin(background: true) { sleep(0.002) && events.push(:sibling) }
+      forker = Heddle.spin(background: true) do
+        Heddle.spin(background: true) { sleep(0.002) && events.push(:child) }
         in_child do
           # They may have run in the parent before.
           before = events.size
@@ -24,7 +24,7 @@ RSpec.describe "fork from a fiber of a tree" do
 
   it "starts a child process in which fibers can be spun" do
     value = Heddle.run do
-      Heddle.spin { sleep }
+      Heddle.spin(background: true) { sleep }
       in_child { Heddle.await_all(Heddle.spin { Heddle.move_on_after(0.001, value: :moved_on) { sleep } }) }
     end
 
@@ -36,8 +36,8 @@ RSpec.describe "fork from a fiber of a tree" do
       require "heddle"
       $stdout.sync = true
       Heddle.run do
-        forker = Heddle.spin do
-          Heddle.spin { begin; sleep; ensure; puts "child's ensure in \#{$parent == Process.pid ? "parent" : "child"}"; end }
+        forker = Heddle.spin(background: true) do
+          Heddle.spin(background: true) { begin; sleep; ensure; puts "child's ensure in \#{$parent == Process.pid ? "parent" : "child"}"; end }
           Heddle.snooze
           $parent = Process.pid
           pid = fork { begin; sleep 0.001; ensure; puts "forked"; end }
@@ -57,8 +57,8 @@ RSpec.describe "fork from a fiber of a tree" do
       $stdout.sync = true
       Heddle.run do
         # One system call for each line: two processes write.
-        Heddle.spin { sleep 0.005; $stdout.syswrite("sibling\n") }
-        forker = Heddle.spin do
+        Heddle.spin(background: true) { sleep 0.005; $stdout.syswrite("sibling\n") }
+        forker = Heddle.spin(background: true) do
           pid = fork
           sleep 0.001
           $stdout.syswrite(pid ? "parent\n" : "child\n")
@@ -82,8 +82,8 @@ RSpec.describe "fork from a fiber of a tree" do
         require "heddle"
         Heddle.run do
           daemonized = false
-          Heddle.spin { sleep 0.001 until daemonized; exit!(1) }
-          daemon = Heddle.spin do
+          Heddle.spin(background: true) { sleep 0.001 until daemonized; exit!(1) }
+          daemon = Heddle.spin(background: true) do
             Process.daemon(true)
             daemonized = true
             sleep 0.01

@@ -80,7 +80,7 @@ RSpec.describe "Thread.current.raise" do
   }.each do |description, raises|
     it "raises #{description} in the fiber that calls it, wherever that is preempted", timeout: 120 do
       outcomes = Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
-        3.times { Heddle.spin { loop { nil } } }
+        3.times { Heddle.spin(background: true) { loop { nil } } }
         Array.new(5000) { raised { raises.call && :not_raised } }
       end
       expect(outcomes.tally).to eq([ArgumentError, "own"] => 5000)

@@ -13,7 +13,7 @@ RSpec.describe "Signals and the tree of fibers" do
       end
     end
     def endless(name)
-      Heddle.spin { begin; sleep; ensure; sleep(0.001); puts name; end }
+      Heddle.spin(background: true) { begin; sleep; ensure; sleep(0.001); puts name; end }
     end
   RUBY
 
@@ -22,12 +22,12 @@ RSpec.describe "Signals and the tree of fibers" do
       require "heddle"
       trap(:TERM) { exit(3) }
       Fiber.set_scheduler(Heddle::Scheduler.new)
-      Heddle.spin do
+      Heddle.spin(background: true) do
         sleep
       ensure
         raise "of a child"
       end
-      Heddle.spin do
+      Heddle.spin(background: true) do
         sleep
       ensure
         sleep(0)
@@ -48,7 +48,7 @@ RSpec.describe "Signals and the tree of fibers" do
         output, _errors, status = run_ruby(<<~RUBY)
           #{prelude}
           Heddle.run do
-            Heddle.spin { endless("grandchild"); begin; sleep; ensure; puts "child"; end }
+            Heddle.spin(background: true) { endless("grandchild"); begin; sleep; ensure; puts "child"; end }
             Fiber.schedule { begin; sleep; ensure; puts "scheduled"; end }
             signal("#{name}")
             begin; sleep; ensure; puts "root"; end
@@ -62,7 +62,7 @@ RSpec.describe "Signals and the tree of fibers" do
 
       it "gives the process the exit status that shells expect" do
         output, = run_ruby(<<~RUBY)
-          program = 'require "heddle"; Heddle.run { Heddle.spin { sleep }; $stdout.syswrite("\n"); sleep }'
+          program = 'require "heddle"; Heddle.run { Heddle.spin(background: true) { sleep }; $stdout.syswrite("\n"); sleep }'
           reader, writer = IO.pipe
           pid = spawn("sh", "-c", '"$0" "$@"; echo $?', #{RbConfig.ruby.inspect}, *$:.flat_map { |d| ["-I", d] }, "-e",
                       program, out: writer, err: File::NULL, pgroup: true)
@@ -80,7 +80,7 @@ RSpec.describe "Signals and the tree of fibers" do
         output, _errors, status = run_ruby(<<~RUBY)
           #{prelude}
           Heddle.run do
-            Heddle.spin { begin; sleep; ensure; puts "first"; signal("#{name}"); sleep; end }
+            Heddle.spin(background: true) { begin; sleep; ensure; puts "first"; signal("#{name}"); sleep; end }
             signal("#{name}")
             sleep
           end
@@ -94,7 +94,7 @@ RSpec.describe "Signals and the tree of fibers" do
           #{prelude}
           Heddle.run do
             endless("brother")
-            Heddle.spin { Heddle.snooze; Process.kill("#{name}", Process.pid); loop {} }
+            Heddle.spin(background: true) { Heddle.snooze; Process.kill("#{name}", Process.pid); loop {} }
             sleep
           end
         RUBY
@@ -105,8 +105,9 @@ RSpec.describe "Signals and the tree of fibers" do
       it "ends the tree of a root fiber without Heddle.run, and ends the process at once the second time" do
         output, _errors, status = run_ruby(<<~RUBY)
           #{prelude}
+          Fiber.set_scheduler(Heddle::Scheduler.new)
           fiber = endless("child")
-          Heddle.spin { begin; sleep; ensure; puts "stubborn"; signal("#{name}"); sleep; end }
+          Heddle.spin(background: true) { begin; sleep; ensure; puts "stubborn"; signal("#{name}"); sleep; end }
           signal("#{name}")
           Heddle.await(fiber)
         RUBY
@@ -163,7 +164,7 @@ RSpec.describe "Signals and the tree of fibers" do
       trap("USR1", before)
       restored = Heddle.run do
         handler = Heddle.trap("USR1") { :inside }
-        Heddle.terminate(handler)
+        Heddle.stop(handler)
         Heddle.await(handler)
         trap("USR1", "DEFAULT")
       end
@@ -197,8 +198,8 @@ RSpec.describe "Signals and the tree of fibers" do
       output, errors, status = run_ruby(<<~RUBY)
         #{prelude}
         Heddle.run do
-          server = Heddle.spin { begin; sleep; ensure; puts "closed"; end }
-          Heddle.trap("INT", "TERM") { Heddle.terminate(server) }
+          server = Heddle.spin(background: true) { begin; sleep; ensure; puts "closed"; end }
+          Heddle.trap("INT", "TERM") { Heddle.stop(server) }
           signal("TERM")
           Heddle.await(server)
           puts "bye"

@@ -29,7 +29,7 @@ class ExploredCase
   def explore(runs, seeds)
     by_preemptions = { strategy: :exhaustive, preemptions: @preemptions, runs: }
     by_seed = { strategy: :random, runs: seeds }
-    [*(by_preemptions unless @threads), by_seed].each do |strategy|
+    [(by_preemptions unless @threads), by_seed].compact.each do |strategy|
       Heddle::Testing.explore(paths: PATHS, clock: @threads ? :real : :virtual, **strategy) { run }
     end
     true

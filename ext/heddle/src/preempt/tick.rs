@@ -99,9 +99,9 @@ impl Scheduler {
         if !self.due_unmasked(ruby, key) {
             return Ok(());
         }
-        let raised = self.raise_due(key);
+        let pending_raise = self.state.borrow_mut().take_pending_raise(key);
         self.state.borrow_mut().release_record(key);
-        raised
+        pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
     }
 
     /// Like [`Scheduler::yield_preempted`], where an exception can be raised. One that was raised into the fiber

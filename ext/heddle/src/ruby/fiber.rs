@@ -224,7 +224,7 @@ pub fn spawn_scheduled(ruby: &Ruby, storage: Option<Value>) -> Result<Value, Err
 }
 
 /// `Fiber.new(**keywords, &code)`. `keywords` is empty, or a Hash.
-pub fn spawn_with(ruby: &Ruby, code: Value, keywords: &[Value]) -> Result<Value, Error> {
+fn spawn_with(ruby: &Ruby, code: Value, keywords: &[Value]) -> Result<Value, Error> {
     let class: RClass = FIBER.get(ruby)?;
     let has_keywords = c_int::from(!keywords.is_empty());
     // SAFETY: called with the GVL on a class that is never collected, and on a Proc; a `Value` is a VALUE and nothing

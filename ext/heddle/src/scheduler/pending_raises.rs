@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use heddle_core::timers::{TimerKey, Timers};
 use magnus::Value;
 
-use super::raise::{PendingRaise, RaiseScope, Shield};
+use super::raise::{PendingRaise, RaisePoint, RaiseScope, Shield};
 
 /// The longest pause before an exception is raised again. There is a pause because a fiber that swallows the exception
 /// in a loop must not take the CPU from other fibers.
@@ -117,12 +117,11 @@ impl PendingRaises {
     }
 
     /// The index of the exception to raise next. Of several deadlines that have passed, the innermost block's is
-    /// raised. `is_waiting` says whether the fiber is in a wait.
-    pub fn next<A>(&self, shield: Shield, is_waiting: bool, timers: &Timers<A>) -> Option<usize> {
+    /// raised.
+    pub fn next<A>(&self, shield: Shield, point: RaisePoint, timers: &Timers<A>) -> Option<usize> {
         let is_next = |raise: &Entry| {
-            raise.is_due(timers)
-                && !shield.holds_back(raise.pending_raise.scope)
-                && (is_waiting || raise.pending_raise.scope != RaiseScope::Kill)
+            let scope = raise.pending_raise.scope;
+            raise.is_due(timers) && !shield.holds_back(scope) && scope.is_raised_at(point)
         };
         let first = self.0.iter().position(is_next)?;
         if self.0[first].pending_raise.scope.deadline().is_none() {

@@ -63,8 +63,11 @@ pub enum RaiseScope {
     Deadline(u64),
     /// As for `Deadline`. The exception is raised again if the block swallows it.
     Limit(u64),
-    /// When its sender retracts it, by this number.
-    Message(u64),
+    /// Never. The program has sent it.
+    Message,
+    /// When its sender retracts it, by this number. The error of a child, which is raised where the fiber waits, and
+    /// never between two instructions.
+    Child(u64),
     /// Never.
     Fiber,
     /// Never. It ends the fiber, and is raised again if the fiber swallows it.
@@ -73,17 +76,42 @@ pub enum RaiseScope {
     Kill,
 }
 
+/// What a fiber does where an exception may be raised in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RaisePoint {
+    /// It is in a wait.
+    Wait,
+    /// It is in a hook that may wait, or at the end of its block.
+    Hook,
+    /// It is between two instructions of the program.
+    Program,
+}
+
 impl RaiseScope {
     /// Whether it is raised again if it is swallowed.
     pub fn is_repeated(self) -> bool {
         matches!(self, RaiseScope::Limit(_) | RaiseScope::End)
     }
 
+    /// Whether it is raised in a fiber at this point.
+    pub fn is_raised_at(self, point: RaisePoint) -> bool {
+        match self {
+            RaiseScope::Kill => point == RaisePoint::Wait,
+            RaiseScope::Child(_) => point != RaisePoint::Program,
+            _ => true,
+        }
+    }
+
     /// The number of the block that it limits.
     pub fn deadline(self) -> Option<u64> {
         match self {
             RaiseScope::Deadline(number) | RaiseScope::Limit(number) => Some(number),
-            RaiseScope::Wait | RaiseScope::Message(_) | RaiseScope::Fiber | RaiseScope::End | RaiseScope::Kill => None,
+            RaiseScope::Wait
+            | RaiseScope::Message
+            | RaiseScope::Child(_)
+            | RaiseScope::Fiber
+            | RaiseScope::End
+            | RaiseScope::Kill => None,
         }
     }
 }
@@ -132,7 +160,7 @@ impl Shield {
             (None, _) | (_, RaiseScope::Wait) => false,
             (Some(since), RaiseScope::Deadline(number) | RaiseScope::Limit(number)) => number <= since,
             (Some(_), RaiseScope::Kill) => !self.lets_kill,
-            (Some(_), RaiseScope::Fiber | RaiseScope::Message(_) | RaiseScope::End) => true,
+            (Some(_), RaiseScope::Fiber | RaiseScope::Message | RaiseScope::Child(_) | RaiseScope::End) => true,
         }
     }
 }

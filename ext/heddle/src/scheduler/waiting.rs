@@ -7,7 +7,7 @@ use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;
 use super::pending_raises::Observation;
-use super::raise::Limit;
+use super::raise::{Limit, RaisePoint};
 use super::record::FiberKey;
 use super::state::{State, TimerAction};
 use super::wait::Wait;
@@ -111,7 +111,7 @@ impl Scheduler {
         (begun.map(|(outer, _)| outer), timer)
     }
 
-    /// Raises the next exception that is due in the fiber, if there is one.
+    /// Raises the next exception that is due in the fiber, which is in a hook, if there is one.
     #[inline]
     pub fn raise_due(&self, key: FiberKey) -> Result<(), Error> {
         if self.state.borrow().may_be_due(key) { self.raise_if_due(key) } else { Ok(()) }
@@ -120,7 +120,7 @@ impl Scheduler {
     #[cold]
     fn raise_if_due(&self, key: FiberKey) -> Result<(), Error> {
         self.detect_swallowed(key);
-        let pending_raise = self.state.borrow_mut().take_pending_raise(key);
+        let pending_raise = self.state.borrow_mut().take_due_raise(key, RaisePoint::Hook);
         pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
     }
 

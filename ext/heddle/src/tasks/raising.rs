@@ -7,13 +7,14 @@ use magnus::{Error, Object, RModule, Ruby, Value, function, prelude::*};
 
 use crate::ruby::{error, fiber, time};
 use crate::scheduler::Scheduler;
-use crate::scheduler::raise::{Limit, PendingRaise, RaiseScope, Shield};
+use crate::scheduler::raise::{Limit, PendingRaise, RaisePoint, RaiseScope, Shield};
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::waiting::FOR_EVER;
 
 /// Defines the methods.
 pub fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("deliver", function!(deliver, 3))?;
+    native.define_singleton_method("deliver_of_child", function!(deliver_of_child, 3))?;
     native.define_singleton_method("retract", function!(retract, 3))?;
     native.define_singleton_method("unraised?", function!(unraised, 3))?;
     native.define_singleton_method("stop", function!(stop, 2))?;
@@ -22,37 +23,47 @@ pub fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("shield", function!(shield, 1))?;
     native.define_singleton_method("defer_raises", function!(defer_raises, 1))?;
     native.define_singleton_method("raise_deferred", function!(raise_deferred, 1))?;
+    native.define_singleton_method("raise_at_end", function!(raise_at_end, 1))?;
     Ok(())
 }
 
-/// Sends an exception to a fiber, whatever the fiber waits for. Returns a number with which it can be retracted; nil
-/// if this scheduler does not know the fiber. Any thread may call it.
-fn deliver(ruby: &Ruby, scheduler: &Scheduler, target: Value, exception: Value) -> Result<Option<u64>, Error> {
+/// Sends an exception to a fiber, whatever the fiber waits for. False if this scheduler does not know the fiber.
+fn deliver(ruby: &Ruby, scheduler: &Scheduler, target: Value, exception: Value) -> Result<bool, Error> {
+    fiber::expect_fiber(ruby, target)?;
+    let mut state = scheduler.state.borrow_mut();
+    let Some(key) = state.fibers.find(target) else { return Ok(false) };
+    state.send_raise(key, PendingRaise::new(exception, None, RaiseScope::Message));
+    Ok(true)
+}
+
+/// Sends the error of a child to a fiber, which raises it in its next wait. Returns a number with which it can be
+/// retracted; nil if this scheduler does not know the fiber. Any thread may call it.
+fn deliver_of_child(ruby: &Ruby, scheduler: &Scheduler, target: Value, error: Value) -> Result<Option<u64>, Error> {
     fiber::expect_fiber(ruby, target)?;
     let mut state = scheduler.state.borrow_mut();
     let Some(key) = state.fibers.find(target) else { return Ok(None) };
     let number = state.limits.next_number();
-    state.send_raise(key, PendingRaise::new(exception, None, RaiseScope::Message(number)));
+    state.send_raise(key, PendingRaise::new(error, None, RaiseScope::Child(number)));
     drop(state);
     scheduler.wake_owner();
     Ok(Some(number))
 }
 
-/// Retracts an exception that has not been raised yet. False if it has been raised.
+/// Retracts the error of a child that has not been raised yet. False if it has been raised. Any thread may call it.
 fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool {
     let mut state = scheduler.state.borrow_mut();
     let Some(key) = state.fibers.find(target) else { return false };
-    let scope = RaiseScope::Message(number);
+    let scope = RaiseScope::Child(number);
     let is_due = state.fibers.get(key).is_some_and(|record| record.pending_raises.is_unraised(scope));
     state.retract(key, scope);
     is_due
 }
 
-/// Whether an exception that was sent to a fiber has not been raised yet, nor retracted.
+/// Whether the error of a child has neither been raised in the fiber yet, nor been retracted.
 fn unraised(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool {
     let state = scheduler.state.borrow();
     let Some(key) = state.fibers.find(target) else { return false };
-    let scope = RaiseScope::Message(number);
+    let scope = RaiseScope::Child(number);
     state.fibers.get(key).is_some_and(|record| record.pending_raises.is_unraised(scope))
 }
 
@@ -122,6 +133,15 @@ fn run_shielded(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<Val
 /// Raises the next exception that is due in the current fiber, if there is one. This is no wait: an exception that the
 /// fiber has swallowed is not raised again.
 fn raise_deferred(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    raise_new(ruby, scheduler, RaisePoint::Program)
+}
+
+/// Like [`raise_deferred`], at the end of a block, which counts as a wait: raises the error of a child, too.
+fn raise_at_end(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
+    raise_new(ruby, scheduler, RaisePoint::Hook)
+}
+
+fn raise_new(ruby: &Ruby, scheduler: &Scheduler, point: RaisePoint) -> Result<(), Error> {
     let hook = scheduler.enter(ruby)?;
     // The completions of other fibers' operations are handled with the timers. Otherwise a fiber whose event has come
     // in time would find only that its time limit has passed.
@@ -129,6 +149,6 @@ fn raise_deferred(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     if is_timer_due {
         scheduler.poll(ruby)?;
     }
-    let pending_raise = scheduler.state.borrow_mut().take_new_raise(hook.key);
+    let pending_raise = scheduler.state.borrow_mut().take_new_raise(hook.key, point);
     pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
 }

@@ -1,6 +1,5 @@
-//! The parts of `Heddle.spin`, `suspend` and `schedule`. Not hooks: `lib/heddle/structured` calls them.
-
-use std::sync::atomic::{AtomicU64, Ordering};
+//! The parts of `Heddle.spin`, and of core_ext's `suspend` and `schedule`. Not hooks: `lib/heddle/structured` and
+//! `lib/heddle/core_ext.rb` call them.
 
 use magnus::{Error, Object, RHash, RModule, Ruby, Symbol, Value, block::Proc, function, prelude::*};
 
@@ -27,27 +26,20 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("counts", function!(counts, 1))?;
     ractor::safe(ruby, || native.define_singleton_method("state", function!(fiber_state, 1)))?;
     native.define_singleton_method("generation", function!(fork::generation, 0))?;
-    native.define_singleton_method("next_end_number", function!(next_end_number, 0))?;
     Ok(())
 }
 
-/// The sequence number of a task that ends now, among those of all threads.
-fn next_end_number() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed) + 1
-}
-
-/// Creates a fiber for the block, at the end of the run queue. Notifies `exit_observer` if the fiber cannot start. Any
-/// fiber that finds it in the run queue starts it, so `code` knows the scheduler.
+/// Puts `child` at the end of the run queue, a new fiber which runs the block. Notifies `exit_observer` if the fiber
+/// cannot start. Any fiber that finds it in the run queue starts it, so its code knows the scheduler.
 fn spawn(
     ruby: &Ruby,
     scheduler: Receiver<Scheduler>,
     block: Proc,
     exit_observer: Value,
-    code: Proc,
-) -> Result<Value, Error> {
+    child: Value,
+) -> Result<(), Error> {
+    fiber::expect_fiber(ruby, child)?;
     let hook = scheduler.enter(ruby)?;
-    let child = fiber::spawn_with(ruby, code.as_value(), &[])?;
     let preemptible = scheduler.options.borrow().preempt == Preempt::All;
     let key = scheduler.register_unstarted(ruby, &NewFiber { fiber: child, block, preemptible })?;
     {
@@ -58,7 +50,7 @@ fn spawn(
         state.inherit_scope(hook.key, key, false);
         state.enqueue(key);
     }
-    Ok(child)
+    Ok(())
 }
 
 /// The program's part of a fiber whose other parts must not be interrupted begins: the fiber may be preempted from now

@@ -2,11 +2,9 @@
 
 module Heddle
   class ThreadPool
-    # A block that a {ThreadPool} runs. It answers as a {Pool::Job} does.
+    # A block that a {ThreadPool} runs.
     class Job
-      # @api private
-      def initialize(pool, context, arguments, work)
-        @pool = pool
+      def initialize(context, arguments, work)
         @context = context
         @arguments = arguments
         @work = work
@@ -15,13 +13,12 @@ module Heddle
         @state = :pending
       end
 
-      # Waits for the block's end. A thread of the pool runs the block itself if no thread has started it.
+      # Waits for the block's end.
       #
-      # @return [Object] the block's value; nil for a job that was stopped before it started
+      # @return [Object] the block's value; nil if it was withdrawn
       # @raise the block's error
       # @raise [ThreadError] if the block was left by `throw`, or its thread was killed
       def await
-        run if @pool.current?
         @end.wait unless ended?
         raise @error if @error
 
@@ -33,13 +30,10 @@ module Heddle
         @state == :ended
       end
 
-      # Stops the job, and does not wait for its end. A job that has not started never starts. Ruby code in another
-      # thread cannot be ended safely: a job that has started continues.
-      #
-      # @return [self]
+      # A job that has not started never starts. Ruby code in another thread cannot be ended safely: a job that has
+      # started continues.
       def terminate
         Guard.uninterrupted { finish(nil, nil) if @guard.synchronize { claim } }
-        self
       end
 
       # @return [String]
@@ -47,7 +41,6 @@ module Heddle
         "#<#{self.class} #{@work.source_location&.join(":")} #{@state}>"
       end
 
-      # @api private
       # Runs the block, unless another thread has started it, or it has been stopped.
       def run
         claimed = false
@@ -67,7 +60,6 @@ module Heddle
         end
       end
 
-      # @api private
       # The job's thread is being killed, or its block was left by `throw`.
       def lose
         return if ended?
@@ -93,5 +85,6 @@ module Heddle
         end
       end
     end
+    private_constant :Job
   end
 end

@@ -6,8 +6,8 @@ use magnus::gc::Marker;
 use super::{State, TimerAction};
 use crate::ruby::value::PinnedValue;
 use crate::scheduler::pending_raises::Observation;
-use crate::scheduler::raise::{PendingRaise, RaiseScope, Shield};
-use crate::scheduler::record::{FiberKey, FiberState};
+use crate::scheduler::raise::{PendingRaise, RaisePoint, RaiseScope, Shield};
+use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
 
 /// The exceptions that no fiber's record holds.
@@ -40,12 +40,22 @@ impl Raises {
     }
 }
 
+/// Where a fiber is that is at `point` unless it waits.
+fn point_of(record: &Record, point: RaisePoint) -> RaisePoint {
+    if record.is_waiting() { RaisePoint::Wait } else { point }
+}
+
 impl State {
     /// Sends an exception to a fiber: the fiber raises it in its next wait, or at a tick.
     pub fn send_raise(&mut self, key: FiberKey, pending_raise: PendingRaise) {
         let running = self.current.map(|(_, running)| running);
+        let is_for_waits = !pending_raise.scope.is_raised_at(RaisePoint::Program);
+        let Some(record) = self.fibers.get(key) else { return };
+        let is_elsewhere = record.state() == FiberState::Running && running != Some(key);
+        // While a fiber computes that this one has resumed, what is raised in waits is held until this one's own.
+        let is_raised_elsewhere = is_elsewhere && (!is_for_waits || self.has_waiting_generator(key));
         let Some(record) = self.fibers.get_mut(key) else { return };
-        if record.state() == FiberState::Running && running != Some(key) {
+        if is_raised_elsewhere {
             // The fiber has resumed another fiber, or has switched to one by itself. Only `Fiber#raise` finds the
             // right place.
             let fiber = record.fiber.get();
@@ -60,11 +70,19 @@ impl State {
             record.pending_raises.push(pending_raise);
             if record.state() == FiberState::Runnable && record.wait == Wait::Preempted {
                 // An exception is due in the fiber, so it no longer waits among the preempted fibers.
-                self.enqueue(key);
+                if !is_for_waits {
+                    self.enqueue(key);
+                }
             } else {
                 self.wake(key);
             }
         }
+    }
+
+    /// Whether a fiber that this one has resumed waits.
+    fn has_waiting_generator(&self, key: FiberKey) -> bool {
+        let is_resumed = |other: FiberKey| other != key && self.responsible_fiber(other) == key;
+        self.fibers.iter().any(|(other, record)| record.is_waiting() && is_resumed(other))
     }
 
     /// Whether an exception may be due in a fiber: exceptions have been sent to it, or all fibers are asked to end.
@@ -76,18 +94,19 @@ impl State {
     /// Takes the next exception that is due in a fiber.
     #[inline]
     pub fn take_pending_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
-        if self.may_be_due(key) { self.take_due_raise(key) } else { None }
+        if self.may_be_due(key) { self.take_due_raise(key, RaisePoint::Program) } else { None }
     }
 
+    /// Takes the next exception that is due in a fiber, which is at `point` unless it waits.
     #[cold]
-    fn take_due_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
+    pub fn take_due_raise(&mut self, key: FiberKey, point: RaisePoint) -> Option<PendingRaise> {
         if let Some(stop) = self.raises.stop.filter(|_| self.must_be_stopped(key)) {
             let end = PendingRaise::new(stop.get(), None, RaiseScope::End);
             self.end_is_raised(key, end);
             return Some(end);
         }
         let record = self.fibers.get_mut(key)?;
-        let index = record.pending_raises.next(record.task.shield, record.is_waiting(), &self.timers)?;
+        let index = record.pending_raises.next(record.task.shield, point_of(record, point), &self.timers)?;
         let pending_raise = record.pending_raises.take(index);
         if pending_raise.scope == RaiseScope::End {
             self.note_end_raised(key);
@@ -95,12 +114,12 @@ impl State {
         Some(pending_raise)
     }
 
-    /// Takes the next exception that is due in a fiber, unless it has been raised before.
-    pub fn take_new_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
+    /// Like [`State::take_due_raise`], unless the exception has been raised before.
+    pub fn take_new_raise(&mut self, key: FiberKey, point: RaisePoint) -> Option<PendingRaise> {
         let record = self.fibers.get(key)?;
-        let next = record.pending_raises.next(record.task.shield, record.is_waiting(), &self.timers);
+        let next = record.pending_raises.next(record.task.shield, point_of(record, point), &self.timers);
         let is_new = self.must_be_stopped(key) || next.is_some_and(|index| record.pending_raises.is_new(index));
-        if is_new { self.take_due_raise(key) } else { None }
+        if is_new { self.take_due_raise(key, point) } else { None }
     }
 
     /// The exception could not be raised in the fiber: it is due in the fiber's next wait, unless it was meant for the
@@ -130,7 +149,8 @@ impl State {
             return self.raises.stop.map(PinnedValue::get);
         }
         let record = self.fibers.get(key)?;
-        let next = record.pending_raises.next(record.task.shield, record.is_waiting(), &self.timers);
+        let point = point_of(record, RaisePoint::Program);
+        let next = record.pending_raises.next(record.task.shield, point, &self.timers);
         next.map(|index| record.pending_raises.exception(index))
     }
 
