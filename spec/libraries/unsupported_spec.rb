@@ -12,7 +12,7 @@ RSpec.describe "Heddle without its extension" do
     expect(printed(<<~RUBY, library: "heddle/core_ext")).to eq "false\n#{"Heddle::Unsupported: true\n" * 6}[1, 2]\n"
       p Heddle.supported?
       calls = [-> { Heddle.run {} }, -> { Heddle.spin {} }, -> { Heddle::Scheduler.new(preempt: :all) },
-               -> { YieldingFiber.schedule {} }, -> { Heddle::Channel.new }, -> { spin {} }]
+               -> { YieldingFiber.schedule {} }, -> { Heddle.map([]) {} }, -> { spin {} }]
       calls.each do |call|
         call.call
       rescue StandardError => e

@@ -17,7 +17,7 @@ RSpec.describe "Heddle.trap" do
     Heddle.run do
       fibers = %i[a b c].to_h { |name| [name, Heddle.trap("HUP") { called << name }] }
       order.map do |name|
-        Heddle.terminate(fibers.fetch(name))
+        Heddle.stop(fibers.fetch(name))
         Heddle.await(fibers.fetch(name))
         Process.kill(:HUP, Process.pid)
         called.pop

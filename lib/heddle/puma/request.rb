@@ -55,7 +55,7 @@ module Heddle
       def in_scope(&)
         outcome = nil
         scheduler = Fiber.scheduler
-        Scope.new(scheduler, Task.current(scheduler), members: false).run { outcome = handle(&) }
+        Scope.new(scheduler, TreeNode.current(scheduler), members: false).run { outcome = handle(&) }
       rescue StandardError, ScriptError, NoMemoryError, SystemStackError => e
         raise unless @answered
 

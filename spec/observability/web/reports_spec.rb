@@ -52,7 +52,7 @@ RSpec.describe Heddle::Web do
         waits = get.call("/names.json")[:waits].find { |group| group[:waiting_for].include?("socket") }
         texts = get.call("/fibers.json")[:schedulers].flat_map { |each| each[:fibers].map { |fiber| fiber[:waiting_for] } }
         p [texts.grep(/socket/).map { |text| text[/socket .*/].sub(/:\d+/, ":N") }.uniq, waits[:count]]
-        readers.each { |reader| Heddle.terminate(reader) }
+        readers.each { |reader| Heddle.stop(reader) }
       end
       p Thread::Queue.ancestors.first(2)
     RUBY

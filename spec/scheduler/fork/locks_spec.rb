@@ -98,33 +98,12 @@ RSpec.describe "A forked child", :regression, trap: 73 do
     expect(counts.last).to be < 250
   end
 
-  # What a fiber or a thread of the parent waited for goes to the child's own.
-  waits = {
-    "Semaphore" => [-> { Heddle::Semaphore.new(1).tap(&:acquire) }, :acquire.to_proc,
-                    ->(semaphore) { semaphore.release && semaphore.acquire }],
-    "Channel" => [-> { Heddle::Channel.new(1) }, :pop.to_proc,
-                  ->(channel) { Thread.new { channel.pop }.tap { channel << true }.value }]
-  }
-  waits.each do |name, (make, wait, use)|
-    it "wakes its own waiters of a #{name}, not its parent's" do
-      object = make.call
-      waiting = Array.new(2) { Thread.new { wait.call(object) } }
-      waiting.each { |thread| Thread.pass until thread.stop? }
-      expect(in_child { use.call(object) ? :woken : :not_woken }).to eq :woken
-    ensure
-      waiting.each(&:kill).each(&:join)
-    end
-  end
-
-  it "has none of its parent's jobs of a Pool: stop, wait, await_all and close return" do
-    pool = Heddle::Pool.new(threads: 1)
-    job = pool.go { sleep }
-    results = in_child do
-      waits = [pool.await_all(job), pool.wait.equal?(pool), pool.stop.equal?(pool), job.await]
-      [*waits, pool.go { 1 }.await, pool.close.closed?]
-    end
-    expect(results).to eq [[nil], true, true, nil, 1, true]
+  it "wakes its own waiters of a Semaphore, not its parent's" do
+    semaphore = Heddle::Semaphore.new(1).tap(&:acquire)
+    waiting = Array.new(2) { Thread.new { semaphore.acquire } }
+    waiting.each { |thread| Thread.pass until thread.stop? }
+    expect(in_child { semaphore.release && semaphore.acquire ? :woken : :not_woken }).to eq :woken
   ensure
-    pool.stop.close
+    waiting.each(&:kill).each(&:join)
   end
 end
