@@ -7,7 +7,7 @@ RSpec.describe "What work takes along from the fiber that starts it" do
   include Libraries
 
   document = File.read(File.expand_path("../../docs/structured-concurrency.md", __dir__), encoding: Encoding::UTF_8)
-  table = document[/^## What work takes along$.*?^## /m].scan(/^\| `?(.+?)`?#{" \\| (.+?)" * 4} \|$/)
+  table = document[/^## What work takes along$.*?(?:^## |\z)/m].scan(/^\| `?(.+?)`?#{" \\| (.+?)" * 4} \|$/)
   rows = table.drop(1).to_h { |place, *cells| [place.delete("`"), cells] }
   support = File.expand_path("../support/work_places.rb", __dir__)
 
