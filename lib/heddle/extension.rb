@@ -19,10 +19,6 @@ module Heddle # :nodoc:
 
   # Loads the extension, or knows why there is none.
   module Extension
-    CONTAINER = 'docker run --rm -it -v "$PWD":/app -w /app ruby:3.4 bash'
-    FOLDER = File.expand_path("../heddle", __dir__)
-    private_constant :CONTAINER, :FOLDER
-
     class << self
       # @return [String, nil] why there is no extension
       attr_reader :missing
@@ -35,7 +31,7 @@ module Heddle # :nodoc:
       # @param name [String] what was called
       # @return [Unsupported]
       def error(name)
-        Unsupported.new("#{name}: Heddle #{@missing}. It runs in a Linux container: #{CONTAINER}. " \
+        Unsupported.new("#{name}: Heddle #{@missing}. It runs in a Linux container: #{container}. " \
                         "Heddle.supported? tells whether it can run")
       end
 
@@ -46,6 +42,11 @@ module Heddle # :nodoc:
       def step_aside(consequence) = Kernel.warn("Heddle: #{consequence}, because Heddle #{@missing}")
 
       private
+
+      # Not constants: a signal may end the loading of this file, which is loaded again then.
+      def container = 'docker run --rm -it -v "$PWD":/app -w /app ruby:3.4 bash'
+
+      def folder = File.expand_path("../heddle", __dir__)
 
       def reason
         system = RbConfig::CONFIG["target_os"]
@@ -63,7 +64,7 @@ module Heddle # :nodoc:
       #
       # @return [Boolean] false if there is no build; one that cannot be loaded raises LoadError
       def require_build
-        build = File.join(FOLDER, RUBY_VERSION[/\d+\.\d+/], "heddle.#{RbConfig::CONFIG["DLEXT"]}")
+        build = File.join(folder, RUBY_VERSION[/\d+\.\d+/], "heddle.#{RbConfig::CONFIG["DLEXT"]}")
         require File.exist?(build) ? build : "heddle/heddle"
         true
       rescue LoadError => e

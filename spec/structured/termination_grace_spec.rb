@@ -50,6 +50,27 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
     expect(thread).not_to be_alive
   end
 
+  it "kills a fiber that reads from a socket meanwhile, and leaves its parent alone" do
+    ends = UNIXSocket.pair
+    value = nil
+    captured_stderr do
+      value = Heddle.run(grace: short) do
+        reader = Heddle.spin(background: true) do
+          sleep
+        ensure
+          swallow { ends.first.read(1) }
+        end
+        Heddle.snooze
+        reader.stop.await
+        :goes_on
+      end
+    end
+
+    expect(value).to eq(:goes_on)
+  ensure
+    ends&.each(&:close)
+  end
+
   it "is reported in one line, with the fiber's block and its current place" do
     line = nil
     text = captured_stderr do

@@ -302,6 +302,8 @@ module Heddle
       assign_to(Task.make(@scheduler))
       Native.spawn(@scheduler, code, self, @fiber)
       @started = true
+      # Accounts and traces know the fiber only now.
+      Names.assign(@fiber, @name) if @name
       # {#stop} was called on another thread, before the scheduler knew the fiber.
       Native.stop(@scheduler, @fiber) if @stopped
     ensure

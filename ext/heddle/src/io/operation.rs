@@ -16,7 +16,7 @@ use magnus::{Error, Ruby};
 
 use crate::ruby::error;
 use crate::scheduler::Scheduler;
-use crate::scheduler::raise::{PendingRaise, RaiseScope};
+use crate::scheduler::raise::{PendingRaise, RaisePoint, RaiseScope};
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::state::OperationEnd;
 use crate::scheduler::wait::Wait;
@@ -108,7 +108,8 @@ impl Scheduler {
                 if ended.is_some() {
                     return Err(error::stream_closed(ruby));
                 }
-                let pending_raise = self.state.borrow_mut().take_pending_raise(key);
+                // The wait has ended for an exception that is raised at waits, perhaps a kill.
+                let pending_raise = self.state.borrow_mut().take_due_raise(key, RaisePoint::Wait);
                 // Without one, the scheduler has been closed, and its operations are gone.
                 pending_raise.map_or_else(|| error::scheduler_closed(ruby).into(), Interruption::Exception)
             }

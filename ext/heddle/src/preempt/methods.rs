@@ -72,11 +72,11 @@ fn transferring(ruby: &Ruby) -> Result<(), Error> {
 /// afterwards. Returns whether it was found.
 fn find_mutexes(ruby: &Ruby, holder: Value, held: Value) -> Result<bool, Error> {
     Mutexes::find(fiber::ensure_current(ruby)?, holder, held)?;
-    Ok(Mutexes::layout().is_some())
+    Ok(Mutexes::layout(ruby).is_some())
 }
 
-/// Called in a forked child. It has none of its parent's other fibers, nor their locks. A fiber that computes, and calls
-/// no hook for long, is to be preempted as before the fork.
+/// Called in a forked child. It has none of its parent's other fibers, nor their locks. A fiber that computes, and
+/// calls no hook for long, is to be preempted as before the fork.
 fn forked(ruby: &Ruby) -> Result<(), Error> {
     registry::each(ruby, |scheduler| {
         if scheduler.is_inherited() {

@@ -92,16 +92,19 @@ static PROBE: Registered = Registered::new();
 
 impl Mutexes {
     /// The layout, if it has been found.
-    pub fn layout() -> Option<Self> {
+    pub fn layout(_: &Ruby) -> Option<Self> {
         MUTEXES.get().copied().flatten()
     }
 
-    /// Finds the layout by trying. Called once, when Heddle is loaded. `holder` is a suspended fiber that holds
+    /// Finds the layout by trying, at the first call, when Heddle is loaded. `holder` is a suspended fiber that holds
     /// `held`; `current` is the current fiber.
     ///
     /// # Errors
     /// NoMemoryError.
     pub fn find(current: Value, holder: Value, held: Value) -> Result<(), Error> {
+        if MUTEXES.get().is_some() {
+            return Ok(());
+        }
         let probe = new_mutex()?;
         PROBE.get_or_register(probe);
         let found = Self::look(current, holder, held, [probe, new_mutex()?]);

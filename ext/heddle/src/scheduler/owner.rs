@@ -143,7 +143,7 @@ impl Scheduler {
     pub fn leave_fibers_in_parent(&self, ruby: &Ruby) -> Option<FiberKey> {
         let survivor = self.state.borrow().fibers.find(fiber::current(ruby));
         let left = self.state.borrow().left_in_parent(survivor);
-        let mutexes = Mutexes::layout();
+        let mutexes = Mutexes::layout(ruby);
         if let Some(mutexes) = mutexes {
             let holders = self.state.borrow().leave_waits(ruby, &left, mutexes);
             mutexes.abandon(&holders, ruby);

@@ -63,8 +63,8 @@ pub enum RaiseScope {
     Deadline(u64),
     /// As for `Deadline`. The exception is raised again if the block swallows it.
     Limit(u64),
-    /// Never. The program has sent it.
-    Message,
+    /// When its sender retracts it, by this number. The program has sent it.
+    Message(u64),
     /// When its sender retracts it, by this number. The error of a child, which is raised where the fiber waits, and
     /// never between two instructions.
     Child(u64),
@@ -107,7 +107,7 @@ impl RaiseScope {
         match self {
             RaiseScope::Deadline(number) | RaiseScope::Limit(number) => Some(number),
             RaiseScope::Wait
-            | RaiseScope::Message
+            | RaiseScope::Message(_)
             | RaiseScope::Child(_)
             | RaiseScope::Fiber
             | RaiseScope::End
@@ -160,7 +160,7 @@ impl Shield {
             (None, _) | (_, RaiseScope::Wait) => false,
             (Some(since), RaiseScope::Deadline(number) | RaiseScope::Limit(number)) => number <= since,
             (Some(_), RaiseScope::Kill) => !self.lets_kill,
-            (Some(_), RaiseScope::Fiber | RaiseScope::Message | RaiseScope::Child(_) | RaiseScope::End) => true,
+            (Some(_), RaiseScope::Fiber | RaiseScope::Message(_) | RaiseScope::Child(_) | RaiseScope::End) => true,
         }
     }
 }

@@ -8,7 +8,7 @@ use magnus::{Error, Object, RModule, Ruby, Value, function, prelude::*};
 use crate::ruby::{error, fiber, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::raise::{Limit, PendingRaise, RaisePoint, RaiseScope, Shield};
-use crate::scheduler::record::FiberKey;
+use crate::scheduler::record::{FiberKey, Record};
 use crate::scheduler::waiting::FOR_EVER;
 
 /// Defines the methods.
@@ -27,44 +27,55 @@ pub fn define(native: RModule) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sends an exception to a fiber, whatever the fiber waits for. False if this scheduler does not know the fiber.
-fn deliver(ruby: &Ruby, scheduler: &Scheduler, target: Value, exception: Value) -> Result<bool, Error> {
-    fiber::expect_fiber(ruby, target)?;
-    let mut state = scheduler.state.borrow_mut();
-    let Some(key) = state.fibers.find(target) else { return Ok(false) };
-    state.send_raise(key, PendingRaise::new(exception, None, RaiseScope::Message));
-    Ok(true)
+/// Sends an exception to a fiber, whatever the fiber waits for or computes. Returns a number with which it can be
+/// retracted; nil if this scheduler does not know the fiber. Any thread may call it.
+fn deliver(ruby: &Ruby, scheduler: &Scheduler, target: Value, exception: Value) -> Result<Option<u64>, Error> {
+    send(ruby, scheduler, target, exception, RaiseScope::Message)
 }
 
-/// Sends the error of a child to a fiber, which raises it in its next wait. Returns a number with which it can be
-/// retracted; nil if this scheduler does not know the fiber. Any thread may call it.
+/// Sends the error of a child to a fiber, which raises it in its next wait. As `deliver` otherwise.
 fn deliver_of_child(ruby: &Ruby, scheduler: &Scheduler, target: Value, error: Value) -> Result<Option<u64>, Error> {
+    send(ruby, scheduler, target, error, RaiseScope::Child)
+}
+
+fn send(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    target: Value,
+    exception: Value,
+    scope: fn(u64) -> RaiseScope,
+) -> Result<Option<u64>, Error> {
     fiber::expect_fiber(ruby, target)?;
     let mut state = scheduler.state.borrow_mut();
     let Some(key) = state.fibers.find(target) else { return Ok(None) };
     let number = state.limits.next_number();
-    state.send_raise(key, PendingRaise::new(error, None, RaiseScope::Child(number)));
+    state.send_raise(key, PendingRaise::new(exception, None, scope(number)));
     drop(state);
     scheduler.wake_owner();
     Ok(Some(number))
 }
 
-/// Retracts the error of a child that has not been raised yet. False if it has been raised. Any thread may call it.
+/// Retracts what has been sent and not been raised yet. False if it has been raised. Any thread may call it.
 fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool {
     let mut state = scheduler.state.borrow_mut();
     let Some(key) = state.fibers.find(target) else { return false };
-    let scope = RaiseScope::Child(number);
-    let is_due = state.fibers.get(key).is_some_and(|record| record.pending_raises.is_unraised(scope));
-    state.retract(key, scope);
-    is_due
+    let scope = state.fibers.get(key).and_then(|record| unraised_scope(record, number));
+    if let Some(scope) = scope {
+        state.retract(key, scope);
+    }
+    scope.is_some()
 }
 
-/// Whether the error of a child has neither been raised in the fiber yet, nor been retracted.
+/// Whether what was sent with this number has neither been raised in the fiber yet, nor been retracted.
 fn unraised(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool {
     let state = scheduler.state.borrow();
     let Some(key) = state.fibers.find(target) else { return false };
-    let scope = RaiseScope::Child(number);
-    state.fibers.get(key).is_some_and(|record| record.pending_raises.is_unraised(scope))
+    state.fibers.get(key).is_some_and(|record| unraised_scope(record, number).is_some())
+}
+
+fn unraised_scope(record: &Record, number: u64) -> Option<RaiseScope> {
+    let scopes = [RaiseScope::Child(number), RaiseScope::Message(number)];
+    scopes.into_iter().find(|scope| record.pending_raises.is_unraised(*scope))
 }
 
 /// Asks a fiber to end, running its `ensure` clauses. A second request changes nothing. False if this scheduler does
