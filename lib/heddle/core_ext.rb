@@ -13,6 +13,16 @@ require "heddle"
 #   clock = spin { every(1.0) { puts Time.now } }
 #   after(10.0) { clock.terminate }
 #   clock.await
+unless Heddle.supported?
+  # Where Heddle's extension is missing, each of its methods says so.
+  module Kernel
+    %i[spin snooze suspend every after cancel_after move_on_after].each do |name|
+      private(define_method(name) { |*, **| raise Heddle.const_get(:Extension).error(name) })
+    end
+  end
+  return
+end
+
 unless defined?(Polyphony)
   # The name under which Polyphony's programs rescue cancellation.
   module Polyphony

@@ -12,8 +12,8 @@ module Heddle # :nodoc:
 
   # Those that need a scheduler on Linux, too, but in {run} and {spin}.
   NEEDING = %i[
-    after await await_all cancel_after dump dump_on every fibers move_on_after on_stall run schedule select snooze spin
-    state suspend terminate trace trap waiting_for
+    after await await_all cancel_after dump dump_on every fibers map move_on_after on_stall race run snooze spin state
+    stop trace trap waiting_for
   ].freeze
   private_constant :NEEDING
 
@@ -31,7 +31,10 @@ module Heddle # :nodoc:
     # Nothing cancels.
     def shield(*) = yield
 
-    # Channels, semaphores, pools and all else.
+    # Nothing is carried.
+    def carry_context = nil
+
+    # Semaphores, pools and all else.
     def const_missing(name)
       raise Extension.error("Heddle::#{name}")
     end

@@ -76,7 +76,7 @@ RSpec.describe "A stall in C code that keeps the GVL" do
   end
 
   it "is reported with the fiber's name after the fiber has ended" do
-    expect(printed(<<~RUBY)).to match(/\A#<Fiber:.*> "big"\n\z/)
+    expect(printed(<<~RUBY)).to match(/\A#<Heddle::Task:.*> "big"\n\z/)
       receive
       Heddle.run(stall_after: 0.02) do
         while $stalls.empty?
@@ -125,7 +125,7 @@ RSpec.describe "A stall in C code that keeps the GVL" do
   end
 
   it "is reported for a fiber that is preempted when the C code returns" do
-    expect(printed(<<~RUBY)).to match(/\A#<Fiber:.*> "big"\n\z/)
+    expect(printed(<<~RUBY)).to match(/\A#<Heddle::Task:.*> "big"\n\z/)
       receive
       Heddle.run(stall_after: 0.02, preempt: :all) do
         Heddle.spin(background: true) { sleep 0.001 while $stalls.empty? }

@@ -46,7 +46,7 @@ RSpec.describe "The site of the documents" do
   it "has a page with each guide of docs/, and with each public class" do
     guides = Dir.glob("docs/*.md", base: ExamplePrograms::ROOT).map { |path| File.basename(path, ".md") }
 
-    expect(guides + %w[api-heddle api-heddle-scheduler api-heddle-channel]).to all(satisfy do |name|
+    expect(guides + %w[api-heddle api-heddle-scheduler api-heddle-semaphore]).to all(satisfy do |name|
       File.exist?(File.join(@folder, "#{name}.html"))
     end)
   end

@@ -110,10 +110,10 @@ RSpec.describe "A seed of Heddle::Testing" do
   end
 
   {
-    { seed: 1 } => 1_596_198_220,
-    { seed: 5 } => 722_677_796,
-    { seed: 42 } => 3_758_256_940,
-    { seed: 7, strategy: :pct } => 2_973_526_015
+    { seed: 1 } => 1_094_193_085,
+    { seed: 5 } => 958_554_265,
+    { seed: 42 } => 1_792_210_952,
+    { seed: 7, strategy: :pct } => 1_752_084_427
   }.each do |options, expected|
     it "gives the recorded schedule of locks, limits, pipes and fibers within fibers with #{options}" do
       expect(checksum(**options)).to eq(expected)

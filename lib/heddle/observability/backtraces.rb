@@ -106,7 +106,8 @@ module Heddle
       end
 
       def module_method(name)
-        "Heddle.#{name}" if Heddle.respond_to?(name)
+        # Heddle's own methods call this one.
+        "Heddle.#{name}" if Heddle.respond_to?(name) && name != "without_preemption"
       end
 
       def instance_method_of(file, name)

@@ -119,7 +119,7 @@ module Heddle
     def assign_to(fiber)
       @fiber = fiber
       fiber.instance_variable_set(VARIABLE, self)
-      Names.assign(fiber, @name) if @name
+      name_fiber
     end
 
     # Makes a fiber that runs the block, and puts it into the run queue.
@@ -303,13 +303,17 @@ module Heddle
       Native.spawn(@scheduler, code, self, @fiber)
       @started = true
       # Accounts and traces know the fiber only now.
-      Names.assign(@fiber, @name) if @name
+      name_fiber
       # {#stop} was called on another thread, before the scheduler knew the fiber.
       Native.stop(@scheduler, @fiber) if @stopped
     ensure
       # An exception for the thread may come when the fiber is in the run queue.
       @started ||= @fiber && Native.state(@fiber) == :runnable
       leave_tree unless @started
+    end
+
+    def name_fiber
+      Names.assign(@fiber, @name) if @name
     end
 
     def leave_tree

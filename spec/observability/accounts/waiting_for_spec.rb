@@ -245,20 +245,6 @@ RSpec.describe "Heddle.waiting_for" do
       expect(told.lines.size).to eq 2
       expect(told.lines).to all match(/\Aa connection of a ConnectionPool \(1 of 1 in use\), .* s left$/)
     end
-
-    it "of a version of ActiveRecord that was never tried is not told" do
-      untried = "require 'active_record'; def ActiveRecord.version = Gem::Version.new('99.0')"
-      told = told_by(active_record, library: "sqlite3", before: untried, text: /ConditionVariable/)
-
-      expect(told.lines).to all match(/\AConditionVariable#wait, .* s left$/)
-    end
-
-    it "of a version of the gem connection_pool that was never tried is not told" do
-      untried = "ConnectionPool.send(:remove_const, :VERSION) && ConnectionPool::VERSION = '99.0'"
-      told = told_by(connection_pool, library: "connection_pool", before: untried, text: /ConditionVariable/)
-
-      expect(told.lines).to all match(/\AConditionVariable#wait, .* s left$/)
-    end
   end
 
   it "counts for the outer text after the inner one, in a child that was forked within the inner one" do

@@ -8,7 +8,7 @@ RSpec.describe Heddle::Web do
   # What the report has of a fiber that waits, in a block that the program calls by a library.
   def reported(name: nil, &)
     run_with_web do
-      fiber = Heddle.spin(name:, &)
+      fiber = Heddle.spin(name:, background: true, &)
       Heddle.snooze
       web("/backtraces.json?ids=#{fiber.object_id},nonsense,-1").data[:fibers]
     end
