@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  # An Array of those who wait, the oldest first. In a forked child it begins empty: its parent's fibers and threads do
+  # The waits for an object, the oldest first. In a forked child it begins empty: its parent's fibers and threads do
   # not exist there, and must not be given what a fiber of the child waits for. Its owner calls it with its guard.
   class Waiters
     def initialize

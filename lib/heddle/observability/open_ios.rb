@@ -2,8 +2,8 @@
 
 module Heddle
   # Finds the IOs to which descriptor numbers belong. Looking through all objects of the process takes long (10 ms for a
-  # million of them), so it is done once, only if a number is asked for, and not for those who ask again and again: they
-  # get what the kernel knows.
+  # million of them), so it is done once, and only if a number is asked for. The dashboard asks again and again, and
+  # gets what the kernel knows.
   class OpenIOs
     # What a fiber that reads from an IO of Heddle's own waits for.
     PURPOSES = ObjectSpace::WeakMap.new
