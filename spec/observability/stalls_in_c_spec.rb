@@ -51,7 +51,7 @@ RSpec.describe "A stall in C code that keeps the GVL" do
   end
 
   it "is reported with the name that the fiber had" do
-    expect(printed(<<~RUBY)).to match(%r{\A#<Fiber:.*> "GET /7"\n\z})
+    expect(printed(<<~RUBY)).to match(%r{\A#<Heddle::Task:.*> "GET /7"\n\z})
       receive
       Heddle.run(stall_after: 0.02) do
         Heddle.spin(name: "idle", background: true) { sleep }

@@ -69,6 +69,9 @@ RSpec.describe "What a process has one of" do
   # Where two at once do no harm, or cannot be.
   harmless = {
     "integrations/active_record.rb" => "a warning is printed twice, or a callback is added twice that warns once",
+    "integrations/fiber_isolation.rb" => "the same level is set twice, and said twice",
+    "integrations/pool_waits.rb" => "a module that is prepended twice is there once",
+    "thread_variables.rb" => "a module that is prepended twice is there once",
     "observability/dump_signal.rb" => "a handler of a signal, which may wait for nothing, and what sets it",
     "patches.rb" => "each change may be made twice, and must be made before any caller goes on",
     "patches/signal_handlers.rb" => "on the main thread, in hooks, where no fiber is preempted",

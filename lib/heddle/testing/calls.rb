@@ -61,6 +61,7 @@ module Heddle
       private_constant :INSTRUCTIONS, :VARYING, :IN_RUBY, :EITHER, :INSTRUCTIONS_OF_LITERALS, :LITERAL, :CALLER
 
       @kinds = Hash.new { |kinds, owner| kinds[owner] = {} }.compare_by_identity
+      @lines = Hash.new { |lines, path| lines[path] = File.file?(path) ? File.readlines(path) : [] }
 
       class << self
         # @param point [TracePoint] a `:c_return`
@@ -120,9 +121,7 @@ module Heddle
         end
 
         def of_literal(point)
-          line = @lines ||= {}
-          lines = line[point.path] ||= File.file?(point.path) ? File.readlines(point.path) : []
-          lines[point.lineno - 1]&.match?(LITERAL) ? :none : :point
+          @lines[point.path][point.lineno - 1]&.match?(LITERAL) ? :none : :point
         end
       end
     end
