@@ -39,7 +39,7 @@ module Checks
     # With fewer schedules than by default, for the time that this takes.
     def explored_pairs
       rake("Heddle's own operations under explored schedules", rubies.values.last, "explored:pairs",
-           after: compiled_all, cpus: alone, environment: { "RUNS" => "40", "SEEDS" => "10" })
+           after: compiled_all, cpus: alone, environment: { "RUNS" => "20", "SEEDS" => "5" })
     end
 
     # GC stress and leaks.

@@ -11,7 +11,7 @@ module Subjects
     "" => ->(_task) {},
     ", stopped" => :stop.to_proc,
     ", killed" => :kill.to_proc,
-    ", raised into" => ->(task) { task.raise(Expected) if task.state == :waiting }
+    ", raised into" => ->(task) { Subjects.raise_in(task) }
   }.freeze
 
   # An object, its operations, and what holds when they have ended.
@@ -22,7 +22,7 @@ module Subjects
     "await_all" => ->(fiber) { Heddle.await_all(fiber, Heddle.spin { Heddle.snooze }) if fiber.alive? },
     "spin and await" => ->(fiber) { Heddle.spin { fiber.alive? && Heddle.await(fiber) }.await },
     "stop" => ->(fiber) { Heddle.stop(fiber) },
-    "raise" => ->(fiber) { fiber.raise(Expected) if Heddle.state(fiber) == :waiting },
+    "raise" => ->(fiber) { Subjects.raise_in(fiber) },
     "kill" => :kill.to_proc,
     "limit" => ->(fiber) { Heddle.move_on_after(1) { fiber.alive? && Heddle.await(fiber) } },
     "shield" => ->(fiber) { Heddle.shield { fiber.alive? && Heddle.await(fiber) } },
@@ -115,6 +115,13 @@ module Subjects
       nil
     rescue FiberError => e
       raise unless e.message.include?("is dead")
+    end
+
+    # Raises in a fiber that waits, and may have ended since it was asked.
+    def raise_in(fiber)
+      fiber.raise(Expected) if Heddle.state(fiber) == :waiting
+    rescue FiberError
+      nil
     end
 
     # Waits, and then runs the block at the fiber's end.
