@@ -15,7 +15,7 @@ module Heddle
       #   (`Thread#thread_variable_get`) of its own, as with a thread for each request, or all share those of the thread
       # @option options [:all, :yielding, :none] :preempt (:all) see {Heddle::Scheduler#initialize}, for the other
       #   options, too: `tick:`, `quantum:`, `backend:`, `ticker:`, `signal:`, `workers:`, `grace:`, `stats:`,
-      #   `stall_after:`. `ticker: :signal` needs a `signal:` that Puma does not handle itself, such as `"PROF"`
+      #   `stall_after:`. `ticker: :signal` needs a `signal:` that Puma does not handle itself, such as `"ALRM"`
       # @return [void]
       # @raise [ArgumentError, TypeError] for an invalid option
       # @example config/puma.rb
