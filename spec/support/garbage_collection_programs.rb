@@ -113,7 +113,7 @@ module GarbageCollectionPrograms
 
   REPORTS = {
     "Heddle.fibers" => [%w[sleep Queue#pop], lambda {
-      fibers = [Heddle.spin(background: true) { sleep }, Heddle.spin(name: "x") { Queue.new.pop }]
+      fibers = [Heddle.spin(background: true) { sleep }, Heddle.spin(name: "x", background: true) { Queue.new.pop }]
       Heddle.snooze
       found = Heddle.fibers.select { |info| fibers.include?(info.fiber) }
       found.map { |info| info.waiting_for[/\S+/] }.sort
