@@ -10,7 +10,8 @@ RSpec.describe "Heddle.trap" do
 
   def handler = trap("HUP", "IGNORE").tap { |found| trap("HUP", found) }
 
-  # Sets handlers a, b and c in turn, and ends their fibers in the order given. Returns which handler is called after each end.
+  # Sets handlers a, b and c in turn, and ends their fibers in the order given. Returns which handler is called after
+  # each end.
   def called_after_ends(order)
     called = Thread::Queue.new
     trap("HUP") { called << :program }
