@@ -72,7 +72,7 @@ module Heddle
         return unless SIGNALS.include?(name)
 
         raise ArgumentError, "heddle signal: Puma handles #{name} itself, so ticker: :signal needs another one, such " \
-                             "as signal: \"PROF\"; or take ticker: :timerfd, which needs none"
+                             "as signal: \"ALRM\"; or take ticker: :timerfd, which needs none"
       end
     end
   end
