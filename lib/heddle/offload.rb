@@ -72,7 +72,7 @@ module Heddle
         job.await
       ensure
         # Also runs if the fiber is killed, which `rescue` does not see.
-        Native.defer_raises(Fiber.scheduler) { finish(job) } if job && !job.ended?
+        Native.uninterrupted { finish(job) if job && !job.ended? }
       end
 
       private

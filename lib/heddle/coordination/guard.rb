@@ -15,9 +15,9 @@ module Heddle
       #
       # @return [Object] the block's value
       def uninterrupted
-        Thread.handle_interrupt(EVERYTHING) do
-          scheduler = Context.scheduler_if_any
-          scheduler ? Native.defer_raises(scheduler) { yield } : yield # rubocop:disable Style/ExplicitBlockArgument -- takes longer
+        # In this order: a method that ends in front of the first call would be a place to be preempted at.
+        Native.uninterrupted do
+          Thread.handle_interrupt(EVERYTHING) { yield } # rubocop:disable Style/ExplicitBlockArgument -- takes longer
         end
       end
     end

@@ -12,8 +12,9 @@ module Heddle
       # @raise the block's error, with the fiber's backtrace added
       # @raise [ThreadError] if another thread has killed the thread: what the block was to do may be undone
       def run(joins: false, &work)
-        outcome = nil
-        thread = Guard.uninterrupted { Thread.new { outcome = outcome_of(&work) } }
+        outcome = thread = nil
+        # A thread that the fiber was killed before it knows would go on.
+        Guard.uninterrupted { thread = Thread.new { outcome = outcome_of(&work) } }
         thread.join
         raise ThreadError, "the thread in which a fiber's call ran was killed before the call had ended" unless outcome
 
@@ -22,7 +23,8 @@ module Heddle
 
         value
       ensure
-        finish(thread, joins) if thread&.alive?
+        # The fiber must not be abandoned while it waits for the thread's end.
+        Native.uninterrupted { finish(thread, joins) if thread&.alive? }
       end
 
       private
@@ -40,9 +42,8 @@ module Heddle
         error
       end
 
-      # The fiber must not be abandoned while it waits for the thread's end.
       def finish(thread, joins)
-        joins ? Native.defer_raises(Fiber.scheduler) { end_thread(thread) } : thread.kill
+        joins ? end_thread(thread) : thread.kill
       end
 
       def end_thread(thread)

@@ -22,6 +22,7 @@ pub fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("move_limit", function!(move_limit, 4))?;
     native.define_singleton_method("shield", function!(shield, 1))?;
     native.define_singleton_method("defer_raises", function!(defer_raises, 1))?;
+    native.define_singleton_method("uninterrupted", function!(uninterrupted, 0))?;
     native.define_singleton_method("raise_deferred", function!(raise_deferred, 1))?;
     native.define_singleton_method("raise_at_end", function!(raise_at_end, 1))?;
     Ok(())
@@ -128,6 +129,16 @@ fn shield(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
 fn defer_raises(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
     run_shielded(ruby, scheduler, hook.key)
+}
+
+/// Runs a block like [`defer_raises`] with the thread's scheduler; without one it only runs it. It finds the scheduler
+/// itself: Ruby checks for interrupts where a method ends, so a call that finds it in front of this one is a place at
+/// which the fiber is preempted, and then raised into or killed, outside the block.
+fn uninterrupted(ruby: &Ruby) -> Result<Value, Error> {
+    match Scheduler::of_thread(ruby) {
+        Some(scheduler) => defer_raises(ruby, &scheduler),
+        None => ruby.yield_value(()),
+    }
 }
 
 fn run_shielded(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<Value, Error> {
