@@ -112,7 +112,7 @@ module GarbageCollectionPrograms
   }.freeze
 
   REPORTS = {
-    "Heddle.fibers" => [%w[sleep Queue#pop], lambda {
+    "Heddle.fibers" => [%w[Queue#pop sleep], lambda {
       fibers = [Heddle.spin(background: true) { sleep }, Heddle.spin(name: "x", background: true) { Queue.new.pop }]
       Heddle.snooze
       found = Heddle.fibers.select { |info| fibers.include?(info.fiber) }
