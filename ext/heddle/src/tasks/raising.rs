@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use magnus::{Error, Object, RModule, Ruby, Value, function, prelude::*};
 
-use crate::ruby::{error, fiber, time};
+use crate::ruby::{error, fiber, ractor, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::raise::{Limit, PendingRaise, RaisePoint, RaiseScope, Shield};
 use crate::scheduler::record::{FiberKey, Record};
@@ -22,7 +22,9 @@ pub fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("move_limit", function!(move_limit, 4))?;
     native.define_singleton_method("shield", function!(shield, 1))?;
     native.define_singleton_method("defer_raises", function!(defer_raises, 1))?;
-    native.define_singleton_method("uninterrupted", function!(uninterrupted, 0))?;
+    ractor::safe(&Ruby::get_with(native), || {
+        native.define_singleton_method("uninterrupted", function!(uninterrupted, 0))
+    })?;
     native.define_singleton_method("raise_deferred", function!(raise_deferred, 1))?;
     native.define_singleton_method("raise_at_end", function!(raise_at_end, 1))?;
     Ok(())
