@@ -13,7 +13,7 @@ module Heddle
       # @raise [ThreadError] if another thread has killed the thread: what the block was to do may be undone
       def run(joins: false, &work)
         outcome = thread = nil
-        # A thread that the fiber was killed before it knows would go on.
+        # Assigned within the block: a fiber that is killed before it knows its thread would leave it running.
         Guard.uninterrupted { thread = Thread.new { outcome = outcome_of(&work) } }
         thread.join
         raise ThreadError, "the thread in which a fiber's call ran was killed before the call had ended" unless outcome

@@ -134,8 +134,8 @@ fn defer_raises(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
 }
 
 /// Runs a block like [`defer_raises`] with the thread's scheduler; without one it only runs it. It finds the scheduler
-/// itself: Ruby checks for interrupts where a method ends, so a call that finds it in front of this one is a place at
-/// which the fiber is preempted, and then raised into or killed, outside the block.
+/// itself: Ruby checks for interrupts where a method ends. If the caller looked for it first, the fiber could be
+/// preempted there, and stopped or killed before the block begins.
 fn uninterrupted(ruby: &Ruby) -> Result<Value, Error> {
     match Scheduler::of_thread(ruby) {
         Some(scheduler) => defer_raises(ruby, &scheduler),
