@@ -75,7 +75,7 @@ RSpec.describe "The options of Puma's plugin :heddle" do
   }.each do |mode, config|
     it "stop Puma at its start #{mode} if the ticker's signal is one that Puma handles" do
       with_server(app, "#{config}heddle ticker: :signal") do |server|
-        expect([server.wait.exitstatus, server.log]).to match [1, /heddle signal: Puma handles USR2 itself.*PROF/]
+        expect([server.wait.exitstatus, server.log]).to match [1, /heddle signal: Puma handles USR2 itself.*ALRM/]
       end
     end
   end
