@@ -6,9 +6,10 @@ use std::time::Duration;
 use heddle_core::exploration::{Decision, Deviation, Exploration, Strategy};
 use magnus::{Error, Integer, Object, RArray, RModule, Ruby, Value, function, prelude::*};
 
+use crate::ruby::frames::{self, Frame};
 use crate::ruby::line_events::{self, LineEvent};
 use crate::ruby::receiver::Receiver;
-use crate::ruby::{error, fiber, frames, interrupts, postponed_job, thread};
+use crate::ruby::{error, fiber, interrupts, postponed_job, thread};
 use crate::scheduler::Scheduler;
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::ticking::NextBranch;
@@ -120,10 +121,13 @@ fn notice(ruby: &Ruby, event: LineEvent) {
     let Some(scheduler) = Scheduler::of_thread(ruby) else { return };
     let next = match (scheduler.preemption.next_branch.get(), event) {
         (NextBranch::WithinLine(fiber), _) => frames::innermost(ruby).map(|frame| NextBranch::Point(fiber, frame)),
-        (point @ NextBranch::Point(_, frame), LineEvent::Returned) => {
-            (frames::innermost(ruby) == Some(frame)).then_some(point)
+        (NextBranch::Point(fiber, frame) | NextBranch::Passed(fiber, frame), LineEvent::Returned) => {
+            (frames::innermost(ruby) == Some(frame)).then_some(NextBranch::Point(fiber, frame))
         }
-        (NextBranch::NoPoint | NextBranch::Point(..), _) => None,
+        (
+            NextBranch::NoPoint | NextBranch::Point(..) | NextBranch::Passed(..),
+            LineEvent::Begins | LineEvent::Returned,
+        ) => None,
     };
     if let Some(point) = next {
         scheduler.preemption.next_branch.set(point);
@@ -179,9 +183,9 @@ impl Scheduler {
         Ok(Some(number))
     }
 
-    /// Ruby checks interrupts for the first time since the job was triggered within a line. Called from that job.
-    pub(super) fn pass_branch(&self, ruby: &Ruby, current: Value) {
-        let NextBranch::Point(fiber, frame) = self.preemption.next_branch.get() else { return };
+    /// Ruby checks interrupts for the first time since the job was triggered within a line, in this frame of this fiber.
+    /// Called from that job.
+    pub(super) fn pass_branch(&self, ruby: &Ruby, current: Value, (fiber, frame): (u64, Frame)) {
         if frames::innermost(ruby) != Some(frame) || interrupts::is_trap_due(ruby) {
             return;
         }

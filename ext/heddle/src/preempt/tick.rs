@@ -17,7 +17,7 @@ use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::root_interrupts::Interrupts;
 use crate::scheduler::state::Requeue;
-use crate::scheduler::ticking::{TickSuppression, YieldDue};
+use crate::scheduler::ticking::{NextBranch, TickSuppression, YieldDue};
 use crate::scheduler::{HookGuard, Scheduler};
 use crate::ticker::foreign_ticker::yield_state_of;
 use crate::ticker::{Ticker, throttle};
@@ -142,6 +142,7 @@ impl Scheduler {
         if self.is_inherited() || !self.is_owned_by(thread::current(ruby)) {
             return;
         }
+        let branch = NextBranch::pass(&self.preemption.next_branch);
         self.look_at_stall(ruby);
         self.poll_for_closers(ruby);
         if pending_interrupts::is_sent(ruby) {
@@ -158,7 +159,8 @@ impl Scheduler {
             return self.yield_to_root(ruby, current);
         }
         if self.is_explored() {
-            return self.pass_branch(ruby, current);
+            branch.inspect(|branch| self.pass_branch(ruby, current, *branch));
+            return;
         }
         let Some(running) = self.preemptible_current(ruby, current) else { return };
         if self.poll_at_tick(ruby).deferred().is_none() {

@@ -51,6 +51,17 @@ pub enum NextBranch {
     /// It is a point, if it is in this frame of the fiber with this number. The frame is compared, and not used: it may
     /// have ended.
     Point(u64, Frame),
+    /// It has been, in this frame or in another one. So a tick's is none, before a method returns to this frame.
+    Passed(u64, Frame),
+}
+
+impl NextBranch {
+    /// Interrupts are checked. Returns the fiber's number and the frame, if that may be a point.
+    pub fn pass(branch: &Cell<Self>) -> Option<(u64, Frame)> {
+        let Self::Point(fiber, frame) = branch.get() else { return None };
+        branch.set(Self::Passed(fiber, frame));
+        Some((fiber, frame))
+    }
 }
 
 /// Tick suppression: ticks are postponed while a fiber computes and it is known when another fiber can be due at the
