@@ -33,6 +33,17 @@ module Heddle
         new.run(&)
       end
 
+      # Runs the block of a unit as a scope: the fibers that it spins end before this does, and the error of one that
+      # nobody awaits is raised here. Without a scheduler nothing can be spun.
+      #
+      # @return [Object] the block's value
+      def in_scope(&)
+        scheduler = Context.scheduler_if_any
+        return yield unless scheduler
+
+        Scope.new(scheduler, TreeNode.current(scheduler), members: false).run(&)
+      end
+
       # @param option [Object] the value of an option `thread_variables:`
       # @param method [String] what was given it, for the message
       # @return [:own, :shared]

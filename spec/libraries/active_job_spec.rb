@@ -56,6 +56,32 @@ RSpec.describe "Active Job's adapter :heddle" do
     RUBY
   end
 
+  it "waits for a job's children, before the next job of a limited queue begins" do
+    expect(printed(<<~RUBY)).to eq "1\n1's child\n2\n2's child\n"
+      adapter(limits: { "default" => 1 })
+      $work = lambda do |number|
+        Heddle.spin { sleep(0.01) && puts("\#{number}'s child") }
+        puts number
+      end
+      [1, 2].each { |number| Work.perform_later(number) }
+    RUBY
+  end
+
+  it "raises the error of a job's child within the job, where `rescue_from` sees it" do
+    expect(printed(<<~RUBY)).to eq "the child's\n"
+      Work.rescue_from(RuntimeError) { |error| puts error.message }
+      $work = -> { Heddle.spin { raise "the child's" } }
+      Work.perform_later
+    RUBY
+  end
+
+  it "is no scope of a job that is performed on a thread" do
+    expect(printed(<<~RUBY)).to eq "done\n"
+      $work = -> { "done" }
+      puts Work.perform_now
+    RUBY
+  end
+
   it "finishes jobs that run or wait in the queue before the process ends" do
     expect(printed(<<~RUBY)).to eq "0\n1\n2\n"
       adapter(fibers: 1)

@@ -78,6 +78,33 @@ RSpec.describe "A Sidekiq capsule with fibers" do
     RUBY
   end
 
+  it "waits for a job's children, before the next job begins and Sidekiq takes the job for done" do
+    expect(printed(<<~RUBY)).to eq "[1, 1, :child, 2, 2, :child]\n"
+      noted, ended = [], Queue.new
+      $work = lambda do |number|
+        Heddle.spin { sleep(0.01) && noted.push(number, :child) && number == 2 && ended << true }
+        noted << number
+      end
+      [1, 2].each { |number| Work.perform_async(number) }
+      sidekiq = start(fibers: 1)
+      ended.pop
+      p noted
+      sidekiq.stop
+    RUBY
+  end
+
+  it "retries a job one of whose children has failed" do
+    expect(printed(<<~RUBY)).to eq "the child's\n"
+      $work = -> { Heddle.spin { raise "the child's" } }
+      Work.perform_async
+      sidekiq = start
+      retries = Sidekiq::RetrySet.new
+      sleep 0.01 until retries.size == 1
+      puts retries.first["error_message"]
+      sidekiq.stop
+    RUBY
+  end
+
   it "counts each job that runs in the heartbeat" do
     expect(printed(<<~RUBY)).to eq "[7, 7]\n"
       begun, gate, beats = Queue.new, Queue.new, Queue.new

@@ -20,8 +20,8 @@ Heddle.const_get(:AdapterPart).new(
   "activejob", ActiveJob::VERSION::STRING,
   right_with: "8.1.3",
   without: "ActiveJob::QueueAdapters::HeddleAdapter cannot run jobs",
-  uses: ["ActiveJob::Base.execute(_)", "ActiveJob::Base#serialize()", "ActiveJob::Base#provider_job_id=(_)",
-         "ActiveJob::QueueAdapters::AbstractAdapter#initialize()"]
+  uses: ["ActiveJob::Base.execute(_)", "ActiveJob::Base.around_perform()", "ActiveJob::Base#serialize()",
+         "ActiveJob::Base#provider_job_id=(_)", "ActiveJob::QueueAdapters::AbstractAdapter#initialize()"]
 ).demand
 
 module ActiveJob # :nodoc:
@@ -154,3 +154,6 @@ module ActiveJob # :nodoc:
     end
   end
 end
+
+# A job that runs on a fiber is a scope, within what `retry_on` and `rescue_from` see.
+ActiveJob::Base.around_perform { |_job, perform| Heddle.const_get(:UnitOfWork).in_scope(&perform) }

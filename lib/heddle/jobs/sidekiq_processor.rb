@@ -52,12 +52,15 @@ module Heddle
 
       private
 
-      # Sidekiq calls this for each job. Names the fiber while it runs the job.
-      def dispatch(job, *, &)
+      # Sidekiq calls this for each job. Names the fiber while it runs the job. The job is a scope, within what retries
+      # it: a child that fails lets the job fail.
+      def dispatch(job, *others)
         return super unless capsule.fibers?
 
         UnitOfWork.run_job(capsule.thread_variables, log: logger.method(:warn)) do
-          Heddle.annotate("#{job["wrapped"] || job["class"]} #{job["jid"]}") { super }
+          Heddle.annotate("#{job["wrapped"] || job["class"]} #{job["jid"]}") do
+            super(job, *others) { |instance| UnitOfWork.in_scope { yield instance } }
+          end
         end
       end
     end

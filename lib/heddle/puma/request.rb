@@ -54,8 +54,7 @@ module Heddle
       # @return [Object] the block's value
       def in_scope(&)
         outcome = nil
-        scheduler = Fiber.scheduler
-        Scope.new(scheduler, TreeNode.current(scheduler), members: false).run { outcome = handle(&) }
+        UnitOfWork.in_scope { outcome = handle(&) }
       rescue StandardError, ScriptError, NoMemoryError, SystemStackError => e
         raise unless @answered
 
