@@ -41,6 +41,60 @@ RSpec.describe "A subclass of Heddle::Scheduler whose hooks call super" do
     expect(woken).to eq [true, %i[kernel_sleep]]
   end
 
+  # Ruby walks over a list whose elements are on the waiters' stacks.
+  describe "and whose `unblock` does so" do
+    let(:own) { Mutex.new }
+    let(:ran) { [] }
+
+    # Who has used up its budget with writes gives a lock to the fiber that waits for it.
+    def use_up_budget
+      IO.pipe { |_reader, writer| 40.times { writer.syswrite("x") } }
+    end
+
+    # Calls the block instead of `super`, and gives it that.
+    def override(&block)
+      scheduler.singleton_class.define_method(:unblock) { |*arguments| block.call(-> { super(*arguments) }) }
+    end
+
+    def wait_for_own
+      own.lock
+      Fiber.schedule { own.synchronize { ran << :own } }
+    end
+
+    {
+      "directly" => :call.to_proc,
+      "in a method written in C" => ->(rest) { [0].each { rest.call } }
+    }.each do |way, overridden|
+      it "#{way}, lets no waiter run within ConditionVariable#broadcast", :regression do
+        override(&overridden)
+        within = scheduled do
+          lock, condition = Mutex.new, ConditionVariable.new
+          3.times { |number| Fiber.schedule { lock.synchronize { condition.wait(lock) } && ran << number } }
+          use_up_budget
+          condition.broadcast
+          ran.dup
+        end
+        expect([within, ran]).to eq [[], [0, 1, 2]]
+      end
+    end
+
+    it "lets no fiber run within Queue#close, if it releases a lock first", :regression do
+      override do |rest|
+        own.unlock if own.owned?
+        rest.call
+      end
+      within = scheduled do
+        queue = Queue.new
+        3.times { |number| Fiber.schedule { queue.pop || ran << number } }
+        wait_for_own
+        use_up_budget
+        queue.close
+        ran.dup
+      end
+      expect([within, ran.sort_by(&:to_s)]).to eq [[], [0, 1, 2, :own]]
+    end
+  end
+
   it "doesn't wait in IO#read_nonblock" do
     answer = IO.pipe { |reader, _writer| scheduled { reader.read_nonblock(1, exception: false) } }
     expect([answer, scheduler.calls]).to eq [:wait_readable, %i[io_read]]

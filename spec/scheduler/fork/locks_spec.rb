@@ -94,8 +94,8 @@ RSpec.describe "A forked child", :regression, trap: 73 do
     ensure
       fibers.each { |fiber| fiber.kill if fiber.alive? }
     end
-    expect(counts.first).to be >= 500
-    expect(counts.last).to be < 250
+    # There may be fibers of other examples, too, and of these 500 some that a word on a stack looks like.
+    expect(counts.first - counts.last).to be_between(250, 1_000_000)
   end
 
   it "wakes its own waiters of a Semaphore, not its parent's" do

@@ -33,6 +33,19 @@ pub fn callers<const WANTED: usize>(_: &Ruby) -> impl Iterator<Item = Frame> {
     callers.map(|frame| Frame(frame, PhantomData))
 }
 
+/// All frames of the running fiber, from the inside.
+pub fn all(_: &Ruby) -> impl Iterator<Item = Frame> {
+    const PAGE: usize = 64;
+    let page = |start: usize| {
+        let (mut frames, mut lines) = ([0 as VALUE; PAGE], [0; PAGE]);
+        let start = i32::try_from(start).unwrap_or(i32::MAX);
+        // SAFETY: as in `callers`.
+        let count = unsafe { rb_sys::rb_profile_frames(start, PAGE as i32, frames.as_mut_ptr(), lines.as_mut_ptr()) };
+        frames.into_iter().take(count.max(0) as usize).map(|frame| Frame(frame, PhantomData))
+    };
+    (0..).step_by(PAGE).map(page).take_while(|page| page.len() > 0).flatten()
+}
+
 /// The innermost frame.
 pub fn innermost(_: &Ruby) -> Option<Frame> {
     let (mut frame, mut line) = (0 as VALUE, 0);

@@ -79,7 +79,7 @@ impl Scheduler {
             state.current().filter(|(_, key)| yields(*key))
         };
         let Some((fiber, key)) = yielding else { return Ok(()) };
-        if fiber != fiber::current(ruby) || !thread::is_mutex(ruby, blocker)? || wakes_condition(ruby) {
+        if fiber != fiber::current(ruby) || !thread::is_mutex(ruby, blocker)? || wakes_a_list(ruby) {
             return Ok(());
         }
         {
@@ -93,11 +93,22 @@ impl Scheduler {
     }
 }
 
-/// Whether a condition variable is waking its waiters. Ruby then also names a lock as the blocker, that of the waiter.
-/// It walks a list whose elements are on the stacks of the waiters. A waiter that ran meanwhile could end, and leave
-/// the walk with an element that is gone.
-fn wakes_condition(ruby: &Ruby) -> bool {
-    const METHODS: [&str; 2] = ["Thread::ConditionVariable#signal", "Thread::ConditionVariable#broadcast"];
-    let caller = frames::caller(ruby).and_then(frames::Frame::method_name);
-    caller.is_some_and(|method| METHODS.contains(&method.as_str()))
+/// Methods that wake all waiters of a list.
+const WAKING_ALL: [&str; 6] = [
+    "Thread::ConditionVariable#signal",
+    "Thread::ConditionVariable#broadcast",
+    "Thread::Queue#close",
+    "Thread::SizedQueue#close",
+    "Thread::SizedQueue#clear",
+    "Thread::SizedQueue#max=",
+];
+
+/// Whether Ruby walks over a list whose elements are on the waiters' stacks. A waiter that ran meanwhile could end, and
+/// leave the walk with an element that is gone.
+///
+/// A condition variable names the lock of the waiter as the blocker. And the walk may be anywhere on the stack: a
+/// subclass of `Heddle::Scheduler` may override `unblock`, and release locks of its own there.
+fn wakes_a_list(ruby: &Ruby) -> bool {
+    let mut callers = frames::all(ruby).filter_map(frames::Frame::method_name);
+    callers.any(|name| WAKING_ALL.contains(&name.as_str()))
 }
