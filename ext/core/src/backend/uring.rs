@@ -1,9 +1,9 @@
 //! io_uring: operations are queued in memory, and one system call submits them as a batch and waits for completions.
 
+mod ring;
 mod set_up;
 
 use std::io;
-use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,11 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use self::ring::Ring;
 use self::set_up::{SUBMISSION_ENTRIES, Setup, check_features, set_up, unavailable};
 use super::{Backend, Completion, Interest, Operation, Token};
 use crate::error::{Error, Result};
-use crate::process_fd::{ProcessFd, Registration};
+use crate::process_fd::ProcessFd;
 use crate::waker::{Notify, Waker};
 
 /// The file offset that means 'the descriptor's own position' (`IORING_FEAT_RW_CUR_POS`).
@@ -40,7 +41,8 @@ pub struct Uring {
     /// Entries that have not been submitted. Only `wait` moves them into the ring, as an operation in the queue can
     /// still be dropped.
     queue: Vec<squeue::Entry>,
-    /// The sequence number of the first entry of `queue`. Entries that have left the queue have lower ones.
+    /// The sequence number of the first entry of `queue`. Entries that have left the queue have lower ones. The kernel
+    /// has taken them, unless it lacked memory: then the last of them are in the ring still.
     first_queued: u64,
     /// The number of operations whose completion has not been returned, without the waker's.
     in_flight: usize,
@@ -80,29 +82,6 @@ impl Notify for Arc<Event> {
     }
 }
 
-/// A ring whose descriptor a forked child closes inside fork(2).
-struct Ring {
-    ring: ManuallyDrop<IoUring>,
-    number: Registration,
-}
-
-impl Ring {
-    fn new(ring: IoUring) -> Self {
-        let number = Registration::new(ring.as_raw_fd());
-        Ring { ring: ManuallyDrop::new(ring), number }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // In a forked child the number is closed, and may name another file. The ring's memory is leaked there.
-        if self.number.withdraw() {
-            // SAFETY: the ring is not used afterwards.
-            unsafe { ManuallyDrop::drop(&mut self.ring) };
-        }
-    }
-}
-
 impl Uring {
     /// Sets up a ring for the calling native thread.
     ///
@@ -118,7 +97,7 @@ impl Uring {
             .map_err(|errno| unavailable(format!("eventfd answers {errno}"), Some(errno as i32)))?;
         let event = Arc::new(Event(OwnedFd::from(eventfd).into()));
         Ok(Uring {
-            ring: Some(Ring::new(ring)),
+            ring: Some(Ring::new(ring)?),
             queue: Vec::with_capacity(SUBMISSION_ENTRIES as usize),
             first_queued: 0,
             in_flight: 0,
@@ -134,7 +113,7 @@ impl Uring {
     }
 
     fn ring(&mut self) -> &mut IoUring {
-        &mut self.ring.as_mut().expect("an abandoned ring is used no more").ring
+        self.ring.as_mut().expect("an abandoned ring is used no more").get()
     }
 
     /// Queues an entry and returns its sequence number.
@@ -146,7 +125,7 @@ impl Uring {
     /// Moves the queue into the ring, and submits early if the ring is full. False if the kernel makes no room, for
     /// lack of memory or because too many completions wait. The next `wait` tries again.
     fn flush(&mut self) -> bool {
-        let Some(Ring { ring, .. }) = self.ring.as_mut() else { return false };
+        let Some(ring) = self.ring.as_mut().map(Ring::get) else { return false };
         let mut moved = 0;
         while moved < self.queue.len() {
             let mut submissions = ring.submission();
@@ -168,9 +147,16 @@ impl Uring {
         self.queue.is_empty()
     }
 
-    /// Whether the entry with this sequence number has not been submitted.
-    fn is_queued(&self, sequence: u64) -> bool {
-        sequence >= self.first_queued
+    /// Replaces the entry with this sequence number by a no-op, so that the others keep their numbers. False if the
+    /// kernel has taken it.
+    fn withdraw(&mut self, sequence: u64) -> bool {
+        let no_op = opcode::Nop::new().build().user_data(CANCEL);
+        if let Some(queued) = sequence.checked_sub(self.first_queued) {
+            self.queue[queued as usize] = no_op;
+            return true;
+        }
+        let before_queue = self.first_queued - sequence;
+        self.ring.as_mut().is_some_and(|ring| ring.replace(sequence, before_queue, no_op))
     }
 
     fn listen_for_wakes(&mut self) {
@@ -275,9 +261,7 @@ impl Backend for Uring {
 
     fn cancel(&mut self, token: Token) {
         let Some(InFlight { sequence, .. }) = self.operations.get(token).copied().flatten() else { return };
-        if self.is_queued(sequence) {
-            // Replaced by a no-op, so that the other entries keep their sequence numbers.
-            self.queue[(sequence - self.first_queued) as usize] = opcode::Nop::new().build().user_data(CANCEL);
+        if self.withdraw(sequence) {
             self.operations[token] = None;
             self.dropped.push(Completion { token, result: -libc::ECANCELED });
         } else {
@@ -315,7 +299,7 @@ impl Backend for Uring {
     fn completions(&mut self, into: &mut Vec<Completion>) {
         let (mut ended, mut woken) = (self.dropped.len(), false);
         into.append(&mut self.dropped);
-        if let Some(Ring { ring, .. }) = self.ring.as_mut() {
+        if let Some(ring) = self.ring.as_mut().map(Ring::get) {
             for entry in ring.completion() {
                 match entry.user_data() {
                     CANCEL => {}

@@ -35,15 +35,19 @@ pub fn callers<const WANTED: usize>(_: &Ruby) -> impl Iterator<Item = Frame> {
 
 /// All frames of the running fiber, from the inside.
 pub fn all(_: &Ruby) -> impl Iterator<Item = Frame> {
-    const PAGE: usize = 64;
-    let page = |start: usize| {
-        let (mut frames, mut lines) = ([0 as VALUE; PAGE], [0; PAGE]);
-        let start = i32::try_from(start).unwrap_or(i32::MAX);
+    let mut room = 128;
+    loop {
+        let (mut frames, mut lines) = (vec![0 as VALUE; room], vec![0; room]);
         // SAFETY: as in `callers`.
-        let count = unsafe { rb_sys::rb_profile_frames(start, PAGE as i32, frames.as_mut_ptr(), lines.as_mut_ptr()) };
-        frames.into_iter().take(count.max(0) as usize).map(|frame| Frame(frame, PhantomData))
-    };
-    (0..).step_by(PAGE).map(page).take_while(|page| page.len() > 0).flatten()
+        let count = unsafe { rb_sys::rb_profile_frames(0, room as i32, frames.as_mut_ptr(), lines.as_mut_ptr()) };
+        let count = count.max(0) as usize;
+        if count < room {
+            frames.truncate(count);
+            return frames.into_iter().map(|frame| Frame(frame, PhantomData));
+        }
+        // Ruby 3.3 has no way to skip the first frames.
+        room *= 2;
+    }
 }
 
 /// The innermost frame.
