@@ -68,8 +68,9 @@ RSpec.describe "A subclass of Heddle::Scheduler whose hooks call super" do
       it "#{way}, lets no waiter run within ConditionVariable#broadcast", :regression do
         override(&overridden)
         within = scheduled do
-          lock, condition = Mutex.new, ConditionVariable.new
-          3.times { |number| Fiber.schedule { lock.synchronize { condition.wait(lock) } && ran << number } }
+          lock = Mutex.new
+          condition = ConditionVariable.new
+          3.times { |number| Fiber.schedule { lock.synchronize { condition.wait(lock) } && (ran << number) } }
           use_up_budget
           condition.broadcast
           ran.dup
@@ -85,7 +86,7 @@ RSpec.describe "A subclass of Heddle::Scheduler whose hooks call super" do
       end
       within = scheduled do
         queue = Queue.new
-        3.times { |number| Fiber.schedule { queue.pop || ran << number } }
+        3.times { |number| Fiber.schedule { queue.pop || (ran << number) } }
         wait_for_own
         use_up_budget
         queue.close

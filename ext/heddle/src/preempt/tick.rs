@@ -252,7 +252,6 @@ impl Scheduler {
     pub(super) fn preempt_current(&self, ruby: &Ruby, current: Value) {
         let Some(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups).deferred() else { return };
         let key = hook.key;
-        throttle::end();
         let yielded = self.yield_preempted(ruby, key);
         self.continue_preempted(ruby, current, hook, yielded);
     }
@@ -279,7 +278,6 @@ impl Scheduler {
         }
         let Some(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups).deferred() else { return };
         let key = hook.key;
-        throttle::end();
         // First in the queue: a fiber that is not preemptible may rely on no other fiber running, so it continues as
         // soon as the root has checked.
         let yielded = self.yield_within(ruby, key, Requeue::First).map(|_| ());

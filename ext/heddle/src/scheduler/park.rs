@@ -34,6 +34,7 @@ use crate::ruby::masks::Masks;
 use crate::ruby::outcome::RubyOutcome;
 use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber, insides};
+use crate::ticker::throttle;
 
 impl Scheduler {
     /// `sleep(0)` and `yield`: a whole hook. Programs with many fibers that each do little call nothing more often, so
@@ -321,6 +322,7 @@ impl Scheduler {
     /// Calls `switch`, which leaves the fiber. When control comes back, the fiber's current masks are restored.
     #[inline(always)]
     pub fn switch<R>(&self, ruby: &Ruby, key: FiberKey, switch: impl FnOnce() -> R) -> R {
+        throttle::leave();
         match self.preemption.masks.get() {
             Some(masks) if masks.len() != self.preemption.root_mask_count.get() => {
                 self.switch_masked(ruby, key, masks, switch)

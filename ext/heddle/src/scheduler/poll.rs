@@ -9,6 +9,7 @@ use super::reactor::Reactor;
 use super::record::FiberKey;
 use crate::ruby::nogvl::without_gvl;
 use crate::ruby::{error, interrupts};
+use crate::ticker::throttle;
 
 /// How long a wait without a timer lasts in a test: see [`Scheduler::expect_event`].
 const UNTIL_EXPECTED: Duration = Duration::from_millis(50);
@@ -105,6 +106,7 @@ impl Scheduler {
         let ticker_state = self.preemption.ticker_state.get();
         self.state.borrow_mut().counters.park(*now);
         ticker_state.inspect(|state| state.pause());
+        throttle::leave();
         let wait = || {
             #[cfg(heddle_disturbed)]
             heddle_core::disturbed::stall();

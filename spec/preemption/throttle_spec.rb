@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require "timeout"
+
+# Ruby runs the program's own code while ticks are suppressed. It may wait, and ticks must not stop until it is done.
+RSpec.describe "A tick, while the program's own code waits where ticks are suppressed," do
+  # Two fibers that only take turns if the first is preempted. The block is called when they have.
+  def take_turns
+    turn = false
+    computing = Heddle.spin { nil until turn }
+    Heddle.spin { turn = true }
+    Heddle.await(computing)
+    yield
+  end
+
+  it "preempts beside an exception whose `initialize` waits" do
+    gate = Queue.new
+    error = Class.new(StandardError) do
+      define_method(:initialize) do |*arguments|
+        gate.pop
+        super(*arguments)
+      end
+    end
+    raised = Heddle.run(preempt: :all) do
+      limited = Heddle.spin do
+        Timeout.timeout(0.001, error) { loop { nil } }
+      rescue error => e
+        e
+      end
+      sleep 0 until gate.num_waiting.positive?
+      take_turns { gate << :go }
+      Heddle.await(limited)
+    end
+    expect(raised).to be_a error
+  end
+
+  it "preempts beside an object whose `to_io` waits in IO.select on another thread" do
+    gate = Queue.new
+    ready = IO.pipe do |reader, writer|
+      slow = Object.new
+      slow.define_singleton_method(:to_io) { gate.pop || reader }
+      writer.write("x")
+      # `to_io` runs in a blocking fiber.
+      selecting = Thread.new { Heddle.run { IO.select([slow]).first == [slow] } }
+      Thread.pass until gate.num_waiting.positive?
+      Heddle.run(preempt: :all) { take_turns { gate.close } }
+      selecting.value
+    end
+    expect(ready).to be true
+  end
+end
