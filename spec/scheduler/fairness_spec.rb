@@ -94,6 +94,28 @@ RSpec.describe "The scheduler's fairness" do
     pairs&.flatten&.each(&:close)
   end
 
+  it "gives a new fiber as many operations in its first slice, whatever its starter has done in the same slice" do
+    forced_yields = -> { Fiber.scheduler.stats.dig(:run_queue, :budget_forced_yield_count) }
+    counts = IO.pipe do |reader, writer|
+      writer.write("x")
+      operation = -> { IO.select([reader], nil, nil, 0) }
+      Heddle.run do
+        [0, 20, 31].map do |before|
+          sleep 0
+          before.times { operation.call }
+          count = nil
+          Fiber.schedule do
+            yields = forced_yields.call
+            count = (1..).find { operation.call && forced_yields.call > yields }
+          end
+          sleep 0 until count
+          count
+        end
+      end
+    end
+    expect(counts.uniq.size).to eq(1)
+  end
+
   it "runs all fibers about equally often" do
     counts = Array.new(50, 0)
     Heddle.run do

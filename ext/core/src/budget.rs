@@ -88,10 +88,16 @@ impl Budget {
     /// `queued()` entries, is not empty.
     #[inline]
     pub fn start_slice(&mut self, queued: impl FnOnce() -> usize) -> bool {
-        self.operations_left = OPERATIONS_PER_SLICE;
-        self.is_boosted = false;
+        self.renew();
         self.switches_since_poll += 1;
         self.is_poll_due(queued)
+    }
+
+    /// Starts the time slice of a fiber that runs without having been picked.
+    #[inline]
+    pub fn renew(&mut self) {
+        self.operations_left = OPERATIONS_PER_SLICE;
+        self.is_boosted = false;
     }
 
     /// What [`Budget::start_slice`] has returned for this slice.

@@ -124,6 +124,11 @@ impl<T> RunQueue<T> {
         }
     }
 
+    /// A fiber runs that was not dequeued. Its slice begins with the first tick that finds it.
+    pub fn forget_slice(&mut self) {
+        self.slice = None;
+    }
+
     fn note_kinds(&mut self) {
         let has_other_classes = self.has_preempted() || !self.starters.is_empty() || !self.due.is_idle();
         self.is_plain = self.timing.is_none() && self.explored.is_none() && !has_other_classes;

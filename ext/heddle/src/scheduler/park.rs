@@ -242,7 +242,7 @@ impl Scheduler {
             // Ruby has checked the interrupts when the fiber got control.
             self.root.phase.set(Interrupts::None);
         }
-        self.state.borrow_mut().set_current(key);
+        self.state.borrow_mut().run_unpicked(key);
     }
 
     /// A fiber that raises into a waiting fiber (`Fiber#raise`, `Fiber#kill`), or switches to it with

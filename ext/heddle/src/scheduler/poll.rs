@@ -76,6 +76,8 @@ impl Scheduler {
             state.complete(reactor.completions());
         } else {
             state.note_poll(now, None);
+            // The fibers that it has woken begin now, not before the wait.
+            state.budget.polled(now);
             state.complete(reactor.completions());
             state.expire(now);
             interrupted |= self.owner.thread.get().is_some_and(|thread| interrupts::pending(thread.get()));

@@ -90,3 +90,15 @@ fn an_exploration_takes_a_due_fiber_like_one_that_was_woken() {
     tick(&mut queue);
     assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("first"), Some("sleeper")));
 }
+
+#[test]
+fn a_fiber_that_was_not_dequeued_has_a_slice_of_its_own() {
+    let (mut queue, now) = (queue(), Instant::now());
+    queue.push_woken("running");
+    queue.push_woken("waiting");
+    assert_eq!(pop(&mut queue), Some("running"));
+    assert!(!queue.should_preempt(now));
+    queue.forget_slice();
+    assert!(!queue.should_preempt(now + TICK / 2));
+    assert!(queue.should_preempt(now + TICK));
+}

@@ -23,6 +23,15 @@ impl State {
         if let Some(trace) = &self.trace {
             trace.wake(key);
         }
+        self.budget.renew();
+        self.set_current(key);
+    }
+
+    /// The fiber runs although it was not picked: an exception was raised into it. It has a slice of its own, not what
+    /// is left of that of the fiber before.
+    pub fn run_unpicked(&mut self, key: FiberKey) {
+        self.budget.renew();
+        self.queue.forget_slice();
         self.set_current(key);
     }
 
