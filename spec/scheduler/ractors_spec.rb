@@ -34,6 +34,33 @@ RSpec.describe "A Ractor" do
       [fiber.kill.alive?, seen]
     RUBY
     "Fiber#kill of a fiber that has not begun" => "Fiber.new {}.kill.alive?",
+    "Mutex#sleep" => "Mutex.new.lock.sleep(0.001).class",
+    "ConditionVariable#wait" => <<~RUBY,
+      lock, condition, waiting = Mutex.new, ConditionVariable.new, false
+      thread = Thread.new { lock.synchronize { waiting = true; condition.wait(lock).class } }
+      Thread.pass until lock.synchronize { waiting }
+      lock.synchronize { condition.signal }
+      [thread.value, lock.synchronize { condition.wait(lock, 0.001).class }]
+    RUBY
+    "Monitor" => <<~RUBY,
+      monitor = Monitor.new
+      condition = monitor.new_cond
+      monitor.synchronize { condition.wait(0.001) }
+    RUBY
+    "Thread#raise" => <<~RUBY,
+      thread = Thread.new { Thread.current.report_on_exception = false; sleep }
+      Thread.pass until thread.stop?
+      thread.raise("out")
+      [(thread.value rescue $!), (Thread.current.raise("here") rescue $!)]
+    RUBY
+    "File#flock" => "File.open('/dev/null') { |file| file.flock(File::LOCK_SH) }",
+    "PTY.open" => "PTY.open.each(&:close).size",
+    "Timeout.timeout" => "Timeout.timeout(10) { 1 }",
+    "BasicSocket#close_write and BasicSocket#close_read" => <<~RUBY,
+      one, two = UNIXSocket.pair
+      one.close_write
+      [two.read, two.close_read, two.close]
+    RUBY
     "Kernel#trap" => "[trap('USR1') {}, trap('USR1', 'DEFAULT').class, (trap('KILL') {} rescue $!)]",
     "Signal.trap" => "[Signal.trap('USR1', 'IGNORE'), Signal.trap('USR1', 'DEFAULT')]",
     "Enumerator#next" => "enum = [1, 2].each; [enum.next, enum.next]",
@@ -54,6 +81,10 @@ RSpec.describe "A Ractor" do
   # Returns what the programs print, one line for each.
   def outcomes(programs, preamble)
     output, errors, status = run_ruby(<<~RUBY)
+      require "monitor"
+      require "pty"
+      require "socket"
+      require "timeout"
       #{preamble}
       Warning[:experimental] = false
       ractor = Ractor.new(#{programs.inspect}) do |programs|
@@ -76,6 +107,30 @@ RSpec.describe "A Ractor" do
 
       expect(with_heddle[index]).to eq plain[index]
     end
+  end
+
+  it "has an example of each method that Heddle replaces" do
+    output, = run_ruby(<<~RUBY)
+      require "pty"
+      require "socket"
+      #{loaded}
+      heddle = ->(owner) { owner.inspect.match?(/\\A(#<Class:)?Heddle\\b/) }
+      ObjectSpace.each_object(Module).reject(&heddle).each do |owner|
+        prepended = owner.ancestors.take_while { |ancestor| !ancestor.equal?(owner) }.select(&heddle)
+        prepended.each { |one| puts one.instance_methods(false).map { |name| "\#{owner}#\#{name}" } }
+      end
+    RUBY
+    replaced = output.lines(chomp: true).map { |name| name.sub(/#<Class:(.+)>#/, '\\1.').delete_prefix("Thread::") }
+    # What `fork`, `Signal.trap` and `Timeout.timeout` call, or do.
+    covered = programs.keys.join(" ").split + %w[Process._fork Kernel.trap Timeout#timeout]
+
+    expect([replaced.size, replaced - covered]).to match [be > 10, []]
+  end
+
+  it "may make Heddle's semaphores and barriers" do
+    program = "[Heddle::Semaphore.new(2).acquire, Heddle::Barrier.new.class]"
+
+    expect(outcomes([program], 'require "heddle"')).to eq ["[true, Heddle::Barrier]"]
   end
 
   {

@@ -68,7 +68,6 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("block", method!(blocking::block, -1))?;
     class.define_method("unblock", method!(blocking::unblock, 2))?;
     class.define_method("kernel_sleep", method!(blocking::kernel_sleep, -1))?;
-    native.define_singleton_method("locked_again", function!(blocking::locked_again, 0))?;
     if hook_interface::has_time_slices(ruby)? {
         class.define_method("yield", method!(blocking::request_tick, 0))?;
     } else {
@@ -105,6 +104,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     dump::define(ruby, native)?;
     trace::define(ruby, heddle, native)?;
     ractor::safe(ruby, || {
+        native.define_singleton_method("locked_again", function!(blocking::locked_again, 0))?;
         native.define_singleton_method("raising", function!(fiber_raise::raising, 0))?;
         native.define_singleton_method("killing", function!(fiber_raise::killing, 1))?;
         native.define_singleton_method("raise_here", function!(fiber_raise::raise_here, 1))?;

@@ -24,9 +24,10 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("current_fiber", function!(current_fiber, 1))?;
     native.define_singleton_method("waits_for_all_others?", function!(waits_for_all_others, 2))?;
     native.define_singleton_method("counts", function!(counts, 1))?;
-    ractor::safe(ruby, || native.define_singleton_method("state", function!(fiber_state, 1)))?;
-    native.define_singleton_method("generation", function!(fork::generation, 0))?;
-    Ok(())
+    ractor::safe(ruby, || {
+        native.define_singleton_method("state", function!(fiber_state, 1))?;
+        native.define_singleton_method("generation", function!(fork::generation, 0))
+    })
 }
 
 /// Puts `child` at the end of the run queue, a new fiber which runs the block. Notifies `exit_observer` if the fiber
