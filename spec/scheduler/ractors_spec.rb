@@ -187,6 +187,31 @@ RSpec.describe "A Ractor" do
     end
   end
 
+  {
+    "that raise in their own thread" => "50_000.times { Thread.current.raise(\"out\") rescue nil }",
+    "that kill fibers" => <<~RUBY
+      200.times do
+        victim = nil
+        # Until it is preempted.
+        Fiber.schedule { (victim = YieldingFiber.new { loop { nil } }).resume }
+        victim.kill
+      end
+    RUBY
+  }.each do |fibers, program|
+    it "may collect garbage beside fibers #{fibers}", :regression do
+      output, errors, = run_ruby(<<~RUBY)
+        require "heddle"
+        Warning[:experimental] = false
+        2.times { Ractor.new { loop { Array.new(1000) { "x" * 100 } } } }
+        Heddle.run { #{program} }
+        $stdout.syswrite("done")
+        exit!
+      RUBY
+
+      expect([output, errors]).to eq ["done", ""]
+    end
+  end
+
   it "does not disturb a scheduler of the main Ractor" do
     output, = run_ruby(<<~RUBY)
       require "heddle"

@@ -49,12 +49,15 @@ pub fn raise_here(ruby: &Ruby, arguments: RArray) -> Result<Value, Error> {
 pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
     let Some(scheduler) = Scheduler::in_use(ruby) else { return Ok(false) };
     let exception = error::stop_class(ruby)?.as_value();
+    // Not while the state is borrowed mutably: on Ruby 3.3 and 3.4 this may let another Ractor collect.
+    let is_yielding = foreign_ticker::yield_state_of(target).is_some();
     {
         let mut state = scheduler.state.borrow_mut();
         let Some(key) = state.fibers.find(target) else { return Ok(false) };
-        let is_preempted = state.fibers.get(key).is_some_and(|record| {
-            record.wait == Wait::Preempted && (record.managed || foreign_ticker::yield_state_of(target).is_some())
-        });
+        let is_preempted = state
+            .fibers
+            .get(key)
+            .is_some_and(|record| record.wait == Wait::Preempted && (record.managed || is_yielding));
         if !is_preempted {
             if let Some(record) = state.fibers.get_mut(key) {
                 record.killed = true;

@@ -138,16 +138,19 @@ impl Scheduler {
     /// The current fiber raises `exception` in its own thread. From now on Ruby may raise it in this fiber, as
     /// `Kernel#raise` would.
     pub fn raises_own(&self, ruby: &Ruby, exception: Value) {
-        let state = self.state.borrow();
         let pair = [exception, fiber::current(ruby)];
         // SAFETY: `RootInterrupts::mark` marks both.
         let [exception, fiber] = pair.map(|value| unsafe { PinnedValue::assume_marked(value) });
-        let mut own = self.root.own.borrow_mut();
-        // Those that are left may be of fibers that have ended since, or were raised.
-        own.retain(|own| {
+        let is_kept = |own: &OwnException| {
+            // Those that are left may be of fibers that have ended since, or were raised.
             let is_raised = own.has_passed && !pending_interrupts::has(ruby, own.exception.get());
-            !is_raised && state.fibers.find(own.fiber).is_some()
-        });
+            !is_raised && self.state.borrow().fibers.find(own.fiber).is_some()
+        };
+        // Not while the list is borrowed mutably: `has` may let another Ractor collect, which marks the list.
+        let kept: Vec<bool> = self.root.own.borrow().iter().map(is_kept).collect();
+        let mut own = self.root.own.borrow_mut();
+        let mut kept = kept.into_iter();
+        own.retain(|_| kept.next() == Some(true));
         own.push(OwnException { exception, fiber, has_passed: false, jobs: 0 });
     }
 
