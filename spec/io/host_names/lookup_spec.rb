@@ -150,6 +150,27 @@ RSpec.describe "Host names" do
     expect(found).to include("127.0.0.1").or include("::1")
   end
 
+  it "leave no descriptor behind if no IO can be made for the answers" do
+    output, errors, = run_ruby(<<~RUBY)
+      require "heddle"
+      require "socket"
+      class << IO
+        def for_fd(*, **) = raise(NoMemoryError, "none left")
+      end
+      numbers = -> { Dir.children("/proc/self/fd").size }
+      Heddle.run do
+        before = nil
+        20.times do
+          TCPSocket.new("localhost", 1)
+        rescue NoMemoryError
+          before ||= numbers.call
+        end
+        p numbers.call - before
+      end
+    RUBY
+    expect([output, errors]).to eq ["0\n", ""]
+  end
+
   it "take at most 64 threads at a time, beside those of the system's resolver" do
     gate = Queue.new
     started = Queue.new

@@ -1,7 +1,7 @@
 //! `address_resolve`, and the look-ups of connecting by name: host names, by the system's own resolver.
 
 use std::ffi::CString;
-use std::os::fd::IntoRawFd;
+use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 
 use heddle_core::locking::lock;
@@ -70,7 +70,12 @@ pub fn look_up(
         let query = Query { host, service, family, socktype: libc::SOCK_STREAM, protocol: libc::IPPROTO_TCP, flags };
         scheduler.submit_to_names(ruby, move || answers.add(&query));
     }
-    ruby.class_io().funcall("for_fd", (reader.into_raw_fd(), "rb"))
+    let io: Value =
+        ruby.class_io().funcall("for_fd", (reader.as_raw_fd(), "rb", magnus::kwargs!("autoclose" => false)))?;
+    // Only now it belongs to the IO: whatever is raised before that, it is closed once.
+    io.funcall::<_, _, Value>("autoclose=", (true,))?;
+    std::mem::forget(reader);
+    Ok(io)
 }
 
 /// `Socket::ResolutionError`, or a SystemCallError, as Ruby makes them; `what` begins the message.
