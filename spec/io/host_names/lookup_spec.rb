@@ -150,7 +150,8 @@ RSpec.describe "Host names" do
     expect(found).to include("127.0.0.1").or include("::1")
   end
 
-  it "leave no descriptor behind if no IO can be made for the answers" do
+  # Ruby 3.3 connects by itself.
+  it "leave no descriptor behind if no IO can be made for the answers", if: RUBY_VERSION >= "3.4" do
     output, errors, = run_ruby(<<~RUBY)
       require "heddle"
       require "socket"
