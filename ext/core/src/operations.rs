@@ -23,6 +23,7 @@ use crate::descriptor_index::DescriptorIndex;
 /// marked as closed. Its result is then discarded, as Ruby discards it for a thread.
 struct Pending<F, M> {
     fiber: F,
+    serial: u32,
     result: Option<i32>,
     /// No fiber waits for it any more.
     abandoned: bool,
@@ -35,6 +36,21 @@ struct Pending<F, M> {
 impl<F, M> Pending<F, M> {
     fn is_under_way(&self) -> bool {
         self.result.is_none()
+    }
+}
+
+/// Names an operation to the fiber that has begun it. A token is used again when an operation has ended, so it may name
+/// another fiber's by then: a fiber that was abandoned in the middle of a wait may get control again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket {
+    index: u32,
+    serial: u32,
+}
+
+impl Ticket {
+    /// What names the operation to the backend, and in completions.
+    pub fn token(self) -> Token {
+        self.index as Token
     }
 }
 
@@ -76,6 +92,8 @@ pub fn kind(operation: Option<&Operation>) -> usize {
 /// The operations of a scheduler. `F` names a fiber, and `M` is memory that an operation may own.
 pub struct Operations<F, M> {
     pending: Slab<Pending<F, M>>,
+    /// The serial number of the next one.
+    serial: u32,
     /// How many have begun of each of the [`KINDS`].
     begun: [u64; KINDS.len()],
     /// The operations by descriptor number.
@@ -88,6 +106,7 @@ impl<F, M> Default for Operations<F, M> {
     fn default() -> Self {
         Operations {
             pending: Slab::new(),
+            serial: 0,
             begun: Default::default(),
             index: DescriptorIndex::default(),
             to_cancel: Vec::new(),
@@ -111,48 +130,64 @@ impl<F: Copy + PartialEq, M: Clone> Operations<F, M> {
         self.begun = Default::default();
     }
 
-    /// Adds a fiber's operation, on a descriptor or on none. The caller submits it with the token.
+    /// Adds a fiber's operation, on a descriptor or on none. The caller submits it with the ticket's token.
     #[inline]
-    pub fn begin(&mut self, fiber: F, operation: Option<&Operation>) -> Token {
-        let pending = Pending { fiber, result: None, abandoned: false, closed: false, memory: None };
+    pub fn begin(&mut self, fiber: F, operation: Option<&Operation>) -> Ticket {
+        let serial = self.serial;
+        self.serial = serial.wrapping_add(1);
+        let pending = Pending { fiber, serial, result: None, abandoned: false, closed: false, memory: None };
         let token = self.pending.insert(pending);
         self.begun[kind(operation)] += 1;
         if let Some(operation) = operation {
             self.index.insert(token, operation.fd());
         }
-        token
+        // There are never so many: each waits for a file, and has a fiber.
+        Ticket { index: token as u32, serial }
     }
 
-    /// How the operation ended, or `None` if it is under way. Frees the token of an operation that has ended.
-    pub fn take_result(&mut self, token: Token) -> Option<OperationEnd> {
-        let pending = self.pending.get(token)?;
+    /// The ticket's operation, unless it is over: its result was taken, or its fiber was abandoned.
+    #[inline]
+    fn get(&self, ticket: Ticket) -> Option<&Pending<F, M>> {
+        self.pending.get(ticket.token()).filter(|pending| pending.serial == ticket.serial && !pending.abandoned)
+    }
+
+    /// How the operation ended, or `None` if it is under way, or over. Frees the token of an operation that has ended.
+    pub fn take_result(&mut self, ticket: Ticket) -> Option<OperationEnd> {
+        let pending = self.get(ticket)?;
         let result = pending.result?;
         let ended = if pending.closed { OperationEnd::Closed } else { OperationEnd::Result(result) };
-        self.remove(token);
+        self.remove(ticket.token());
         Some(ended)
     }
 
     /// Like [`Operations::take_result`], unless the descriptor was closed before.
     #[inline]
-    pub fn take_own_result(&mut self, token: Token) -> Option<i32> {
-        let pending = self.pending.get(token)?;
+    pub fn take_own_result(&mut self, ticket: Ticket) -> Option<i32> {
+        let pending = self.get(ticket)?;
         let result = pending.result.filter(|_| !pending.closed);
         if result.is_some() {
-            self.remove(token);
+            self.remove(ticket.token());
         }
         result
     }
 
-    /// Whether the operation has ended.
-    pub fn is_finished(&self, token: Token) -> bool {
-        self.pending.get(token).is_none_or(|pending| pending.result.is_some())
+    /// Whether the operation has ended, or is over.
+    pub fn is_finished(&self, ticket: Ticket) -> bool {
+        self.get(ticket).is_none_or(|pending| pending.result.is_some())
+    }
+
+    /// The operation's token, if it is under way, and may be cancelled.
+    pub fn under_way(&self, ticket: Ticket) -> Option<Token> {
+        self.get(ticket).filter(|pending| pending.is_under_way()).map(|_| ticket.token())
     }
 
     /// No fiber waits for the operation any more, so the operation must own its memory and its file. Returns how it
-    /// has ended; `None` if it is still under way.
-    pub fn abandon(&mut self, token: Token) -> Option<OperationEnd> {
-        let ended = self.take_result(token);
-        if let Some(pending) = self.pending.get_mut(token) {
+    /// has ended; `None` if it is still under way, or over.
+    pub fn abandon(&mut self, ticket: Ticket) -> Option<OperationEnd> {
+        let ended = self.take_result(ticket);
+        if let Some(token) = self.under_way(ticket)
+            && let Some(pending) = self.pending.get_mut(token)
+        {
             pending.abandoned = true;
         }
         ended
@@ -231,9 +266,10 @@ impl<F: Copy + PartialEq, M: Clone> Operations<F, M> {
 
     /// Abandons the operations of these fibers. Returns those that are under way.
     pub fn abandon_all_of(&mut self, fibers: &[F]) -> Vec<Token> {
-        let theirs = self.pending.iter().filter(|(_, pending)| fibers.contains(&pending.fiber));
-        let tokens: Vec<Token> = theirs.map(|(token, _)| token).collect();
-        tokens.into_iter().filter(|token| self.abandon(*token).is_none()).collect()
+        let theirs = self.pending.iter().filter(|(_, pending)| fibers.contains(&pending.fiber) && !pending.abandoned);
+        let tickets = theirs.map(|(token, pending)| Ticket { index: token as u32, serial: pending.serial });
+        let tickets: Vec<Ticket> = tickets.collect();
+        tickets.into_iter().filter(|ticket| self.abandon(*ticket).is_none()).map(Ticket::token).collect()
     }
 
     /// Removes all operations. The backend does not use their memory any more.
@@ -241,5 +277,45 @@ impl<F: Copy + PartialEq, M: Clone> Operations<F, M> {
         self.pending.clear();
         self.index.clear();
         self.to_cancel.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Interest;
+
+    const READY: Operation = Operation::Ready { fd: 5, interest: Interest::READABLE };
+
+    /// The ticket of a fiber that was abandoned, and that of another fiber's operation, which has the same token.
+    fn reused() -> (Operations<u32, ()>, Ticket, Ticket) {
+        let mut operations = Operations::default();
+        let lost = operations.begin(1, Some(&READY));
+        assert_eq!(operations.abandon_all_of(&[1]), [lost.token()]);
+        assert_eq!(operations.complete(&Completion { token: lost.token(), result: -libc::ECANCELED }), None);
+        let own = operations.begin(2, Some(&READY));
+        assert_eq!(own.token(), lost.token());
+        (operations, lost, own)
+    }
+
+    #[test]
+    fn an_abandoned_operation_is_over_for_its_fiber_while_it_is_under_way() {
+        let mut operations = Operations::<u32, ()>::default();
+        let lost = operations.begin(1, Some(&READY));
+        operations.abandon_all_of(&[1]);
+        assert!(operations.is_finished(lost));
+        assert_eq!((operations.take_result(lost), operations.under_way(lost)), (None, None));
+        assert_eq!(operations.abandon_all_of(&[1]), []);
+    }
+
+    #[test]
+    fn a_ticket_names_no_later_operation_with_its_token() {
+        let (mut operations, lost, own) = reused();
+        assert!(operations.is_finished(lost) && !operations.is_finished(own));
+        assert_eq!((operations.under_way(lost), operations.abandon(lost)), (None, None));
+        assert_eq!(operations.under_way(own), Some(own.token()));
+        assert_eq!(operations.complete(&Completion { token: own.token(), result: 1 }), Some(2));
+        assert_eq!((operations.take_own_result(lost), operations.take_result(lost)), (None, None));
+        assert_eq!(operations.take_own_result(own), Some(1));
     }
 }

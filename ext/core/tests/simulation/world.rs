@@ -15,10 +15,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use heddle_core::exploration::{Exploration, Strategy};
-use heddle_core::operations::{OperationEnd, Operations};
+use heddle_core::operations::{OperationEnd, Operations, Ticket};
 use heddle_core::run_queue::{Policy, RunQueue};
 use heddle_core::timers::{TimerKey, Timers};
-use heddle_core::{Backend, Interest, Operation, Token};
+use heddle_core::{Backend, Interest, Operation};
 
 use crate::kernel::{FileId, Memory, OperationId, Shared, Simulated};
 
@@ -57,7 +57,7 @@ enum Wait {
     Operation(Begun),
     /// The end of an operation that it has cancelled.
     Cancelled {
-        token: Token,
+        ticket: Ticket,
         id: OperationId,
     },
     Sleep(TimerKey),
@@ -68,7 +68,7 @@ enum Wait {
 /// An operation that a fiber has begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Begun {
-    token: Token,
+    ticket: Ticket,
     id: OperationId,
     number: usize,
     file: FileId,
@@ -194,7 +194,9 @@ impl World {
         for (fiber, Fiber { state, wait, woken, raised, .. }) in self.fibers.iter().enumerate() {
             let has_come = match wait {
                 _ if *state == State::Ended => false,
-                Wait::Operation(Begun { token, .. }) | Wait::Cancelled { token, .. } => !self.backend.has(*token),
+                Wait::Operation(Begun { ticket, .. }) | Wait::Cancelled { ticket, .. } => {
+                    !self.backend.has(ticket.token())
+                }
                 Wait::Suspended => *woken,
                 Wait::Close(number) => !self.operations.names(*number as RawFd),
                 Wait::Nothing | Wait::Sleep(_) => true,
@@ -283,7 +285,7 @@ impl World {
                 }
                 has_ended
             }
-            Wait::Cancelled { token, id } => match self.operations.take_result(token) {
+            Wait::Cancelled { ticket, id } => match self.operations.take_result(ticket) {
                 Some(ended) => {
                     self.expect_own(id, ended);
                     true
@@ -314,15 +316,15 @@ impl World {
 
     /// See `ext/heddle/src/io/operation.rs` and `readiness.rs`.
     fn has_ended_operation(&mut self, fiber: usize, begun: Begun) -> bool {
-        let Begun { token, id, number, file, timer, is_transfer } = begun;
-        if let Some(result) = self.operations.take_own_result(token) {
+        let Begun { ticket, id, number, file, timer, is_transfer } = begun;
+        if let Some(result) = self.operations.take_own_result(ticket) {
             self.expect_own(id, OperationEnd::Result(result));
             assert_ne!(result, -libc::ECANCELED, "operation {id} was cancelled by mistake");
             let File { id: open, is_closing, .. } = self.files[number];
             assert!(open == file && !is_closing, "operation {id} has a result although its number was closed");
             return true;
         }
-        if let Some(ended) = self.operations.take_result(token) {
+        if let Some(ended) = self.operations.take_result(ticket) {
             assert_eq!(ended, OperationEnd::Closed);
             return true;
         }
@@ -331,12 +333,13 @@ impl World {
             return false;
         }
         if is_transfer {
-            self.backend.cancel(token);
+            self.operations.under_way(ticket).inspect(|token| self.backend.cancel(*token));
             timer.map(|timer| self.timers.cancel(timer));
-            self.fibers[fiber].wait = Wait::Cancelled { token, id };
+            self.fibers[fiber].wait = Wait::Cancelled { ticket, id };
             return self.has_ended_wait(fiber);
         }
-        assert_eq!(self.operations.abandon(token), None);
+        let token = self.operations.under_way(ticket).expect("it has no result");
+        assert_eq!(self.operations.abandon(ticket), None);
         self.backend.cancel(token);
         true
     }
@@ -388,12 +391,12 @@ impl World {
         } else {
             Operation::Ready { fd, interest: Interest::READABLE }
         };
-        let token = self.operations.begin(fiber, Some(&operation));
-        let id = self.kernel.get().begin(token, file);
+        let ticket = self.operations.begin(fiber, Some(&operation));
+        let id = self.kernel.get().begin(ticket.token(), file);
         // SAFETY: the simulated backend does not use the memory.
-        unsafe { self.backend.submit(token, operation) };
+        unsafe { self.backend.submit(ticket.token(), operation) };
         let timer = limit.map(|limit| self.set_timer(fiber, limit));
-        self.fibers[fiber].wait = Wait::Operation(Begun { token, id, number, file, timer, is_transfer });
+        self.fibers[fiber].wait = Wait::Operation(Begun { ticket, id, number, file, timer, is_transfer });
     }
 
     /// See `ext/heddle/src/io/descriptors.rs`.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use heddle_core::Completion;
 use heddle_core::mailbox::Mailbox;
+use heddle_core::operations::Ticket;
 use heddle_core::workers::WorkerPool;
-use heddle_core::{Completion, Token};
 use magnus::{Error, Ruby};
 
 use crate::ruby::nogvl::without_gvl;
@@ -20,12 +21,12 @@ const NAME_LOOK_UPS_PER_WORKER: usize = 16;
 /// Posts the end of a job when it is dropped.
 struct Done {
     mailbox: Arc<Mailbox>,
-    token: Token,
+    ticket: Ticket,
 }
 
 impl Drop for Done {
     fn drop(&mut self) {
-        self.mailbox.post(Completion { token: self.token, result: 0 });
+        self.mailbox.post(Completion { token: self.ticket.token(), result: 0 });
     }
 }
 
@@ -39,7 +40,7 @@ impl Scheduler {
         wait: Wait,
         job: impl FnOnce() + Send + 'static,
     ) -> Result<(), Error> {
-        let Some((token, done)) = self.begin_work(key) else { return Ok(()) };
+        let Some((ticket, done)) = self.begin_work(key) else { return Ok(()) };
         let abandoned = Arc::new(AtomicBool::new(false));
         let is_abandoned = Arc::clone(&abandoned);
         let job = move || {
@@ -50,17 +51,17 @@ impl Scheduler {
             }
         };
         self.submit_to_names(ruby, job);
-        let result = self.wait(ruby, key, wait, None, |state| state.operations.take_result(token));
+        let result = self.wait(ruby, key, wait, None, |state| state.operations.take_result(ticket));
         result.map(|_| ()).inspect_err(|_raised| {
             abandoned.store(true, Ordering::Relaxed);
-            self.state.borrow_mut().operations.abandon(token);
+            self.state.borrow_mut().operations.abandon(ticket);
         })
     }
 
-    fn begin_work(&self, key: FiberKey) -> Option<(Token, Done)> {
+    fn begin_work(&self, key: FiberKey) -> Option<(Ticket, Done)> {
         let mailbox = self.io.reactor.borrow().as_ref()?.mailbox();
-        let token = self.state.borrow_mut().begin_operation(key, None);
-        Some((token, Done { mailbox, token }))
+        let ticket = self.state.borrow_mut().begin_operation(key, None);
+        Some((ticket, Done { mailbox, ticket }))
     }
 
     /// Runs `job` on a thread of the pool.

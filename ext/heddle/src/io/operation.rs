@@ -11,7 +11,8 @@
 //! The kernel reads and writes the operation's memory until the completion arrives, so the fiber waits for that in any
 //! case. `operations.rs` of the core is the state of all operations.
 
-use heddle_core::{Operation, Token};
+use heddle_core::Operation;
+use heddle_core::operations::Ticket;
 use magnus::{Error, Ruby};
 
 use crate::ruby::error;
@@ -64,28 +65,28 @@ impl Scheduler {
         // An exception is postponed by one operation at most, or it would never reach a fiber that reads without end.
         self.raise_due(key)?;
         // SAFETY: by this function's contract, as every path from here waits for the completion.
-        let token = unsafe { self.start_operation(ruby, key, operation)? };
-        let waited = self.await_end(ruby, key, wait, token);
-        match self.take_result(token, &waited) {
+        let ticket = unsafe { self.start_operation(ruby, key, operation)? };
+        let waited = self.await_end(ruby, key, wait, ticket);
+        match self.take_result(ticket, &waited) {
             Some(result) => Ok(result),
-            None => self.end_early(ruby, key, (wait, token), waited, None),
+            None => self.end_early(ruby, key, (wait, ticket), waited, None),
         }
     }
 
     /// submitted → completed: waits for the end of the operation, or until an exception is due in the fiber. How the
     /// operation ended is left to [`Scheduler::take_result`].
     #[inline(always)]
-    pub(super) fn await_end(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> Result<(), Error> {
+    pub(super) fn await_end(&self, ruby: &Ruby, key: FiberKey, wait: Wait, ticket: Ticket) -> Result<(), Error> {
         self.wait_until(ruby, key, wait, None, &mut |state| {
-            state.operations.is_finished(token) || state.may_be_due(key) && state.due_exception(key).is_some()
+            state.operations.is_finished(ticket) || state.may_be_due(key) && state.due_exception(key).is_some()
         })
     }
 
     /// The result of an operation that has ended by itself.
     #[inline(always)]
-    pub(super) fn take_result(&self, token: Token, waited: &Result<(), Error>) -> Option<i32> {
+    pub(super) fn take_result(&self, ticket: Ticket, waited: &Result<(), Error>) -> Option<i32> {
         match waited {
-            Ok(()) => self.state.borrow_mut().operations.take_own_result(token),
+            Ok(()) => self.state.borrow_mut().operations.take_own_result(ticket),
             Err(_kept) => None,
         }
     }
@@ -97,14 +98,14 @@ impl Scheduler {
         &self,
         ruby: &Ruby,
         key: FiberKey,
-        (wait, token): (Wait, Token),
+        (wait, ticket): (Wait, Ticket),
         waited: Result<(), Error>,
         immediate: Option<&dyn ImmediateTransfer>,
     ) -> Result<i32, Error> {
         let interruption = match waited {
             Err(error) => error.into(),
             Ok(()) => {
-                let ended = self.state.borrow_mut().operations.take_result(token);
+                let ended = self.state.borrow_mut().operations.take_result(ticket);
                 if ended.is_some() {
                     return Err(error::stream_closed(ruby));
                 }
@@ -117,7 +118,7 @@ impl Scheduler {
         // While a jump waits to continue, nothing may be raised, not even for a closed IO.
         let is_jump = matches!(interruption, Interruption::Jump(_));
         let immediate = immediate.filter(|immediate| !is_jump && immediate.is_ready());
-        self.settle_cancelled(ruby, key, wait, token, interruption, immediate)
+        self.settle_cancelled(ruby, key, wait, ticket, interruption, immediate)
     }
 
     /// submitted → cancelled → completed: what the fiber does instead of waiting for the result.
@@ -126,11 +127,11 @@ impl Scheduler {
         ruby: &Ruby,
         key: FiberKey,
         wait: Wait,
-        token: Token,
+        ticket: Ticket,
         interruption: Interruption,
         immediate: Option<&dyn ImmediateTransfer>,
     ) -> Result<i32, Error> {
-        let (mut result, waited) = self.cancel_and_wait(ruby, key, wait, token);
+        let (mut result, waited) = self.cancel_and_wait(ruby, key, wait, ticket);
         // The later exception ends the fiber, or replaces the earlier one, as when an `ensure` clause raises.
         let interruption = match waited {
             Ok(()) => interruption,
@@ -160,43 +161,44 @@ impl Scheduler {
     /// The operation's memory is valid until
     /// [`Operations::take_result`](crate::scheduler::state::Operations::take_result) has told how it ended.
     #[inline(never)]
-    pub unsafe fn start_operation(&self, ruby: &Ruby, key: FiberKey, operation: Operation) -> Result<Token, Error> {
+    pub unsafe fn start_operation(&self, ruby: &Ruby, key: FiberKey, operation: Operation) -> Result<Ticket, Error> {
         let mut reactor = self.io.reactor.borrow_mut();
         let Some(reactor) = reactor.as_mut() else {
             drop(reactor);
             return Err(error::scheduler_closed(ruby));
         };
-        let token = {
+        let ticket = {
             let mut state = self.state.borrow_mut();
             state.budget.submitted();
             state.begin_operation(key, Some(&operation))
         };
         // SAFETY: by this function's contract.
-        unsafe { reactor.backend.submit(token, operation) };
-        Ok(token)
+        unsafe { reactor.backend.submit(ticket.token(), operation) };
+        Ok(ticket)
     }
 
     /// submitted → cancelled → completed, which takes a short time. Returns the result, and what was raised into the
     /// fiber meanwhile.
-    pub fn cancel_and_wait(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> (i32, Result<(), Error>) {
+    pub fn cancel_and_wait(&self, ruby: &Ruby, key: FiberKey, wait: Wait, ticket: Ticket) -> (i32, Result<(), Error>) {
         self.state.borrow_mut().budget.submitted();
+        let under_way = self.state.borrow().operations.under_way(ticket);
         if let Some(reactor) = self.io.reactor.borrow_mut().as_mut() {
-            reactor.backend.cancel(token);
+            under_way.inspect(|token| reactor.backend.cancel(*token));
         }
-        let raised = self.await_completion(ruby, key, wait, token);
-        let ended = self.state.borrow_mut().operations.take_result(token);
+        let raised = self.await_completion(ruby, key, wait, ticket);
+        let ended = self.state.borrow_mut().operations.take_result(ticket);
         (ended.map_or(-libc::ECANCELED, OperationEnd::result), raised)
     }
 
     /// Waits for the end of an operation that cannot be cancelled, or has been. What is raised into the fiber meanwhile
     /// is returned when it has ended; the last of several.
-    pub fn await_completion(&self, ruby: &Ruby, key: FiberKey, wait: Wait, token: Token) -> Result<(), Error> {
+    pub fn await_completion(&self, ruby: &Ruby, key: FiberKey, wait: Wait, ticket: Ticket) -> Result<(), Error> {
         let mut raised = Ok(());
         let outer = self.state.borrow_mut().continue_wait(key, wait);
         loop {
             {
                 let mut state = self.state.borrow_mut();
-                if state.operations.is_finished(token) {
+                if state.operations.is_finished(ticket) {
                     break;
                 }
                 state.set_waiting(key);

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use heddle_core::Token;
+use heddle_core::operations::Ticket;
 use heddle_core::try_io::{FdKind, TryIo, is_listening};
 use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
@@ -38,15 +38,15 @@ type WaitForPeer = unsafe fn(&Transfer<'_>, RawFd, Memory) -> Result<isize, Erro
 #[inline(never)]
 fn wait_for_peer(transfer: &Transfer<'_>, fd: RawFd, _: Memory) -> Result<isize, Error> {
     let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
-    let token = scheduler.begin_readiness(ruby, key, (fd, direction.interest()))?;
-    let waited = scheduler.await_end_of_readiness(ruby, key, Wait::Transfer(fd, direction.interest()), token, None);
-    end_wait_for_peer(transfer, token, waited)
+    let ticket = scheduler.begin_readiness(ruby, key, (fd, direction.interest()))?;
+    let waited = scheduler.await_end_of_readiness(ruby, key, Wait::Transfer(fd, direction.interest()), ticket, None);
+    end_wait_for_peer(transfer, ticket, waited)
 }
 
 /// Each fiber that waits has the caller's frame on its stack, so this has one of its own.
 #[inline(never)]
-fn end_wait_for_peer(transfer: &Transfer<'_>, token: Token, waited: Result<(), Error>) -> Result<isize, Error> {
-    transfer.scheduler.end_readiness(transfer.ruby, token, waited).map(|_| UNDONE)
+fn end_wait_for_peer(transfer: &Transfer<'_>, ticket: Ticket, waited: Result<(), Error>) -> Result<isize, Error> {
+    transfer.scheduler.end_readiness(transfer.ruby, ticket, waited).map(|_| UNDONE)
 }
 
 impl Transfer<'_> {

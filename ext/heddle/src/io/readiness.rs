@@ -3,7 +3,8 @@
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-use heddle_core::{Interest, Operation, Token, try_io};
+use heddle_core::operations::Ticket;
+use heddle_core::{Interest, Operation, try_io};
 use magnus::{Error, Ruby, Value};
 use nix::errno::Errno;
 
@@ -65,7 +66,7 @@ impl Scheduler {
         ruby: &Ruby,
         key: FiberKey,
         (fd, interest): (RawFd, Interest),
-    ) -> Result<Token, Error> {
+    ) -> Result<Ticket, Error> {
         // SAFETY: waiting for readiness needs no memory.
         unsafe { self.start_operation(ruby, key, Operation::Ready { fd, interest }) }
     }
@@ -82,9 +83,9 @@ impl Scheduler {
         readiness: (RawFd, Interest),
         deadline: Option<Instant>,
     ) -> Result<Option<i32>, Error> {
-        let token = self.begin_readiness(ruby, key, readiness)?;
-        let waited = self.await_end_of_readiness(ruby, key, wait, token, deadline);
-        self.end_readiness(ruby, token, waited)
+        let ticket = self.begin_readiness(ruby, key, readiness)?;
+        let waited = self.await_end_of_readiness(ruby, key, wait, ticket, deadline);
+        self.end_readiness(ruby, ticket, waited)
     }
 
     /// The wait itself, after [`Scheduler::begin_readiness`] and before [`Scheduler::end_readiness`].
@@ -94,19 +95,19 @@ impl Scheduler {
         ruby: &Ruby,
         key: FiberKey,
         wait: Wait,
-        token: Token,
+        ticket: Ticket,
         deadline: Option<Instant>,
     ) -> Result<(), Error> {
-        self.wait_until(ruby, key, wait, deadline, &mut |state| state.operations.is_finished(token))
+        self.wait_until(ruby, key, wait, deadline, &mut |state| state.operations.is_finished(ticket))
     }
 
     /// How a wait for readiness has ended: see [`Scheduler::await_readiness`].
-    pub fn end_readiness(&self, ruby: &Ruby, token: Token, waited: Result<(), Error>) -> Result<Option<i32>, Error> {
+    pub fn end_readiness(&self, ruby: &Ruby, ticket: Ticket, waited: Result<(), Error>) -> Result<Option<i32>, Error> {
         let ended = match &waited {
-            Ok(()) => self.state.borrow_mut().operations.take_result(token),
+            Ok(()) => self.state.borrow_mut().operations.take_result(ticket),
             Err(_kept) => None,
         };
-        let ended = ended.or_else(|| self.cancel_readiness(token));
+        let ended = ended.or_else(|| self.cancel_readiness(ticket));
         waited?;
         match ended {
             None => Ok(None),
@@ -117,9 +118,10 @@ impl Scheduler {
 
     /// Cancels a wait for readiness. It uses no memory, so no fiber has to wait for its completion. Returns how it
     /// ended, if it has ended already.
-    pub fn cancel_readiness(&self, token: Token) -> Option<OperationEnd> {
-        let ended = self.state.borrow_mut().operations.abandon(token);
-        if ended.is_none()
+    pub fn cancel_readiness(&self, ticket: Ticket) -> Option<OperationEnd> {
+        let under_way = self.state.borrow().operations.under_way(ticket);
+        let ended = self.state.borrow_mut().operations.abandon(ticket);
+        if let Some(token) = under_way
             && let Some(reactor) = self.io.reactor.borrow_mut().as_mut()
         {
             reactor.backend.cancel(token);

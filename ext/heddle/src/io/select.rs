@@ -44,13 +44,13 @@ impl<'a> ActiveSelection<'a> {
         self.with(Selection::merge);
         let mut next = 0;
         while let Some((fd, interest)) = self.with(|selection| selection.wanted(next)) {
-            let token = self.scheduler.begin_readiness(ruby, key, (fd, interest))?;
-            self.with(|selection| selection.tokens.push(token));
+            let ticket = self.scheduler.begin_readiness(ruby, key, (fd, interest))?;
+            self.with(|selection| selection.tickets.push(ticket));
             next += 1;
         }
         let outcome = self.scheduler.wait(ruby, key, Wait::Select, deadline, |state| {
-            let tokens = state.resources.selected(self.slot);
-            tokens.iter().any(|token| state.operations.is_finished(*token)).then_some(())
+            let tickets = state.resources.selected(self.slot);
+            tickets.iter().any(|ticket| state.operations.is_finished(*ticket)).then_some(())
         })?;
         if self.end() { Err(error::stream_closed(ruby)) } else { Ok(outcome) }
     }
@@ -62,8 +62,8 @@ impl<'a> ActiveSelection<'a> {
     /// Cancels all waits. Returns whether one of the IOs was closed meanwhile.
     fn end(&self) -> bool {
         let mut closed = false;
-        while let Some(token) = self.with(|selection| selection.tokens.pop()) {
-            closed |= self.scheduler.cancel_readiness(token) == Some(OperationEnd::Closed);
+        while let Some(ticket) = self.with(|selection| selection.tickets.pop()) {
+            closed |= self.scheduler.cancel_readiness(ticket) == Some(OperationEnd::Closed);
         }
         closed
     }

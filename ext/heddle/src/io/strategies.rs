@@ -4,8 +4,9 @@
 use std::os::fd::RawFd;
 use std::time::Instant;
 
+use heddle_core::Operation;
+use heddle_core::operations::Ticket;
 use heddle_core::try_io::{self, FdKind, TryIo};
-use heddle_core::{Operation, Token};
 use magnus::Error;
 use nix::errno::Errno;
 
@@ -94,12 +95,12 @@ impl ImmediateTransfer for ImmediateSendRecv<'_> {
 #[inline(never)]
 pub unsafe fn send_recv(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> Result<isize, Error> {
     // SAFETY: by this function's contract, as every path from here waits for the completion.
-    let token = unsafe { submit(transfer, fd, memory)? };
+    let ticket = unsafe { submit(transfer, fd, memory)? };
     let wait = Wait::Transfer(fd, transfer.direction.interest());
-    let waited = transfer.scheduler.await_end(transfer.ruby, transfer.key, wait, token);
-    match transfer.scheduler.take_result(token, &waited) {
+    let waited = transfer.scheduler.await_end(transfer.ruby, transfer.key, wait, ticket);
+    match transfer.scheduler.take_result(ticket, &waited) {
         Some(result) => Ok(result as isize),
-        None => end_early(transfer, memory, (wait, token), waited),
+        None => end_early(transfer, memory, (wait, ticket), waited),
     }
 }
 
@@ -108,7 +109,7 @@ pub unsafe fn send_recv(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> R
 /// # Safety
 /// As for [`Scheduler::start_operation`].
 #[inline(never)]
-unsafe fn submit(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> Result<Token, Error> {
+unsafe fn submit(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> Result<Ticket, Error> {
     let (buffer, length) = (memory.base, memory.size);
     let operation = match transfer.direction {
         Direction::Read => Operation::Receive { fd, buffer, length },
@@ -124,11 +125,11 @@ unsafe fn submit(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> Result<T
 fn end_early(
     transfer: &Transfer<'_>,
     memory: Memory,
-    (wait, token): (Wait, Token),
+    (wait, ticket): (Wait, Ticket),
     waited: Result<(), Error>,
 ) -> Result<isize, Error> {
     let &Transfer { ruby, scheduler, key, .. } = transfer;
-    let ended = scheduler.end_early(ruby, key, (wait, token), waited, Some(&ImmediateSendRecv { transfer, memory }));
+    let ended = scheduler.end_early(ruby, key, (wait, ticket), waited, Some(&ImmediateSendRecv { transfer, memory }));
     ended.map(|result| result as isize)
 }
 

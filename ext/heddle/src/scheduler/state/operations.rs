@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use heddle_core::operations::kind;
-pub use heddle_core::operations::{KINDS, OperationEnd};
+pub use heddle_core::operations::{KINDS, OperationEnd, Ticket};
 use heddle_core::trace::Source;
-use heddle_core::{Completion, Operation, Token};
+use heddle_core::{Completion, Operation};
 
 use super::State;
 use crate::ruby::io::ReadBuffer;
@@ -17,12 +17,12 @@ pub type Operations = heddle_core::operations::Operations<FiberKey, Rc<ReadBuffe
 impl State {
     /// See [`Operations::begin`].
     #[inline]
-    pub fn begin_operation(&mut self, fiber: FiberKey, operation: Option<&Operation>) -> Token {
-        let token = self.operations.begin(fiber, operation);
+    pub fn begin_operation(&mut self, fiber: FiberKey, operation: Option<&Operation>) -> Ticket {
+        let ticket = self.operations.begin(fiber, operation);
         if let Some(trace) = &self.trace {
-            trace.operation_begin(fiber, kind(operation), operation.map_or(-1, Operation::fd), token);
+            trace.operation_begin(fiber, kind(operation), operation.map_or(-1, Operation::fd), ticket.token());
         }
-        token
+        ticket
     }
 
     /// Stores results, and wakes the fibers that wait for them.

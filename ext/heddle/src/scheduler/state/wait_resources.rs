@@ -6,8 +6,9 @@
 
 use std::os::fd::{AsRawFd, RawFd};
 
+use heddle_core::Interest;
+use heddle_core::operations::Ticket;
 use heddle_core::process_fd::ProcessFd;
-use heddle_core::{Interest, Token};
 use slab::Slab;
 
 use crate::scheduler::record::FiberKey;
@@ -50,8 +51,8 @@ impl WaitResources {
     }
 
     /// The operations of the selection.
-    pub fn selected(&self, key: usize) -> &[Token] {
-        &self.selections[key].tokens
+    pub fn selected(&self, key: usize) -> &[Ticket] {
+        &self.selections[key].tickets
     }
 
     /// Frees the selection.
@@ -87,8 +88,8 @@ impl WaitResources {
 #[derive(Debug, Default)]
 pub struct Selection {
     wanted: Vec<(RawFd, Interest)>,
-    /// The tokens of the operations that wait for them, one for each number.
-    pub tokens: Vec<Token>,
+    /// The tickets of the operations that wait for them, one for each number.
+    pub tickets: Vec<Ticket>,
 }
 
 impl Selection {
