@@ -65,6 +65,8 @@ pub struct RunQueue<T> {
     /// The current fiber's slice. `None` for a woken fiber until the first tick, which saves a read of the clock at
     /// each switch.
     slice: Option<Slice>,
+    /// Whether the slice of a fiber that was not dequeued has begun since the last one was.
+    has_forgotten_slice: bool,
     /// Since when woken fibers have run ahead of preempted fibers.
     preempted_waiting_since: Option<Instant>,
     /// When a fiber was preempted last.
@@ -90,6 +92,7 @@ impl<T> RunQueue<T> {
             fresh: VecDeque::new(),
             spent: VecDeque::new(),
             slice: None,
+            has_forgotten_slice: false,
             preempted_waiting_since: None,
             last_preemption: None,
             spent_waiting_since: None,
@@ -124,9 +127,12 @@ impl<T> RunQueue<T> {
         }
     }
 
-    /// A fiber runs that was not dequeued. Its slice begins with the first tick that finds it.
+    /// A fiber runs that was not dequeued. Its slice begins with the first tick that finds it. But fibers that make
+    /// each other run in this way have one slice together: the others wait until one is dequeued.
     pub fn forget_slice(&mut self) {
-        self.slice = None;
+        if !std::mem::replace(&mut self.has_forgotten_slice, true) {
+            self.slice = None;
+        }
     }
 
     fn note_kinds(&mut self) {
@@ -274,6 +280,7 @@ impl<T> RunQueue<T> {
     pub fn pop<R>(&mut self, mut claim: impl FnMut(&T) -> Option<R>) -> Option<R> {
         #[cfg(heddle_disturbed)]
         crate::disturbed::stall();
+        self.has_forgotten_slice = false;
         if self.is_plain { self.pop_plain(&mut claim) } else { self.pop_with_clock(Instant::now(), &mut claim) }
     }
 

@@ -155,5 +155,5 @@ module ActiveJob # :nodoc:
   end
 end
 
-# A job that runs on a fiber is a scope, within what `retry_on` and `rescue_from` see.
-ActiveJob::Base.around_perform { |_job, perform| Heddle.const_get(:UnitOfWork).in_scope(&perform) }
+# A job that runs on a fiber is a scope, within what `retry_on` and `rescue_from` see, and around all callbacks.
+ActiveJob::Base.around_perform(prepend: true) { |_job, perform| Heddle.const_get(:UnitOfWork).in_scope(&perform) }

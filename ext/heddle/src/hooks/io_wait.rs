@@ -12,7 +12,7 @@ use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, io, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::waiting::Outcome;
-use crate::ticker::throttle::TickMask;
+use crate::ticker::throttle::Suppression;
 
 /// Waits until the IO is ready for one of `events`. Returns the events that it is ready for, or false if the timeout
 /// elapsed. Without `timeout`, the IO's timeout applies.
@@ -102,6 +102,6 @@ fn select_without_waiting(
     writers: Value,
     exceptions: Value,
 ) -> Result<Value, Error> {
-    let _mask = TickMask::new();
+    let _suppression = Suppression::begin();
     select_now.funcall("call", (readers, writers, exceptions))
 }

@@ -19,8 +19,9 @@ use crate::scheduler::root_interrupts::Interrupts;
 use crate::scheduler::state::Requeue;
 use crate::scheduler::ticking::{NextBranch, TickSuppression, YieldDue};
 use crate::scheduler::{HookGuard, Scheduler};
+use crate::ticker::Ticker;
 use crate::ticker::foreign_ticker::yield_state_of;
-use crate::ticker::{Ticker, throttle};
+use crate::ticker::throttle::Suppression;
 
 /// The job.
 struct Tick;
@@ -28,19 +29,18 @@ struct Tick;
 /// Finishes the job when dropped. Restores errno, since the job may have interrupted a C function.
 struct FinishJob {
     errno: i32,
+    _suppression: Suppression,
 }
 
 impl Drop for FinishJob {
     fn drop(&mut self) {
-        throttle::end();
         Errno::set_raw(self.errno);
     }
 }
 
 impl postponed_job::Job for Tick {
     fn run(ruby: &Ruby) {
-        let _finish = FinishJob { errno: Errno::last_raw() };
-        throttle::begin();
+        let _finish = FinishJob { errno: Errno::last_raw(), _suppression: Suppression::begin() };
         match Scheduler::of_thread(ruby) {
             Some(scheduler) => scheduler.tick(ruby),
             None => foreign_fibers::tick(ruby),

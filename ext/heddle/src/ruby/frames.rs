@@ -33,23 +33,6 @@ pub fn callers<const WANTED: usize>(_: &Ruby) -> impl Iterator<Item = Frame> {
     callers.map(|frame| Frame(frame, PhantomData))
 }
 
-/// All frames of the running fiber, from the inside.
-pub fn all(_: &Ruby) -> impl Iterator<Item = Frame> {
-    let mut room = 128;
-    loop {
-        let (mut frames, mut lines) = (vec![0 as VALUE; room], vec![0; room]);
-        // SAFETY: as in `callers`.
-        let count = unsafe { rb_sys::rb_profile_frames(0, room as i32, frames.as_mut_ptr(), lines.as_mut_ptr()) };
-        let count = count.max(0) as usize;
-        if count < room {
-            frames.truncate(count);
-            return frames.into_iter().map(|frame| Frame(frame, PhantomData));
-        }
-        // Ruby 3.3 has no way to skip the first frames.
-        room *= 2;
-    }
-}
-
 /// The innermost frame.
 pub fn innermost(_: &Ruby) -> Option<Frame> {
     let (mut frame, mut line) = (0 as VALUE, 0);

@@ -109,6 +109,12 @@ const WAKING_ALL: [&str; 6] = [
 /// A condition variable names the lock of the waiter as the blocker. And the walk may be anywhere on the stack: a
 /// subclass of `Heddle::Scheduler` may override `unblock`, and release locks of its own there.
 fn wakes_a_list(ruby: &Ruby) -> bool {
-    let mut callers = frames::all(ruby).filter_map(frames::Frame::method_name);
-    callers.any(|name| WAKING_ALL.contains(&name.as_str()))
+    /// How many frames are looked at. On a deeper stack no lock is handed off.
+    const FRAMES: usize = 512;
+    let mut count = 1;
+    let mut callers = frames::callers::<FRAMES>(ruby).inspect(|_| count += 1);
+    let wakes = |frame: frames::Frame| {
+        !frame.is_of_program() && frame.method_name().is_none_or(|name| WAKING_ALL.contains(&name.as_str()))
+    };
+    callers.any(wakes) || count == FRAMES
 }

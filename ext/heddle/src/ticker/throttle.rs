@@ -18,21 +18,31 @@ const UNDER_WAY: u64 = 1 << 63;
 /// When the suppression ends, in nanoseconds of the monotonic clock. One for all threads, as one at a time runs Ruby.
 static SUPPRESSED_UNTIL: AtomicU64 = AtomicU64::new(0);
 
-/// Suppresses ticks on all threads until it is dropped, for short calls in which Ruby treats a pending interrupt as the
-/// end of the timeout. If another thread ends that earlier, such a call may have to be repeated.
-pub struct TickMask(());
+/// Suppresses ticks on all threads until it is dropped, and shortly after: while a job runs, and in short calls in which
+/// Ruby treats a pending interrupt as the end of the timeout. If another thread ends that earlier, such a call may have
+/// to be repeated.
+pub struct Suppression {
+    /// The value of [`SUPPRESSED_UNTIL`] before.
+    outer: u64,
+}
 
-impl TickMask {
+impl Suppression {
     /// Suppresses ticks from now on.
-    pub fn new() -> Self {
-        begin();
-        TickMask(())
+    pub fn begin() -> Self {
+        let until = (now() + BOUND) | UNDER_WAY;
+        Suppression { outer: SUPPRESSED_UNTIL.swap(until, Ordering::Relaxed) }
     }
 }
 
-impl Drop for TickMask {
+impl Drop for Suppression {
     fn drop(&mut self) {
-        end();
+        let is_within_outer = self.outer & SUPPRESSED_UNTIL.load(Ordering::Relaxed) & UNDER_WAY != 0;
+        if is_within_outer {
+            // A job that has run within a call.
+            SUPPRESSED_UNTIL.store(self.outer, Ordering::Relaxed);
+        } else {
+            end();
+        }
     }
 }
 
@@ -44,11 +54,6 @@ pub fn reset() {
 /// Whether a tick must not trigger the job. Callable from signal handlers.
 pub fn suppresses_ticks() -> bool {
     now() < SUPPRESSED_UNTIL.load(Ordering::Relaxed) & !UNDER_WAY
-}
-
-/// Suppresses ticks while the job runs.
-pub fn begin() {
-    SUPPRESSED_UNTIL.store((now() + BOUND) | UNDER_WAY, Ordering::Relaxed);
 }
 
 /// Ends the suppression shortly after now, as the job ends or leaves the fiber.
