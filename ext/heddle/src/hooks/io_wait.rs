@@ -102,6 +102,6 @@ fn select_without_waiting(
     writers: Value,
     exceptions: Value,
 ) -> Result<Value, Error> {
-    let _suppression = Suppression::begin();
+    let _mask = Suppression::begin();
     select_now.funcall("call", (readers, writers, exceptions))
 }
