@@ -33,8 +33,8 @@ module Heddle
         new.run(&)
       end
 
-      # Runs the block of a unit as a scope: the fibers that it spins end before this does, and the error of one that
-      # nobody awaits is raised here. Without a scheduler nothing can be spun.
+      # Runs the block of a unit as a scope: the fibers that it spins end before this does, and the error of one that no
+      # fiber awaits is raised here. Without a scheduler nothing can be spun.
       #
       # @return [Object] the block's value
       def in_scope(&)

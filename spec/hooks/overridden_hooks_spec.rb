@@ -46,7 +46,7 @@ RSpec.describe "A subclass of Heddle::Scheduler whose hooks call super" do
     let(:own) { Mutex.new }
     let(:ran) { [] }
 
-    # Who has used up its budget with writes gives a lock to the fiber that waits for it.
+    # A fiber that has used up its budget with writes gives a lock to the fiber that waits for it.
     def use_up_budget
       IO.pipe { |_reader, writer| 40.times { writer.syswrite("x") } }
     end
