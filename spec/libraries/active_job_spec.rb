@@ -60,8 +60,10 @@ RSpec.describe "Active Job's adapter :heddle" do
     expect(printed(<<~RUBY)).to eq "1\n1's child\n2\n2's child\n"
       adapter(limits: { "default" => 1 })
       $work = lambda do |number|
-        Heddle.spin { sleep(0.01) && puts("\#{number}'s child") }
+        gate = Queue.new
+        Heddle.spin { gate.pop && sleep(0) && puts("\#{number}'s child") }
         puts number
+        gate << true
       end
       [1, 2].each { |number| Work.perform_later(number) }
     RUBY

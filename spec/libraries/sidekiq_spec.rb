@@ -82,8 +82,10 @@ RSpec.describe "A Sidekiq capsule with fibers" do
     expect(printed(<<~RUBY)).to eq "[1, 1, :child, 2, 2, :child]\n"
       noted, ended = [], Queue.new
       $work = lambda do |number|
-        Heddle.spin { sleep(0.01) && noted.push(number, :child) && number == 2 && ended << true }
+        gate = Queue.new
+        Heddle.spin { gate.pop && sleep(0) && noted.push(number, :child) && number == 2 && ended << true }
         noted << number
+        gate << true
       end
       [1, 2].each { |number| Work.perform_async(number) }
       sidekiq = start(fibers: 1)
