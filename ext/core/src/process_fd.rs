@@ -58,7 +58,8 @@ impl Registration {
         if self.is_valid() { self.owner_and_number as u32 as RawFd } else { -1 }
     }
 
-    fn is_valid(&self) -> bool {
+    /// Whether this process has registered the number. A forked child has not.
+    pub fn is_valid(&self) -> bool {
         self.entry.owner_and_number.load(Ordering::Relaxed) == self.owner_and_number
     }
 

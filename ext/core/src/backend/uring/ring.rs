@@ -62,9 +62,14 @@ impl Ring {
         &mut self.ring
     }
 
-    /// Replaces an entry that is in the ring. False if the kernel has taken it. `number` says how many entries were
-    /// moved into the ring before it, and `since` how many since then, with itself.
+    /// Replaces an entry that is in the ring. False if the kernel has taken it, or in a forked child, whose parent has
+    /// the ring. `number` says how many entries were moved into the ring before it, and `since` how many since then,
+    /// with itself.
     pub fn replace(&mut self, number: u64, since: u64, entry: squeue::Entry) -> bool {
+        // The parent submits meanwhile: even a look at the queue writes to what both have mapped.
+        if !self.number.is_valid() {
+            return false;
+        }
         let untaken = self.ring.submission().len() as u64;
         if untaken < since {
             return false;
