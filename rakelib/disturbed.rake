@@ -14,7 +14,8 @@ module DisturbedSpecs
     copy.make
     specs = ENV.fetch("SPEC", SPECS.join(" ")).split
     failed = Specs.failing(Specs.backends) do |backend, output|
-      copy.passes?({ "HEDDLE_BACKEND" => backend }, Gem.bin_path("rspec-core", "rspec"), *specs, output:)
+      environment = { "HEDDLE_BACKEND" => backend, "HEDDLE_DISTURBED" => "1" }
+      copy.passes?(environment, Gem.bin_path("rspec-core", "rspec"), *specs, output:)
     end
     abort "Specs failed with #{failed.join(" and ")}" if failed.any?
   end

@@ -82,7 +82,7 @@ RSpec.describe Heddle::Scheduler do
     end
 
     it "raises EBADF from IO.select" do
-      expect { with_bad_descriptor { |io| Heddle.run { IO.select([io], [], [], 5) } } }.to raise_error(Errno::EBADF)
+      expect { with_bad_descriptor { |io| Heddle.run { IO.select([io], [], [], 60) } } }.to raise_error(Errno::EBADF)
     end
   end
 
@@ -292,7 +292,7 @@ RSpec.describe Heddle::Scheduler do
       scheduler = Heddle::Scheduler.allocate rescue (print "raised"; exit)
       begin
         Fiber.set_scheduler(scheduler)
-        Fiber.schedule { sleep(0.001) }
+        Fiber.schedule { sleep(a_moment) }
         Fiber.set_scheduler(nil)
         print "worked"
       rescue StandardError

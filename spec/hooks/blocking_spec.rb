@@ -60,18 +60,18 @@ RSpec.describe "A scheduler that blocks and unblocks fibers" do
   it "doesn't end a later sleep by an unblock for a fiber that runs", trap: 11 do
     took = Heddle.run do
       Fiber.scheduler.unblock(:blocker, Fiber.current)
-      seconds { sleep(0.02) }
+      seconds { sleep(0.02) } # at least
     end
     expect(took).to be >= 0.02
   end
 
   it "doesn't end a later sleep by an unblock when the collector has moved objects since an earlier sleep", trap: 11 do
     took = Heddle.run do
-      sleep(0.001)
+      sleep(a_moment)
       GC.start
       GC.compact if GC.respond_to?(:compact)
       Fiber.scheduler.unblock(:blocker, Fiber.current)
-      seconds { sleep(0.02) }
+      seconds { sleep(0.02) } # at least
     end
     expect(took).to be >= 0.02
   end
@@ -93,7 +93,7 @@ RSpec.describe "A scheduler that blocks and unblocks fibers" do
   it "doesn't end a wait for a process by an unblock", trap: 11 do
     status = Heddle.run do
       results = Queue.new
-      fiber = Fiber.schedule { results.push(Process.wait2(spawn("sleep 0.02; exit 9")).last.exitstatus) }
+      fiber = Fiber.schedule { results.push(Process.wait2(spawn("sleep #{a_moment}; exit 9")).last.exitstatus) }
       Fiber.scheduler.unblock(:blocker, fiber)
       results.pop
     end
@@ -203,7 +203,7 @@ RSpec.describe "A scheduler that blocks and unblocks fibers" do
           results.push(time)
         end
       end
-      sleep(0.001)
+      sleep(a_moment)
       expect(results).to be_empty
       sleepers.each(&:kill)
       results.size
@@ -226,7 +226,7 @@ RSpec.describe "A scheduler that blocks and unblocks fibers" do
     expect(received).to eq [:late]
   end
 
-  it "delivers a wake-up for a mutex before a timeout that is due at the same time", trap: 17, timeout: 15 do
+  it "delivers a wake-up for a mutex before a timeout that is due at the same time", trap: 17 do
     second = Queue.new
     Heddle.run do
       mutex = Mutex.new
@@ -238,13 +238,13 @@ RSpec.describe "A scheduler that blocks and unblocks fibers" do
       end
       Fiber.schedule { mutex.synchronize { second.push(:locked) } }
       # Sleeps natively, so that no fiber handles the timeout before the mutex is free.
-      Fiber.blocking { sleep(0.03) }
+      Fiber.blocking { sleep(0.03) } # at least
       mutex.unlock
     end
     expect(second.pop(timeout: 0)).to eq :locked
   end
 
-  it "delivers a wake-up for a queue before a timeout that is due at the same time", trap: 17, timeout: 15 do
+  it "delivers a wake-up for a queue before a timeout that is due at the same time", trap: 17 do
     received = []
     Heddle.run do
       queue = Queue.new
@@ -254,7 +254,7 @@ RSpec.describe "A scheduler that blocks and unblocks fibers" do
         nil
       end
       Fiber.schedule { received << queue.pop }
-      Fiber.blocking { sleep(0.03) }
+      Fiber.blocking { sleep(0.03) } # at least
       queue.push(:item)
       until_others_wait
       queue.push(:other) if queue.num_waiting.positive?

@@ -75,7 +75,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
     end
 
     it "may wait in both Enumerators of a zip" do
-      slow = ->(range) { Enumerator.new { |yielder| range.each { |number| yielder << number.tap { sleep(1) } } } }
+      slow = ->(range) { Enumerator.new { |yielder| range.each { |number| yielder << number.tap { sleep(60) } } } }
       expect(virtually { slow.call(1..3).zip(slow.call(4..6)) }).to eq [[1, 4], [2, 5], [3, 6]]
     end
 
@@ -174,7 +174,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
       numbers = nil
       took = seconds do
         numbers = with_scheduler do
-          sleepy = Enumerator.new { |yielder| 2.times { |number| yielder << number.tap { sleep(0.01) } } }
+          sleepy = Enumerator.new { |yielder| 2.times { |number| yielder << number.tap { sleep(0.01) } } } # at least
           [sleepy.next, sleepy.next]
         end
       end
@@ -187,7 +187,7 @@ RSpec.describe "Enumerators and fibers inside fibers" do
         queue = Queue.new
         5.times do |number|
           Fiber.schedule do
-            sleep(0.001 * number)
+            sleep(a_moment * number)
             ended << number
             queue.push(:last) if number == 4
           end
@@ -212,8 +212,8 @@ RSpec.describe "Enumerators and fibers inside fibers" do
 
     it "wait in a fiber that a resumed fiber has resumed" do
       value = with_scheduler do
-        Fiber.schedule { sleep(0.001) }
-        Fiber.new { Fiber.new { :inner.tap { sleep(0.005) } }.resume }.resume
+        Fiber.schedule { sleep(a_moment) }
+        Fiber.new { Fiber.new { :inner.tap { sleep(a_moment) } }.resume }.resume
       end
       expect(value).to eq :inner
     end

@@ -130,7 +130,7 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
       fiber = Fiber.schedule do
         queue.pop
       rescue cancelled
-        took = seconds { sleep(0.02) }
+        took = seconds { sleep(0.02) } # at least
       end
       queue.push(:item)
       fiber.raise(cancelled)

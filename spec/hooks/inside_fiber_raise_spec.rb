@@ -15,7 +15,7 @@ RSpec.describe "A fiber that is inside Fiber#raise", :regression do
       end
       Fiber.schedule do
         interrupted.raise(cancelled)
-        sleep(0.001)
+        sleep(a_moment)
         events << :raiser
       end
     end
@@ -28,7 +28,7 @@ RSpec.describe "A fiber that is inside Fiber#raise", :regression do
       interrupted = Fiber.schedule { sleep }
       Fiber.schedule do
         interrupted.kill
-        sleep(0.001)
+        sleep(a_moment)
         events << :killer
       end
     end
@@ -107,7 +107,7 @@ RSpec.describe "A fiber that is inside Fiber#raise", :regression do
         sleep
       rescue cancelled
         raiser.kill
-        sleep(0.001)
+        sleep(a_moment)
         events << :interrupted
       end
       Fiber.schedule do

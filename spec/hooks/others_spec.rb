@@ -112,7 +112,7 @@ RSpec.describe Heddle::Scheduler do
       statuses, runs = in_child do
         runs = 0
         waited = Heddle.run do
-          2.times { |number| spawn("sleep 0.01; exit #{number + 1}") }
+          2.times { |number| spawn("sleep #{a_moment}; exit #{number + 1}") }
           Fiber.schedule do
             3.times do
               runs += 1
@@ -128,7 +128,7 @@ RSpec.describe Heddle::Scheduler do
 
     it "waits for a process group" do
       status = Heddle.run do
-        pid = spawn("sleep 0.01; exit 5", pgroup: true)
+        pid = spawn("sleep #{a_moment}; exit 5", pgroup: true)
         Process.wait2(-pid).last.exitstatus
       end
       expect(status).to eq 5
@@ -290,7 +290,7 @@ RSpec.describe Heddle::Scheduler do
       skip "Ruby 3.3 never asks, and on 3.4 the hook is left out" if RUBY_VERSION < "4.0"
       runs = 0
       Heddle.run do
-        other = Fiber.schedule { loop { sleep(0.001) && runs += 1 } }
+        other = Fiber.schedule { loop { sleep(a_moment) && runs += 1 } }
         data = Random.new(1).bytes(1_000_000)
         Zlib::Deflate.deflate(data) until runs.positive?
         other.kill

@@ -35,7 +35,7 @@ RSpec.describe "A subclass of Heddle::Scheduler whose hooks call super" do
     woken = scheduled do
       scheduler.unblock(:other, Fiber.current)
       started = Clock.now
-      sleep(0.02)
+      sleep(0.02) # at least
       [Clock.now - started >= 0.02, scheduler.calls]
     end
     expect(woken).to eq [true, %i[kernel_sleep]]

@@ -30,7 +30,7 @@ RSpec.describe "A scheduler that switches fibers" do
     order = []
     Heddle.run do
       Fiber.schedule do
-        Fiber.schedule { sleep(0.001) }
+        Fiber.schedule { sleep(a_moment) }
         order << :parent
       end
       order << :grandparent
@@ -78,7 +78,7 @@ RSpec.describe "A scheduler that switches fibers" do
           sleep(0)
         end
       end
-      Fiber.new { :inner.tap { sleep(0.005) } }.resume
+      Fiber.new { :inner.tap { sleep(a_moment) } }.resume
     end
     expect(value).to eq :inner
   end
@@ -148,7 +148,7 @@ RSpec.describe "A scheduler that switches fibers" do
           Fiber.schedule do
             4.times do
               writer.write("x" * (1 << 18))
-              sleep(0.001)
+              sleep(a_moment)
             end
             writer.close
           end

@@ -38,14 +38,14 @@ RSpec.describe "Waiting for a thread in a fiber" do
   end
 
   it "returns the thread when it is done within the timeout" do
-    thread = Thread.new { sleep(0.005) }
+    thread = Thread.new { sleep(a_moment) }
     expect(Heddle.run { thread.join(60) }).to be thread
   end
 
   it "accepts a timeout that is a Rational" do
     gate = Queue.new
     thread = Thread.new { gate.pop }
-    joined = Heddle.run { thread.join(1/200r) }
+    joined = Heddle.run { thread.join(0.005r) }
     gate.push(:open)
     expect(joined).to be_nil
   end
@@ -78,7 +78,7 @@ RSpec.describe "Waiting for a thread in a fiber" do
     Heddle.run do
       inner = scheduled_thread do
         Fiber.schedule do
-          sleep(0.005)
+          sleep(a_moment)
           order.push(:inner)
         end
       end

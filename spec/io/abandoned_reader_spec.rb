@@ -24,7 +24,7 @@ RSpec.describe "A fiber that was abandoned while it read" do
           Heddle.stop(task)
           Heddle.await(task)
           # What the kernel did for it has ended, so that the next operation has the same token.
-          sleep 0.001
+          sleep a_moment
           reading = Heddle.spin { other.read(1) }
           sleep 0
           is_over = true

@@ -20,7 +20,7 @@ RSpec.describe "A read that is interrupted" do
     bytes.times do |number|
       socket.write((number % 256).chr)
       sleep(0) if (number % 3).zero?
-      sleep(0.0001) if (number % 1000).zero?
+      sleep(a_moment) if (number % 1000).zero?
     end
     socket.close_write
   end

@@ -143,7 +143,7 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface", :least
         Heddle.run do
           io_read(reader, buffer_of(4), 1, 5)
         rescue ArgumentError => e
-          [e.class, sleep(0.001).class]
+          [e.class, sleep(a_moment).class]
         end
       end
       expect(outcome).to eq [ArgumentError, Integer]

@@ -40,7 +40,7 @@ RSpec.describe "IO.select" do
   it "waits with four arguments" do
     ready = Heddle.run do
       Fiber.schedule { writer.write("x") }
-      IO.select([reader], nil, nil, 10)
+      IO.select([reader], nil, nil, 60)
     end
 
     expect(ready).to eq([[reader], [], []])
@@ -96,7 +96,7 @@ RSpec.describe "IO.select" do
     ready = Heddle.run do
       writer.write("line\nrest")
       reader.gets
-      IO.select([reader], nil, nil, 10)
+      IO.select([reader], nil, nil, 60)
     end
 
     expect(ready).to eq([[reader], [], []])
@@ -107,7 +107,7 @@ RSpec.describe "IO.select" do
       silent, other = IO.pipe
       writer.write("line\nrest")
       reader.gets
-      IO.select([silent, reader], nil, nil, 10)
+      IO.select([silent, reader], nil, nil, 60)
     ensure
       [silent, other].each { |io| io&.close }
     end

@@ -286,7 +286,7 @@ RSpec.describe "TCP sockets" do
   it "connect by Socket.tcp with its connect_timeout" do
     answer = Heddle.run do
       accept_each(server, 1) { |socket| socket.write("hello") }
-      Socket.tcp("127.0.0.1", port, connect_timeout: 5, &:read)
+      Socket.tcp("127.0.0.1", port, connect_timeout: 60, &:read)
     end
 
     expect(answer).to eq("hello")

@@ -90,7 +90,7 @@ RSpec.describe "IO#timeout=" do
     text = Heddle.run do
       left.timeout = nil
       Fiber.schedule do
-        sleep(0.04)
+        sleep(0.04) # at least
         right.write("late")
       end
       left.readpartial(100)
@@ -146,7 +146,7 @@ RSpec.describe "IO#timeout=" do
   it "doesn't apply to a wait with a timeout of its own" do
     ready = Heddle.run do
       Fiber.schedule do
-        sleep(0.04)
+        sleep(0.04) # at least
         right.write("x")
       end
       left.wait_readable(60)

@@ -87,7 +87,7 @@ RSpec.describe "Active Job's adapter :heddle" do
   it "finishes jobs that run or wait in the queue before the process ends" do
     expect(printed(<<~RUBY)).to eq "0\n1\n2\n"
       adapter(fibers: 1)
-      $work = ->(number) { sleep(0.01) && puts(number) }
+      $work = ->(number) { sleep(a_moment) && puts(number) }
       3.times { |number| Work.perform_later(number) }
     RUBY
   end
@@ -128,7 +128,7 @@ RSpec.describe "Active Job's adapter :heddle" do
       $work = -> { done << Time.now }
       due = Time.now + 0.1
       Work.set(wait_until: due).perform_later
-      p done.pop(timeout: 10) >= due
+      p done.pop(timeout: 60) >= due
     RUBY
   end
 
@@ -175,7 +175,7 @@ RSpec.describe "Active Job's adapter :heddle" do
   it "lets a job wait beside one that computes" do
     expect(printed(<<~RUBY)).to eq "woken\n"
       woken = false
-      $work = ->(name) { name == "computes" ? (nil until woken) : sleep(0.01) && woken = true }
+      $work = ->(name) { name == "computes" ? (nil until woken) : sleep(a_moment) && woken = true }
       Work.perform_later("computes")
       Work.perform_later("waits")
       ActiveJob::Base.queue_adapter.shutdown && puts("woken")

@@ -22,7 +22,7 @@ RSpec.describe "ActiveRecord" do
       Fiber.schedule do
         Thing.transaction do
           Thing.count
-          sleep(0.05)
+          sleep(a_moment)
           raise ActiveRecord::Rollback
         end
       end
@@ -70,7 +70,7 @@ RSpec.describe "ActiveRecord" do
   end
 
   it "loses a fiber's writes without the setting, as the warning says" do
-    written = program.sub("Heddle.run", "written = Queue.new\n\\0").sub("sleep(0.05)", "written.pop")
+    written = program.sub("Heddle.run", "written = Queue.new\n\\0").sub("sleep(a_moment)", "written.pop")
                      .sub('name: "warp")', '\\0 && written << true')
     output, = run_with_active_record("#{setup}\n#{orders.values.first}\n#{written}")
 

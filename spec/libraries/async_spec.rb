@@ -25,7 +25,7 @@ RSpec.describe "YieldingFiber under Async" do
               end
               Fiber.scheduler.push(cpu_bound)
               Async do
-                sleep(0.001)
+                sleep(a_moment)
                 puts other = "other"
               end
               sleep(0.001) while cpu_bound.alive?
@@ -55,7 +55,7 @@ RSpec.describe "YieldingFiber under Async" do
             Async do
               woken = nil
               Async do
-                sleep(0.001)
+                sleep(a_moment)
                 woken = "woken"
               end
               3.times do
@@ -112,7 +112,7 @@ RSpec.describe "Async on a thread with Heddle's scheduler" do
     expect(printed(<<~RUBY)).to eq "fiber\ntask\n"
       Heddle.run do
         gate = Queue.new
-        Fiber.schedule { sleep(0.001); puts "fiber"; gate << true }
+        Fiber.schedule { sleep(a_moment); puts "fiber"; gate << true }
         Thread.new { Async { gate.pop; puts "task" } }.join
       end
     RUBY

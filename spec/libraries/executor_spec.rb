@@ -120,7 +120,7 @@ RSpec.describe "Heddle::Executor" do
     it "does not end the task when the fiber that posted it ends" do
       expect(printed(<<~RUBY)).to eq "finished\n"
         executor = Heddle::Executor.new
-        Heddle.run { Heddle.await(Heddle.spin { executor.post { sleep(0.01) && puts("finished") } }) }
+        Heddle.run { Heddle.await(Heddle.spin { executor.post { sleep(a_moment) && puts("finished") } }) }
       RUBY
     end
 
@@ -200,7 +200,7 @@ RSpec.describe "Heddle::Executor" do
       expect(printed(<<~RUBY)).to eq "true\n[10, true, false]\n"
         ran = 0
         executor = Heddle::Executor.new(fibers: 2, fallback_policy: :discard)
-        10.times { executor.post { sleep(0.01) && ran += 1 } }
+        10.times { executor.post { sleep(a_moment) && ran += 1 } }
         p ended?(executor)
         p [ran, executor.shutdown?, executor.post { }]
       RUBY
@@ -210,7 +210,7 @@ RSpec.describe "Heddle::Executor" do
       expect(printed(<<~RUBY)).to eq "true\n"
         executor = Heddle::Executor.new
         Fiber.set_scheduler(Heddle::Scheduler.new)
-        Fiber.schedule { executor.post { sleep(0.01) } }
+        Fiber.schedule { executor.post { sleep(a_moment) } }
         p ended?(executor)
       RUBY
     end

@@ -348,8 +348,8 @@ RSpec.describe "heddle/rails" do
       seen = []
       $action = lambda do
         first = Widget
-        sleep(0.001)
-        children = Array.new(2) { Heddle.spin { sleep(0.001) && Widget } }
+        sleep(a_moment)
+        children = Array.new(2) { Heddle.spin { sleep(a_moment) && Widget } }
         seen |= [first::VERSION]
         [first, *Heddle.await_all(*children), Widget].uniq.size
       end

@@ -24,7 +24,7 @@ RSpec.describe "A Sidekiq capsule with fibers" do
       include Sidekiq::Job
       def perform(*arguments) = $work.call(*arguments)
     end
-    def start(fibers: 20, timeout: 10, **options)
+    def start(fibers: 20, timeout: 60, **options)
       instance = Sidekiq.configure_embed do |config|
         config.concurrency = fibers
         config[:timeout] = timeout
@@ -134,7 +134,7 @@ RSpec.describe "A Sidekiq capsule with fibers" do
         ended << true
       end
       3.times { Work.perform_async }
-      sidekiq = start(timeout: 3)
+      sidekiq = start(timeout: 0.1)
       3.times { begun.pop }
       fibers = Thread.list.find { |thread| thread.name&.end_with?("fibers") }
       sidekiq.stop
@@ -146,9 +146,9 @@ RSpec.describe "A Sidekiq capsule with fibers" do
   it "pushes a job back that computes, and lets others run meanwhile" do
     expect(printed(<<~RUBY)).to eq "waited\n1\n"
       done, computes = Queue.new, Queue.new
-      $work = ->(name) { name == "computes" ? (computes << true; loop { }) : sleep(0.01) && done << true }
+      $work = ->(name) { name == "computes" ? (computes << true; loop { }) : sleep(a_moment) && done << true }
       Work.perform_async("computes")
-      sidekiq = start(timeout: 3)
+      sidekiq = start(timeout: 0.1)
       computes.pop
       Work.perform_async("waits")
       done.pop && puts("waited")

@@ -51,7 +51,7 @@ RSpec.describe "Heddle.dump_on" do
       Heddle.dump_on("PWR", io)
       number = 1 << 12_000_000
       until File.size?(report.path)
-        Process.wait(Process.spawn("(sleep 0.05; kill -PWR \#{Process.pid}) &"))
+        Process.wait(Process.spawn("(sleep \#{a_moment}; kill -PWR \#{Process.pid}) &"))
         number.to_s
         number <<= 12_000_000 # Until its conversion takes long enough.
       end
@@ -151,7 +151,7 @@ RSpec.describe "Heddle.dump_on" do
   it "refuses a signal that a ticker uses" do
     output, = run_with_dumps(<<~RUBY)
       Heddle.run(ticker: :signal) do
-        YieldingFiber.schedule { sleep 0.001 }
+        YieldingFiber.schedule { sleep a_moment }
         Heddle.dump_on("USR2", io) rescue puts $!.message
       end
     RUBY

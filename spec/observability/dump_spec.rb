@@ -74,7 +74,7 @@ RSpec.describe "Heddle.dump" do
     text = nil
     with_scheduler do |scheduler|
       Fiber.schedule do
-        sleep 0.001
+        sleep a_moment
         text = dumped
       end
       scheduler.close

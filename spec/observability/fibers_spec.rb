@@ -20,7 +20,7 @@ RSpec.describe "Heddle.fibers" do
     started = Queue.new
     thread = scheduled_thread { Fiber.schedule { started.push(Fiber.current) && sleep } }
     theirs = started.pop
-    told = Heddle.run { [Fiber.current, Fiber.schedule { sleep 0.001 }, theirs] - Heddle.fibers.map(&:fiber) }
+    told = Heddle.run { [Fiber.current, Fiber.schedule { sleep a_moment }, theirs] - Heddle.fibers.map(&:fiber) }
     thread.kill.join
 
     expect(told).to be_empty
@@ -73,7 +73,7 @@ RSpec.describe "Heddle.fibers" do
       fiber = Heddle.spin(background: true) { sleep }
       Heddle.snooze
       started = Clock.now
-      sleep 0.02
+      sleep a_moment
       least = Clock.now - started
       [info_of(fiber).seconds, least]
     end

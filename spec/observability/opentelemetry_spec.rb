@@ -74,7 +74,7 @@ RSpec.describe "heddle/metrics/opentelemetry" do
         register.call(Fiber.scheduler)
         spawned = Array.new(2) { meter.collect && meter.value("heddle.fibers.spawned") }
         3.times { Fiber.schedule { nil } }
-        sleep(0.06) # the scheduler's numbers serve for 0.05 s
+        sleep(0.06) # at least: the scheduler's numbers serve for 0.05 s
         meter.collect
         p [*spawned, meter.value("heddle.fibers.spawned")]
       end
@@ -109,7 +109,7 @@ RSpec.describe "heddle/metrics/opentelemetry" do
       Heddle.run(stats: :detailed) do
         register.call(Fiber.scheduler)
         2.times do |number|
-          Heddle.await(Heddle.spin(name: "GET /orders/\#{number}") { sleep 0.001 })
+          Heddle.await(Heddle.spin(name: "GET /orders/\#{number}") { sleep 0.001 }) # at least
           meter.collect
         end
         of = { "name" => "GET /orders/:id" }

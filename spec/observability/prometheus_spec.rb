@@ -170,7 +170,7 @@ RSpec.describe "heddle/metrics/prometheus" do
     expect(printed(<<~RUBY)).to eq "[1, true, true]\n"
       Heddle.run(stats: :detailed) do
         register(Fiber.scheduler)
-        Heddle.annotate("GET /orders/7") { sleep 0.001 }
+        Heddle.annotate("GET /orders/7") { sleep a_moment }
         labels = { name: "GET /orders/:id" }
         ages = values(:heddle_name_age_seconds)[labels]
         waits = values(:heddle_name_waited_seconds_total)

@@ -58,7 +58,7 @@ RSpec.describe "A stall in C code that keeps the GVL" do
         worker = Heddle.spin(name: "worker", background: true) do
           while $stalls.empty?
             Heddle.annotate("GET /7") { convert }
-            sleep 0.001
+            sleep a_moment
           end
         end
         Heddle.await(worker)
@@ -81,7 +81,7 @@ RSpec.describe "A stall in C code that keeps the GVL" do
       Heddle.run(stall_after: 0.02) do
         while $stalls.empty?
           Heddle.await(Heddle.spin(name: "big") { convert })
-          sleep 0.001
+          sleep a_moment
         end
       end
       puts $stalls.pop.fiber
@@ -96,7 +96,7 @@ RSpec.describe "A stall in C code that keeps the GVL" do
           begin
             Heddle.await(Heddle.spin { convert && raise("broken") })
           rescue RuntimeError
-            sleep 0.001
+            sleep a_moment
           end
         end
       end
@@ -142,7 +142,7 @@ RSpec.describe "A stall in C code that keeps the GVL" do
         convert_until_reported
         Process.wait(fork do
           $stalls.clear
-          Heddle.run(**(Fiber.scheduler ? {} : { stall_after: 0.02 })) { sleep(0.001) && convert_until_reported }
+          Heddle.run(**(Fiber.scheduler ? {} : { stall_after: 0.02 })) { sleep(a_moment) && convert_until_reported }
           p $stalls.pop.count
         end)
       end
@@ -177,7 +177,7 @@ RSpec.describe "A stall in C code that keeps the GVL" do
       while $stalls.empty?
         Thread.new do
           Fiber.set_scheduler(Heddle::Scheduler.new(stall_after: 0.02))
-          Fiber.schedule { sleep(0.001) && convert && Fiber.scheduler.close }
+          Fiber.schedule { sleep(a_moment) && convert && Fiber.scheduler.close }
         end.join
       end
       stall = $ended.pop

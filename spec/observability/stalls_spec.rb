@@ -68,7 +68,7 @@ RSpec.describe "Heddle.on_stall" do
     expect(printed(<<~RUBY)).to eq "[true, true]\n"
       receive
       Heddle.run(stall_after: 0.02) do
-        sleep 0.001
+        sleep a_moment
         stall = nil
         # On a busy machine the two may have ended before the time slice that is reported.
         until stall&.late_fibers == 2
@@ -86,7 +86,7 @@ RSpec.describe "Heddle.on_stall" do
     expect(printed(<<~RUBY)).to eq "true\n"
       receive
       Heddle.run(stall_after: 0.02) do
-        sleep 0.001
+        sleep a_moment
         # The machine may keep the thread from running: then the stall is noticed too early, or the sleepers are not late.
         stall = nil
         until stall&.late_fibers == 3
@@ -111,7 +111,7 @@ RSpec.describe "Heddle.on_stall" do
         # On a busy machine the time slice may be reported before the fiber calls the method.
         until told
           file.flock(File::LOCK_EX)
-          unlocking = Thread.new { $stalls.pop(timeout: 1).tap { file.flock(File::LOCK_UN) } }
+          unlocking = Thread.new { $stalls.pop(timeout: 60).tap { file.flock(File::LOCK_UN) } }
           Heddle.run(stall_after: 0.02) { Fiber.new(blocking: true) { other.flock(File::LOCK_EX) }.resume }
           other.flock(File::LOCK_UN)
           told = unlocking.value
@@ -154,7 +154,7 @@ RSpec.describe "Heddle.on_stall" do
     expect(printed(<<~RUBY)).to eq "true\n"
       stalls = []
       Heddle.on_stall { |stall| stalls << stall }
-      scheduler = Heddle.run(stall_after: 0.05) { sleep(0.2) && Fiber.scheduler }
+      scheduler = Heddle.run(stall_after: 0.05) { sleep(0.2) && Fiber.scheduler } # at least
       busy = scheduler.stats[:busy_duration]
       # The machine may stop the thread, which counts as busy.
       p stalls.all? { |stall| stall.duration <= busy }
@@ -176,7 +176,7 @@ RSpec.describe "Heddle.on_stall" do
         loop do
           done = Thread::Queue.new
           Thread.new do
-            20.times { |times| sleep(0.05) && times.positive? && yield and break }
+            20.times { |times| sleep(0.05) && times.positive? && yield and break } # at least
             done << true
           end
           send(name, done)
@@ -212,7 +212,7 @@ RSpec.describe "Heddle.on_stall" do
       Heddle.on_stall { begun << true and sleep }
       Heddle.run(stall_after: 0.02) do
         Integer.sqrt(2) while begun.empty?
-        sleep 0.01
+        sleep a_moment
         puts "done"
       end
     RUBY
@@ -317,10 +317,10 @@ RSpec.describe "Heddle.on_stall" do
     expect(printed(<<~RUBY)).to eq "true\n"
       receive
       Heddle.run(stall_after: 0.02) do
-        sleep 0.001
+        sleep a_moment
         pid = fork do
           Heddle.run(**(Fiber.scheduler ? {} : { stall_after: 0.02 })) do
-            sleep 0.001
+            sleep a_moment
             compute_until_reported
             p $stalls.pop.duration >= 0.02
           end
@@ -344,7 +344,7 @@ RSpec.describe "Heddle.on_stall" do
 
   it "starts no thread without stall_after:" do
     expect(printed(<<~RUBY)).to eq "1\n"
-      Heddle.run { sleep(0.001) && p(Thread.list.size) }
+      Heddle.run { sleep(a_moment) && p(Thread.list.size) }
     RUBY
   end
 

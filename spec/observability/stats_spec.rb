@@ -157,7 +157,7 @@ RSpec.describe "Heddle::Scheduler#stats" do
 
     it "does not take a wait in the kernel for a slice" do
       slices, busy = Heddle.run(stats: :detailed) do
-        10.times { sleep 0.02 }
+        10.times { sleep 0.02 } # at least
         numbers = stats
         [numbers[:run_queue][:slice_duration].sum, numbers[:busy_duration]]
       end
@@ -263,7 +263,7 @@ RSpec.describe "Heddle::Scheduler#stats" do
   it "counts timers that are set and that have expired" do
     expired, pending = Heddle.run do
       sleeping = Fiber.schedule { sleep 60 }
-      found = [added(:timers, :expired_count) { sleep 0.001 }, stats[:timers][:pending]]
+      found = [added(:timers, :expired_count) { sleep a_moment }, stats[:timers][:pending]]
       sleeping.kill
       found
     end

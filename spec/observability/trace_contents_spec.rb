@@ -7,7 +7,7 @@ RSpec.describe "Heddle.trace" do
   def parts_of(named) = named["ran"] + named["runnable"] + named["waited"].values.sum
 
   it "shows a scheduler as a process that is named by its thread" do
-    trace = traced { sleep 0.001 }
+    trace = traced { sleep a_moment }
 
     expect(trace.names("process")).to include("Heddle scheduler, thread main")
   end
@@ -16,7 +16,7 @@ RSpec.describe "Heddle.trace" do
     it "has a track for each, named by Heddle.annotate or its number" do
       ids = nil
       trace = traced do
-        fibers = [Heddle.spin(name: "worker", background: true) { sleep 0.001 }, Heddle.spin { sleep 0.001 }]
+        fibers = [Heddle.spin(name: "worker", background: true) { sleep a_moment }, Heddle.spin { sleep a_moment }]
         ids = fibers.map(&:object_id)
         Heddle.await_all(*fibers)
       end
@@ -40,8 +40,8 @@ RSpec.describe "Heddle.trace" do
     it "names slices as the fiber is named at that time" do
       trace = traced do
         Heddle.await(Heddle.spin do
-          Heddle.annotate("first") { sleep 0.001 }
-          Heddle.annotate("second") { sleep 0.001 }
+          Heddle.annotate("first") { sleep a_moment }
+          Heddle.annotate("second") { sleep a_moment }
         end)
       end
 
@@ -53,7 +53,7 @@ RSpec.describe "Heddle.trace" do
         Heddle.await(Heddle.spin do
           Heddle.annotate("first") do
             compute_for(0.002)
-            sleep 0.001
+            sleep a_moment
             Queue.new.pop(timeout: 0.002)
           end
           Heddle.annotate("second") { Heddle.snooze }
@@ -72,7 +72,7 @@ RSpec.describe "Heddle.trace" do
       Heddle.run do
         fiber = Heddle.spin(name: "early", background: true) { sleep }
         Heddle.snooze
-        Heddle.trace(path) { sleep 0.001 }
+        Heddle.trace(path) { sleep a_moment }
         Heddle.stop(fiber)
       end
       name, args = TraceFile.read(path).named.first
@@ -83,7 +83,7 @@ RSpec.describe "Heddle.trace" do
 
     it "has slices that do not overlap, and waits in between" do
       trace = traced do
-        fibers = Array.new(5) { Heddle.spin { 20.times { (Heddle.snooze || true) && sleep(0.0001) } } }
+        fibers = Array.new(5) { Heddle.spin { 20.times { (Heddle.snooze || true) && sleep(a_moment) } } }
         Heddle.await_all(*fibers)
       end
 
@@ -105,7 +105,7 @@ RSpec.describe "Heddle.trace" do
         fiber = Heddle.spin(background: true) { sleep }
         id = fiber.object_id
         Heddle.snooze
-        Heddle.trace(path) { sleep 0.001 }
+        Heddle.trace(path) { sleep a_moment }
         Heddle.stop(fiber)
       end
       waits = TraceFile.read(path).waits(id)
@@ -114,7 +114,7 @@ RSpec.describe "Heddle.trace" do
     end
 
     it "shows generators that wait" do
-      trace = traced { Enumerator.new { |yielder| sleep(0.001) && (yielder << 1) }.next }
+      trace = traced { Enumerator.new { |yielder| sleep(a_moment) && (yielder << 1) }.next }
 
       expect(trace.overlaps).to be_empty
       expect(trace.waits.map { |wait| wait["name"] }).to include("sleep", "a fiber that it has resumed")
@@ -122,11 +122,11 @@ RSpec.describe "Heddle.trace" do
   end
 
   {
-    "sleep" => -> { sleep 0.001 },
+    "sleep" => -> { sleep a_moment },
     "Queue" => -> { Queue.new.pop(timeout: 0.001) },
     "Mutex" => lambda {
       lock = Mutex.new
-      Heddle.spin(background: true) { lock.synchronize { sleep 0.001 } } && Heddle.snooze
+      Heddle.spin(background: true) { lock.synchronize { sleep a_moment } } && Heddle.snooze
       lock.synchronize { nil }
     },
     "Thread" => lambda {
@@ -134,7 +134,7 @@ RSpec.describe "Heddle.trace" do
       Heddle.spin(background: true) { gate.push(:open) }
       Thread.new { gate.pop }.join
     },
-    "Heddle.await" => -> { Heddle.await(Heddle.spin { sleep 0.001 }) },
+    "Heddle.await" => -> { Heddle.await(Heddle.spin { sleep a_moment }) },
     /\A(reading|waiting to read) fd \d+\z/ => lambda {
       IO.pipe { |reader, writer| Heddle.spin(background: true) { writer.write("x") } && reader.readpartial(1) }
     },
@@ -211,7 +211,7 @@ RSpec.describe "Heddle.trace" do
 
     it "tells what else has woken a fiber" do
       trace = traced do
-        sleep 0.001
+        sleep a_moment
         IO.pipe { |reader, writer| Heddle.spin(background: true) { writer.write("x") } && reader.readpartial(1) }
         queue = Queue.new
         waiting = Thread.current

@@ -169,7 +169,7 @@ RSpec.describe "Heddle.trace" do
     it "is not recorded, and the child writes nothing" do
       told = nil
       trace = traced do
-        sleep 0.001
+        sleep a_moment
         told = in_child do
           Heddle.spin(name: "child", background: true) { nil } if Fiber.scheduler
           [recording?, File.size(path)]
@@ -203,10 +203,10 @@ RSpec.describe "Heddle.trace" do
   it "survives a scheduler that is closed, and others that open and close on other threads" do
     Heddle.trace(path) do
       threads = Array.new(4) do
-        Thread.new { 5.times { Heddle.run { 3.times { Fiber.schedule { sleep 0.0005 } } } } }
+        Thread.new { 5.times { Heddle.run { 3.times { Fiber.schedule { sleep a_moment } } } } }
       end
       threads.each(&:join)
-      Heddle.run { Heddle.annotate("after the others") { sleep 0.001 } }
+      Heddle.run { Heddle.annotate("after the others") { sleep a_moment } }
     end
     trace = TraceFile.read(path)
     last = trace.slices.find { |slice| slice["name"] == "after the others" }

@@ -162,7 +162,7 @@ RSpec.describe "A CPU-bound fiber" do
                   events << :begun
                   loop { Integer.sqrt(2) }
                 ensure
-                  sleep(0.0001)
+                  sleep(a_moment)
                   events << :waited
                 end
               rescue Timeout::Error
@@ -280,7 +280,7 @@ RSpec.describe "A CPU-bound fiber" do
               fiber = YieldingFiber.schedule do
                 loop { Integer.sqrt(2) }
               ensure
-                sleep(0.0001)
+                sleep(a_moment)
                 nil until events.include?(:other)
                 events << :ensured
               end

@@ -46,8 +46,8 @@ RSpec.describe "Under preempt: :all, a fiber that ends at any time" do
 
       failing = nil
       Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
-        raiser = Fiber.schedule { loop { sleep(0.0001) && failing&.alive? && failing.raise("late") } }
-        sleep(0.001)
+        raiser = Fiber.schedule { loop { sleep(a_moment) && failing&.alive? && failing.raise("late") } }
+        sleep(a_moment)
         3.times do
           started = Fiber.schedule { (failing = Fiber.current) && raise("error") }
           sleep(0.001) while started.alive?

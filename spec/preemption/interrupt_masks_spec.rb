@@ -150,7 +150,8 @@ RSpec.describe "A fiber that masks exceptions" do
 
   it "has no mask after the block has ended" do
     outcome = Heddle.run(preempt: :all) do
-      Heddle.await_all(*Array.new(3) { Heddle.spin { Thread.handle_interrupt(Exception => :never) { sleep(0.001) } } })
+      masked = -> { Thread.handle_interrupt(Exception => :never) { sleep(a_moment) } }
+      Heddle.await_all(*Array.new(3) { Heddle.spin(&masked) })
       limited
     end
     expect(outcome).to eq :interrupted
@@ -167,7 +168,7 @@ RSpec.describe "A fiber that masks exceptions" do
           steps.push(true)
           raised.pop
           compute_for(0.001) until steps.num_waiting.positive?
-          3.times { sleep(0.001) }
+          3.times { sleep(a_moment) }
           steps.push(Thread.pending_interrupt?)
           over = true
           Heddle.await(cpu_bound)

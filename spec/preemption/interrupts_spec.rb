@@ -144,7 +144,7 @@ RSpec.describe "A thread with CPU-bound fibers" do
         $stdout.sync = true
         Fiber.set_scheduler(Heddle::Scheduler.new(ticker: :#{ticker}))
         done = false
-        Fiber.schedule { sleep(0.001); puts "other"; done = true }
+        Fiber.schedule { sleep(a_moment); puts "other"; done = true }
         YieldingFiber.schedule { Integer.sqrt(2) until done; puts "cpu_bound" }
       RUBY
       expect([output, errors, status.success?]).to eq ["other\ncpu_bound\n", "", true]
@@ -156,7 +156,7 @@ RSpec.describe "A thread with CPU-bound fibers" do
         $stdout.sync = true
         Heddle.run(ticker: :#{ticker}) do
           done = false
-          Fiber.schedule { sleep(0.001); puts "other" }
+          Fiber.schedule { sleep(a_moment); puts "other" }
           YieldingFiber.schedule { Integer.sqrt(2) until done; exit(3) }
           done = true
         end

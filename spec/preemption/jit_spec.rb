@@ -216,7 +216,7 @@ RSpec.describe "A yielding fiber that is preempted in code of a just-in-time com
             Object.class_eval("def made_\#{number}(x)\n\#{body}\nend")
             3.times { __send__(:"made_\#{number}", 1) }
           end
-          sleep(0.0005)
+          sleep(a_moment)
         end
       RUBY
 

@@ -28,7 +28,7 @@ RSpec.describe "Many CPU-bound fibers" do
           10_000.times do
             Fiber.schedule do
               50.times { Integer.sqrt(2) }
-              sleep(0.001)
+              sleep(a_moment)
               50.times { Integer.sqrt(2) }
               count << nil
             end
@@ -86,7 +86,7 @@ RSpec.describe "Many CPU-bound fibers" do
           sum = 0
           Heddle.run(ticker:, quantum: 0.001, tick: 0.0005) do
             10.times { YieldingFiber.schedule { 20_000.times { |number| sum += number } } }
-            Fiber.schedule { 20.times { sleep(0.001) } }
+            Fiber.schedule { 20.times { sleep(a_moment) } }
           end
           sum
         end

@@ -24,7 +24,7 @@ RSpec.describe "Options of preemption" do
     it "preempt for a sleeper with quantum: #{quantum.inspect}" do
       slept = nil
       Heddle.run(quantum:) do
-        Fiber.schedule { slept = sleep(0.001) }
+        Fiber.schedule { slept = sleep(a_moment) }
         YieldingFiber.schedule { nil until slept }
       end
       expect(slept).to be_an(Integer)
@@ -99,7 +99,7 @@ RSpec.describe "Options of preemption" do
       Heddle::Scheduler.new(**options)
       p caught?
       Heddle.run(**options) do
-        Fiber.schedule { sleep(0.001) }
+        Fiber.schedule { sleep(a_moment) }
         p caught?
         YieldingFiber.schedule { p caught? }
       end

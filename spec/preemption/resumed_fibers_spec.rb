@@ -24,7 +24,7 @@ RSpec.describe "A fiber that a yielding fiber resumes" do
     },
     "a generator that has waited once" => lambda { |work|
       Enumerator.new do |yielder|
-        sleep(0.0001)
+        sleep(a_moment)
         yielder << work.call
       end.next
     },
@@ -39,7 +39,7 @@ RSpec.describe "A fiber that a yielding fiber resumes" do
     },
     "the block that runs once its generator has waited" => lambda { |work|
       Enumerator.new do |yielder|
-        sleep(0.0001)
+        sleep(a_moment)
         yielder << 1
       end.next
       work.call

@@ -59,7 +59,7 @@ RSpec.describe "A CPU-bound fiber while no other fiber is due" do
     it "is preempted for a sleeper when its timer expires: #{ticker}" do
       slept = false
       Heddle.run(ticker:, quantum:) do
-        Fiber.schedule { slept = sleep(2 * a_while) }
+        Fiber.schedule { slept = sleep(a_while * 2) }
         compute_until { slept }
       end
       expect(slept).to be_truthy
@@ -70,7 +70,7 @@ RSpec.describe "A CPU-bound fiber while no other fiber is due" do
       Heddle.run(ticker:, quantum:) do
         YieldingFiber.schedule do
           compute_for(a_while)
-          Fiber.schedule { slept = sleep(0.001) }
+          Fiber.schedule { slept = sleep(a_moment) }
           nil until slept
         end
       end
@@ -105,7 +105,7 @@ RSpec.describe "A CPU-bound fiber while no other fiber is due" do
       error = Heddle.run(ticker:, quantum:) do
         raised = Queue.new
         YieldingFiber.schedule do
-          Timeout.timeout(2 * a_while) { loop { nil } }
+          Timeout.timeout(a_while * 2) { loop { nil } }
         rescue Timeout::Error => e
           raised.push(e.class)
         end
@@ -120,7 +120,7 @@ RSpec.describe "A CPU-bound fiber while no other fiber is due" do
       Heddle.run(ticker:, quantum:) do
         YieldingFiber.schedule do
           compute_for(a_while)
-          Fiber.schedule { slept = sleep(0.001) }
+          Fiber.schedule { slept = sleep(a_moment) }
           Heddle.without_preemption do
             compute_for(a_while)
             within = slept
@@ -150,7 +150,7 @@ RSpec.describe "A CPU-bound fiber while no other fiber is due" do
   # Runs in a forked child that has only this fiber.
   def slept_beside_computing
     slept = false
-    Fiber.schedule { slept = true if sleep(0.001) }
+    Fiber.schedule { slept = true if sleep(a_moment) }
     nil until slept
     slept
   end

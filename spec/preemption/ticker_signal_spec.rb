@@ -28,7 +28,7 @@ RSpec.describe "The signal of a ticker" do
         puts "\#{e.class} \#{e.message.match?(/USR2.*handler.*timerfd/)}"
       end
       Process.kill(:USR2, Process.pid)
-      sleep(0.001)
+      sleep(a_moment)
     RUBY
   end
 
@@ -54,7 +54,7 @@ RSpec.describe "The signal of a ticker" do
         rescue ArgumentError => e
           puts e.class
         end
-        sleep(0.001)
+        sleep(a_moment)
         puts "slept"
       end
     RUBY
@@ -67,7 +67,7 @@ RSpec.describe "The signal of a ticker" do
         preempt_a_fiber
         puts Fiber.scheduler.ticker
         Process.kill(:USR2, Process.pid)
-        sleep(0.001)
+        sleep(a_moment)
       end
     RUBY
   end
@@ -91,7 +91,7 @@ RSpec.describe "The signal of a ticker" do
         preempt_a_fiber
         puts Fiber.scheduler.ticker
         Process.kill(:USR2, Process.pid)
-        sleep(0.001)
+        sleep(a_moment)
       end
     RUBY
   end
@@ -144,7 +144,7 @@ RSpec.describe "The signal of a ticker" do
         preempt_a_fiber
         puts Fiber.scheduler.ticker
         Process.kill(:USR2, Process.pid)
-        sleep(0.001)
+        sleep(a_moment)
         preempt_a_fiber
         puts "goes on"
       end
@@ -195,7 +195,7 @@ RSpec.describe "The signal of a ticker" do
       p threads.map(&:value)
       sent = true
       Process.kill(:USR2, Process.pid)
-      sleep(0.001)
+      sleep(a_moment)
     RUBY
   end
 
@@ -206,7 +206,7 @@ RSpec.describe "The signal of a ticker" do
         trap("USR2") { puts "handled" }
       end
       Process.kill(:USR2, Process.pid)
-      sleep(0.001)
+      sleep(a_moment)
     RUBY
   end
 
@@ -216,7 +216,7 @@ RSpec.describe "The signal of a ticker" do
         preempt_a_fiber
         trap("USR1") { puts "handled" }
         Process.kill(:USR1, Process.pid)
-        sleep(0.001)
+        sleep(a_moment)
         puts Fiber.scheduler.ticker
       end
     RUBY

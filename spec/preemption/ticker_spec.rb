@@ -9,8 +9,8 @@ RSpec.describe "The ticker of a scheduler" do
   Selection.tickers.each do |ticker|
     it "doesn't start before the first yielding fiber: #{ticker}" do
       names = Heddle.run(ticker:) do
-        5.times { Fiber.schedule { sleep(0.0001) } }
-        sleep(0.001)
+        5.times { Fiber.schedule { sleep(a_moment) } }
+        sleep(a_moment)
         before = Fiber.scheduler.ticker
         YieldingFiber.schedule { nil }
         [before, Fiber.scheduler.ticker]
@@ -50,7 +50,7 @@ RSpec.describe "The ticker of a scheduler" do
     it "ticks for a fiber that begins after the ticks have ended: #{ticker}" do
       woken = false
       with_scheduler(ticker:, preempt: :all) do |scheduler|
-        Heddle.spin(background: true) { woken = sleep(0.001) && true }
+        Heddle.spin(background: true) { woken = sleep(a_moment) && true }
         Heddle.spin(background: true) { nil until woken }
         clock = Process::CLOCK_THREAD_CPUTIME_ID
         enough = Process.clock_gettime(clock) + 0.01
@@ -95,7 +95,7 @@ RSpec.describe "The ticker of a scheduler" do
       wake_ups = -> { Ticking.wakings + Ticking.wakings_of(Process.pid) }
       in_one_wait = lambda do
         before = wake_ups.call
-        sleep(0.1)
+        sleep(0.1) # at least
         wake_ups.call - before
       end
       idle = Heddle.run(ticker:, tick: 0.001) do
@@ -113,7 +113,7 @@ RSpec.describe "The ticker of a scheduler" do
     it "ticks again when all fibers have waited: #{ticker}" do
       counts = Heddle.run(ticker:) do
         Array.new(5) do
-          sleep(0.005)
+          sleep(a_moment)
           preempt_a_fiber
           Fiber.scheduler.stats[:run_queue][:preemptions_count]
         end
@@ -135,7 +135,7 @@ RSpec.describe "The ticker of a scheduler" do
 
     it "doesn't cut a blocking read of the program short: #{ticker}" do
       text = IO.pipe do |reader, writer|
-        child = spawn("sleep 0.05; echo late", out: writer)
+        child = spawn("sleep 0.05; echo late", out: writer) # at least
         writer.close
         Heddle.run(ticker:) do
           read = Queue.new

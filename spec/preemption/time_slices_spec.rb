@@ -65,7 +65,7 @@ RSpec.describe "A Ruby that ends time slices itself" do
       Heddle.run do
         SLICES.enable do
           queue = Queue.new
-          Fiber.schedule { 3.times { |number| sleep(0.001) && queue.push(number + 1) } }
+          Fiber.schedule { 3.times { |number| sleep(a_moment) && queue.push(number + 1) } }
           text = IO.pipe do |reader, writer|
             Fiber.schedule { writer.write("text") && writer.close }
             reader.read

@@ -155,7 +155,7 @@ RSpec.describe "Heddle.without_preemption" do
       it "lets its block wait, and other fibers run meanwhile" do
         disturbed = nil
         beside_others(ticker:) do |events|
-          disturbed = Heddle.without_preemption { disturbed?(events << :mine) { sleep(0.0001) } }
+          disturbed = Heddle.without_preemption { disturbed?(events << :mine) { sleep(a_moment) } }
         end
         expect(disturbed).to be true
       end
@@ -164,7 +164,7 @@ RSpec.describe "Heddle.without_preemption" do
         disturbed = nil
         beside_others(ticker:) do |events|
           Heddle.without_preemption do
-            sleep(0.0001)
+            sleep(a_moment)
             disturbed = disturbed?(events << :mine) { compute_for_a_while }
           end
         end

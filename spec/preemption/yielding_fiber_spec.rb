@@ -90,7 +90,7 @@ RSpec.describe "A CPU-bound fiber" do
           expect(run do
             done = false
             cpu_bound = YieldingFiber.schedule { nil until done }
-            sleep(0.002)
+            sleep(a_moment)
             done = true
             cpu_bound.class
           end).to eq YieldingFiber

@@ -16,7 +16,7 @@ RSpec.describe "Heddle::Scheduler#backend" do
       reader, writer = IO.pipe
       text = nil
       Fiber.schedule { text = reader.gets }
-      Fiber.schedule { sleep(0.001); writer.puts("works") }
+      Fiber.schedule { sleep(a_moment); writer.puts("works") }
       Fiber.set_scheduler(nil)
       puts scheduler.backend.inspect, text
     end
@@ -118,7 +118,7 @@ RSpec.describe "Heddle::Scheduler#backend" do
       output, = run_ruby(<<~RUBY, env: { "HEDDLE_BACKEND" => nil })
         require "heddle"
         backends = %i[io_uring poll].map do |backend|
-          Thread.new { Heddle.run(backend:) { sleep(0.001) && Fiber.scheduler.backend } }
+          Thread.new { Heddle.run(backend:) { sleep(a_moment) && Fiber.scheduler.backend } }
         end
         puts backends.map(&:value).inspect
       RUBY

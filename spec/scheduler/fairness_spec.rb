@@ -148,7 +148,7 @@ RSpec.describe "The scheduler's fairness" do
     end
 
     it "lets a timer expire" do
-      expect(beside_busy_fibers { sleep(0.01) && :woken }).to eq(:woken)
+      expect(beside_busy_fibers { sleep(a_moment) && :woken }).to eq(:woken)
     end
 
     it "lets timers expire in their order" do
@@ -211,7 +211,7 @@ RSpec.describe "The scheduler's fairness" do
     woken = false
     Heddle.run do
       Fiber.schedule { File.open("/dev/zero") { |zero| zero.readpartial(1) until woken } }
-      Fiber.schedule { woken = true if sleep(0.01) }
+      Fiber.schedule { woken = true if sleep(a_moment) }
     end
 
     expect(woken).to be(true)
@@ -250,7 +250,7 @@ RSpec.describe "The scheduler's fairness" do
         end
         ping << true
       end
-      Fiber.schedule { done = true if sleep(0.01) }
+      Fiber.schedule { done = true if sleep(a_moment) }
     end
 
     expect(done).to be(true)
@@ -261,7 +261,7 @@ RSpec.describe "The scheduler's fairness" do
     Heddle.run do
       breed = -> { Fiber.schedule { sleep(0) && breed.call } unless done }
       breed.call
-      Fiber.schedule { done = true if sleep(0.01) }
+      Fiber.schedule { done = true if sleep(a_moment) }
     end
 
     expect(done).to be(true)

@@ -60,7 +60,7 @@ RSpec.describe Heddle::Scheduler do
 
     it "leaves out fibers that have ended" do
       text = Heddle.run do
-        fibers = Array.new(3) { Fiber.schedule { sleep(0.001) } }
+        fibers = Array.new(3) { Fiber.schedule { sleep(a_moment) } }
         pass_until { fibers.none?(&:alive?) }
         Fiber.scheduler.inspect
       end

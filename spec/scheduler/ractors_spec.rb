@@ -35,7 +35,7 @@ RSpec.describe "A Ractor" do
     RUBY
     "Fiber#kill of a fiber that has not begun" => "Fiber.new {}.kill.alive?",
     # An interrupt may wake what waits with a limit, so its value is not compared.
-    "Mutex#sleep" => "mutex = Mutex.new.lock; mutex.sleep(0.001); mutex.owned?",
+    "Mutex#sleep" => "mutex = Mutex.new.lock; mutex.sleep(a_moment); mutex.owned?",
     "ConditionVariable#wait" => <<~RUBY,
       lock, condition, waiting = Mutex.new, ConditionVariable.new, false
       thread = Thread.new { lock.synchronize { waiting = true; condition.wait(lock).class } }
@@ -58,7 +58,7 @@ RSpec.describe "A Ractor" do
     RUBY
     "File#flock" => "File.open('/dev/null') { |file| file.flock(File::LOCK_SH) }",
     "PTY.open" => "PTY.open.each(&:close).size",
-    "Timeout.timeout" => "Timeout.timeout(10) { 1 }",
+    "Timeout.timeout" => "Timeout.timeout(60) { 1 }",
     "BasicSocket#close_write and BasicSocket#close_read" => <<~RUBY,
       one, two = UNIXSocket.pair
       one.close_write
@@ -249,7 +249,7 @@ RSpec.describe "A Ractor" do
       end
       Heddle.run(preempt: :all, tick: 0.001) do
         until now > finish
-          Fiber.schedule { sleep(0.05) }
+          Fiber.schedule { sleep(0.05) } # at least
           100_000.times { Integer.sqrt(2) }
         end
         $stdout.syswrite("done")

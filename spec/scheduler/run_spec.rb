@@ -8,7 +8,7 @@ RSpec.describe Heddle do
 
     it "returns the block's value when the block has waited" do
       value = described_class.run do
-        sleep(0.001)
+        sleep(a_moment)
         :value
       end
 
@@ -29,7 +29,7 @@ RSpec.describe Heddle do
     it "raises the block's error when the block has waited" do
       attempt = lambda do
         described_class.run do
-          sleep(0.001)
+          sleep(a_moment)
           raise KeyError, "mine"
         end
       end
@@ -85,19 +85,19 @@ RSpec.describe Heddle do
 
     it "waits for every fiber" do
       done = []
-      described_class.run { 3.times { |i| Fiber.schedule { done << i if sleep(0.01 * i) } } }
+      described_class.run { 3.times { |i| Fiber.schedule { done << i if sleep(a_moment) } } }
 
-      expect(done).to eq([0, 1, 2])
+      expect(done).to contain_exactly(0, 1, 2)
     end
 
     it "waits for fibers that fibers have scheduled" do
       done = []
       described_class.run do
         Fiber.schedule do
-          sleep(0.001)
+          sleep(a_moment)
           Fiber.schedule do
-            sleep(0.001)
-            Fiber.schedule { done << :innermost if sleep(0.001) }
+            sleep(a_moment)
+            Fiber.schedule { done << :innermost if sleep(a_moment) }
           end
         end
       end
@@ -109,7 +109,7 @@ RSpec.describe Heddle do
       done = []
       begin
         described_class.run do
-          Fiber.schedule { done << :fiber if sleep(0.01) }
+          Fiber.schedule { done << :fiber if sleep(a_moment) }
           raise "mine"
         end
       rescue RuntimeError
@@ -159,20 +159,20 @@ RSpec.describe Heddle do
     it "leaves no descriptor open", if: File.directory?("/proc/self/fd") do
       described_class.run { sleep(0) }
       before = Dir.children("/proc/self/fd").size
-      20.times { described_class.run { sleep(0.0001) } }
+      20.times { described_class.run { sleep(a_moment) } }
 
       # There are fewer if the garbage collector has meanwhile closed what earlier examples left.
       expect(Dir.children("/proc/self/fd").size).to be <= before
     end
 
     it "runs in several threads at once, each with a scheduler of its own" do
-      threads = Array.new(4) { Thread.new { described_class.run { Fiber.scheduler if sleep(0.001) } } }
+      threads = Array.new(4) { Thread.new { described_class.run { Fiber.scheduler if sleep(a_moment) } } }
 
       expect(threads.map(&:value).uniq.size).to eq(4)
     end
 
     it "waits for a thread in which the block calls Heddle.run again" do
-      value = described_class.run { Thread.new { described_class.run { :inner if sleep(0.001) } }.value }
+      value = described_class.run { Thread.new { described_class.run { :inner if sleep(a_moment) } }.value }
 
       expect(value).to eq(:inner)
     end
@@ -193,7 +193,7 @@ RSpec.describe Heddle do
       done = []
       Thread.new do
         Fiber.set_scheduler(Heddle::Scheduler.new)
-        2.times { |i| Fiber.schedule { done << i if sleep(0.001) } }
+        2.times { |i| Fiber.schedule { done << i if sleep(a_moment) } }
       end.join
 
       expect(done).to eq([0, 1])
@@ -202,7 +202,7 @@ RSpec.describe Heddle do
     it "runs everything to its end when it is called with nil" do
       done = []
       Fiber.set_scheduler(Heddle::Scheduler.new)
-      Fiber.schedule { done << :fiber if sleep(0.001) }
+      Fiber.schedule { done << :fiber if sleep(a_moment) }
       Fiber.set_scheduler(nil)
 
       expect(done).to eq([:fiber])
@@ -212,7 +212,7 @@ RSpec.describe Heddle do
       done = []
       scheduler = Heddle::Scheduler.new
       Fiber.set_scheduler(scheduler)
-      Fiber.schedule { done << :fiber if sleep(0.001) }
+      Fiber.schedule { done << :fiber if sleep(a_moment) }
       scheduler.run
       done << :run
       Fiber.set_scheduler(nil)

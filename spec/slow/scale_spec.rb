@@ -157,7 +157,7 @@ RSpec.describe "A scheduler under load" do
       IO.pipe do |reader, writer|
         Heddle.run do
           more_than_a_ring.times { Fiber.schedule { woken += 1 if reader.wait_readable } }
-          sleep(0.001)
+          sleep(a_moment)
           writer.write("x")
         end
       end
@@ -174,7 +174,7 @@ RSpec.describe "A scheduler under load" do
           gate = Queue.new
           more_than_a_ring.times do
             Fiber.schedule { results[:timed_out] += 1 unless reader.wait_readable(0.05) }
-            Fiber.schedule { results[:slept] += 1 if sleep(0.05) }
+            Fiber.schedule { results[:slept] += 1 if sleep(0.05) } # at least
             Fiber.schedule { results[:popped] += 1 unless gate.pop }
           end
           gate.close
@@ -249,7 +249,7 @@ RSpec.describe "A scheduler under load" do
             rescue Errno::EMFILE => e
               error = e.class
             end
-            sleep(0.001)
+            sleep(a_moment)
             writer.write("works")
             [error, read.pop]
           end
@@ -291,7 +291,7 @@ RSpec.describe "A scheduler under load" do
 
     it "lets fibers sleep and wait for threads" do
       result = in_child do
-        Heddle.run { with_few_descriptors(0) { Thread.new { sleep(0.001) && :joined }.value } }
+        Heddle.run { with_few_descriptors(0) { Thread.new { sleep(a_moment) && :joined }.value } }
       end
       expect(result).to eq :joined
     end
@@ -317,7 +317,7 @@ RSpec.describe "A scheduler under load" do
             nil
           end
           Process.setrlimit(:NOFILE, Process.getrlimit(:NOFILE).last)
-          Heddle.run { sleep(0.001) && :slept }
+          Heddle.run { sleep(a_moment) && :slept }
         end
       end
       expect(slept).to eq :slept

@@ -5,7 +5,7 @@ RSpec.describe "Structured concurrency" do
   def within
     fine = nil
     Heddle.run do
-      other = Heddle.spin { sleep(0.002) && :fine }
+      other = Heddle.spin { sleep(a_moment) && :fine }
       yield
     ensure
       fine = Heddle.await_all(other)
@@ -50,7 +50,7 @@ RSpec.describe "Structured concurrency" do
       "Heddle.every" => -> { Heddle.every(1) },
       "Heddle.after" => -> { Heddle.after(1) },
       "Heddle.cancel_after" => -> { Heddle.cancel_after(1) },
-      "Heddle.move_on_after" => -> { Heddle.move_on_after(1) },
+      "Heddle.move_on_after" => -> { Heddle.move_on_after(60) },
       "Heddle.shield" => -> { Heddle.shield },
       "Heddle::Barrier#spin" => -> { Heddle::Barrier.new.spin },
       "Heddle.map" => -> { Heddle.map([1]) },

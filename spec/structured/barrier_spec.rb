@@ -125,7 +125,7 @@ RSpec.describe Heddle::Barrier do
 
   it "raises an error from each of two calls of await_all, which have begun before it" do
     raised = Heddle.run do
-      barrier.spin { sleep(0.001) && raise(KeyError) }
+      barrier.spin { sleep(a_moment) && raise(KeyError) }
       Heddle.map(1..2) { barrier.await_all rescue $!.class } # rubocop:disable Style/RescueModifier, Style/SpecialGlobalVars
     end
 

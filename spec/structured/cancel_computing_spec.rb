@@ -86,7 +86,7 @@ RSpec.describe "Cancelling a CPU-bound fiber" do
   it "never raises after the end of the block with the time limit" do
     array = Array.new(30) { Object.new }
     Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
-      waker = Heddle.spin { loop { sleep(0.0001) } }
+      waker = Heddle.spin { loop { sleep(a_moment) } }
       1000.times do
         Heddle.move_on_after(0.0002) { 12.times { array.inspect } }
         expect { 5.times { array.inspect } }.not_to raise_error

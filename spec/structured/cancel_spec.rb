@@ -172,7 +172,7 @@ RSpec.describe "Cancelling" do
           finish = Clock.now + 0.003
           nil until Clock.now > finish
         end
-        sleep(0.003) && :unharmed
+        sleep(a_moment) && :unharmed
       end
 
       expect(value).to eq(:unharmed)

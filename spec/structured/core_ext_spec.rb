@@ -53,12 +53,12 @@ RSpec.describe "heddle/core_ext" do
   it "lets fibers continue while the root sleeps" do
     output = core_ext(<<~RUBY)
       continued = []
-      spin { sleep 0.01; continued << :first }
+      spin { sleep a_moment; continued << :first }
       sleep 0.001 until continued == [:first]
-      spin { sleep 0.01; continued << :second }
+      spin { sleep a_moment; continued << :second }
       Kernel.sleep(0.001) until continued == [:first, :second]
       # In whole seconds.
-      p sleep(0.001).is_a?(Integer)
+      p sleep(a_moment).is_a?(Integer)
     RUBY
 
     expect(output).to eq("true\n")
@@ -66,13 +66,13 @@ RSpec.describe "heddle/core_ext" do
 
   it "leaves sleep unchanged elsewhere" do
     output = core_ext(<<~RUBY)
-      p [sleep(0), sleep(0.001), Thread.new { sleep(0.001) }.value].all?(Integer)
+      p [sleep(0), sleep(a_moment), Thread.new { sleep(a_moment) }.value].all?(Integer)
       begin
         sleep(-1)
       rescue ArgumentError => e
         puts e.message
       end
-      p Heddle.run { sleep(0.001) }.is_a?(Integer)
+      p Heddle.run { sleep(a_moment) }.is_a?(Integer)
     RUBY
 
     expect(output).to eq("true\ntime interval must not be negative\ntrue\n")

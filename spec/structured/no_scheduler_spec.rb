@@ -20,7 +20,7 @@ RSpec.describe "On a thread without a scheduler" do
     "Heddle.every" => -> { Heddle.every(1) { nil } },
     "Heddle.after" => -> { Heddle.after(1) { nil } },
     "Heddle.cancel_after" => -> { Heddle.cancel_after(1) { nil } },
-    "Heddle.move_on_after" => -> { Heddle.move_on_after(1) { nil } },
+    "Heddle.move_on_after" => -> { Heddle.move_on_after(60) { nil } },
     "Heddle.trap" => -> { Heddle.trap("USR1") { nil } },
     "Heddle::Barrier#spin" => -> { Heddle::Barrier.new.spin { nil } }
   }.each do |name, call|

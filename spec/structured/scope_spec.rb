@@ -238,7 +238,7 @@
 
     it "works in a thread's root fiber" do
       with_scheduler(**options) do
-        Heddle.run { Fiber.schedule { sleep(0.001) && (events << :scheduled) } }
+        Heddle.run { Fiber.schedule { sleep(a_moment) && (events << :scheduled) } }
         events << :left
       end
 
@@ -246,14 +246,14 @@
     end
 
     it "works in an Enumerator" do
-      spin = -> { Heddle.await(Heddle.spin { sleep(1) && :spun }) }
+      spin = -> { Heddle.await(Heddle.spin { sleep(60) && :spun }) }
       value = run { Enumerator.new { |yielder| yielder << Heddle.run(&spin) }.next }
 
       expect(value).to eq(:spun)
     end
 
     it "works in a thread that the block starts" do
-      value = run { Heddle.run { Thread.new { Heddle.run { Heddle.run { sleep(0.001) && :inner } } }.value } }
+      value = run { Heddle.run { Thread.new { Heddle.run { Heddle.run { sleep(a_moment) && :inner } } }.value } }
 
       expect(value).to eq(:inner)
     end
@@ -262,11 +262,11 @@
       status = Heddle.run(**options) do
         pid = Heddle.run do
           Heddle.spin(background: true) { sleep }
-          Fiber.schedule { sleep(0.01) }
+          Fiber.schedule { sleep(a_moment) }
           fork
         end
         # The child comes out of the scope, too.
-        exit!(Heddle.run { sleep(0.001) && 7 }) unless pid
+        exit!(Heddle.run { sleep(a_moment) && 7 }) unless pid
         Process.wait2(pid).last
       end
 
@@ -297,7 +297,7 @@ RSpec.describe "Heddle.run where a scheduler runs already" do
   it "survives compaction", gc: :compact do
     value = Heddle.run do
       Heddle.run do
-        Fiber.schedule { sleep(0.001) }
+        Fiber.schedule { sleep(a_moment) }
         GC.compact
         :value
       end

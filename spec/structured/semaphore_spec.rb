@@ -79,7 +79,7 @@ RSpec.describe Heddle::Semaphore do
     work = lambda do
       semaphore.acquire do
         most = [most, inside += 1].max
-        sleep(0.0005)
+        sleep(a_moment)
         inside -= 1
       end
     end

@@ -53,7 +53,7 @@ RSpec.describe "Heddle.shield" do
         Heddle.shield do
           ready.push(true)
           gate.pop
-          sleep(0.001)
+          sleep(a_moment)
           events.push(:finished)
         end
         events.push(:not_reached)

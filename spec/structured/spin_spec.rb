@@ -76,7 +76,7 @@ RSpec.describe "Fibers that are spun" do
           ensure
             events << :stopped
           end
-          Heddle.spin { sleep(0.001) && (events << :awaited) }
+          Heddle.spin { sleep(a_moment) && (events << :awaited) }
           Heddle.snooze
           events << :parent
         end
@@ -250,7 +250,7 @@ RSpec.describe "Fibers that are spun" do
     end
 
     it "works in a thread's root fiber" do
-      value = with_scheduler { Heddle.await_all(Heddle.spin { sleep(0.001) && :value }) }
+      value = with_scheduler { Heddle.await_all(Heddle.spin { sleep(a_moment) && :value }) }
 
       expect(value).to eq([:value])
     end
@@ -261,7 +261,7 @@ RSpec.describe "Fibers that are spun" do
       output, errors, = run_ruby(<<~RUBY)
         require "heddle"
         Heddle.run do
-          Heddle.await(Fiber.schedule { sleep 0.001; raise KeyError, "scheduled" })
+          Heddle.await(Fiber.schedule { sleep a_moment; raise KeyError, "scheduled" })
         rescue KeyError => e
           puts e.message
         end

@@ -17,7 +17,7 @@ RSpec.describe "A fiber that is stopped, snoozes, or is asked for its state" do
       read = IO.pipe do |reader, writer|
         Heddle.run do
           Heddle.spin(background: true) { loop { Heddle.snooze } }
-          Heddle.spin { sleep(0.001) && writer.write("on time") }
+          Heddle.spin { sleep(a_moment) && writer.write("on time") }
           reader.readpartial(10)
         end
       end

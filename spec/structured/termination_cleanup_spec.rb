@@ -114,7 +114,7 @@ RSpec.describe "A termination during the fiber's cleanup" do
       Heddle.run do
         sleep
       ensure
-        value = Enumerator.new { |yielder| yielder << sleep(0.001) }.next && :generated
+        value = Enumerator.new { |yielder| yielder << sleep(a_moment) }.next && :generated
       end
     end
     until_asleep(thread)

@@ -53,7 +53,7 @@ RSpec.describe Heddle do
     it "lets the other fibers run with an interval of 0" do
       value = Heddle.run do
         Heddle.spin(background: true) { Heddle.every(0) { :again } }
-        sleep(0.005) && :slept
+        sleep(a_moment) && :slept
       end
 
       expect(value).to eq(:slept)
@@ -62,7 +62,7 @@ RSpec.describe Heddle do
     it "works in a thread's root fiber, while the other fibers continue" do
       events = []
       with_scheduler do
-        Heddle.spin { sleep(0.001) && (events << :fiber) }
+        Heddle.spin { sleep(a_moment) && (events << :fiber) }
         Heddle.every(0.001) { events.any? && break }
         events << :root
       end

@@ -185,7 +185,7 @@ RSpec.describe "The tree of fibers" do
     events = Queue.new
     Thread.new do
       Fiber.set_scheduler(Heddle::Scheduler.new)
-      Heddle.spin { sleep(0.001) && (events << :awaited) }
+      Heddle.spin { sleep(a_moment) && (events << :awaited) }
       endless(events, :stopped)
       Heddle.snooze
     end.join
@@ -199,7 +199,7 @@ RSpec.describe "The tree of fibers" do
       $stdout.sync = true
       at_exit { puts "at_exit" }
       Fiber.set_scheduler(Heddle::Scheduler.new)
-      Heddle.spin(background: true) { begin; sleep; ensure; sleep(0.001); puts "ensured"; end }
+      Heddle.spin(background: true) { begin; sleep; ensure; sleep(a_moment); puts "ensured"; end }
       Heddle.snooze
       puts "main"
     RUBY

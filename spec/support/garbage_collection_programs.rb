@@ -17,21 +17,21 @@ module GarbageCollectionPrograms
   end
 
   WAITS = {
-    "sleep" => [2, -> { [sleep(0.001), sleep(0)].size }],
+    "sleep" => [2, -> { [sleep(a_moment), sleep(0)].size }],
     "queues" => ["item", lambda {
       queue = Queue.new
       Fiber.schedule { queue.push("item") }
-      queue.pop(timeout: 10)
+      queue.pop(timeout: 60)
     }],
     "locks" => ["locked", lambda {
       lock = Mutex.new
-      Fiber.schedule { lock.synchronize { sleep(0.001) } }
+      Fiber.schedule { lock.synchronize { sleep(a_moment) } }
       lock.synchronize { "locked" }
     }],
     "threads" => ["value", -> { Thread.new { "value" }.value }],
     "processes" => [true, -> { Process.wait2(spawn("true")).last.success? }],
     "names" => [1, -> { Addrinfo.getaddrinfo("127.0.0.1", 1, nil, :STREAM).size }],
-    "generators" => ["made", -> { Enumerator.new { |yielder| yielder << "made".tap { sleep(0.001) } }.next }]
+    "generators" => ["made", -> { Enumerator.new { |yielder| yielder << "made".tap { sleep(a_moment) } }.next }]
   }.freeze
 
   TRANSFERS = {
@@ -65,7 +65,7 @@ module GarbageCollectionPrograms
     "IO.select that waits" => [1, lambda {
       IO.pipe do |reader, writer|
         Fiber.schedule { writer.write("x") }
-        IO.select([reader], [], [], 10).flatten.size
+        IO.select([reader], [], [], 60).flatten.size
       end
     }],
     "IOs that are closed" => [[IOError], lambda {
@@ -73,7 +73,7 @@ module GarbageCollectionPrograms
       IO.pipe do |reader, _|
         Fiber.schedule { seen << RESCUED.call(IOError) { reader.read } }
         reader.close
-        sleep(0.001)
+        sleep(a_moment)
       end
       seen
     }]
@@ -88,7 +88,7 @@ module GarbageCollectionPrograms
       seen
     }],
     "fibers that are killed" => [false, -> { Fiber.schedule { sleep }.kill.alive? }],
-    "a fiber that closes its scheduler" => [nil, -> { Fiber.schedule { sleep(0.001) } && Fiber.scheduler.close }],
+    "a fiber that closes its scheduler" => [nil, -> { Fiber.schedule { sleep(a_moment) } && Fiber.scheduler.close }],
     # The scheduler doesn't suspend a fiber that has resumed another one: a fiber made for this purpose raises in it.
     "time limits during a generator's wait" => [RuntimeError, lambda {
       RESCUED.call(RuntimeError) { Heddle.cancel_after(0.001, RuntimeError) { Enumerator.new { sleep }.next } }
@@ -122,7 +122,7 @@ module GarbageCollectionPrograms
     # Few events: each takes many allocations to write. Under GC.stress these are collections, which are events, too.
     "Heddle.trace" => [true, lambda {
       io = StringIO.new
-      Heddle.trace(io, events: 50) { Heddle.annotate("named") { Heddle.await(Heddle.spin { sleep(0.001) }) } }
+      Heddle.trace(io, events: 50) { Heddle.annotate("named") { Heddle.await(Heddle.spin { sleep(a_moment) }) } }
       io.string.include?(%("named"))
     }],
     "stats" => [1, -> { sleep(0) && Fiber.scheduler.stats[:fibers][:running] }]

@@ -132,7 +132,7 @@ module Processes
     module_function
 
     # The command that runs the source.
-    def ruby(source) = [RbConfig.ruby, "-I", LIB, "-e", source]
+    def ruby(source) = [RbConfig.ruby, "-I", LIB, "-r", AMoment::PATH, "-e", source]
 
     # Bundler would make each start slower, and restrict which libraries can be loaded.
     def environment

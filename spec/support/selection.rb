@@ -9,8 +9,7 @@ require "zlib"
 #
 # | examples of | run in `bin/test --all` | run in `bin/test` |
 # |---|---|---|
-# | hooks/, io/ | with each Ruby and each backend | once, ten of each file |
-# | scheduler/, preemption/, structured/, testing/ | with each Ruby, and each backend | once, ten of each file |
+# | hooks/, io/, scheduler/, preemption/, structured/, testing/ | with each Ruby, and each backend | once, ten of each |
 # | libraries/ | with the first Ruby, which is likeliest to have libraries, and each backend | once, one of each file |
 # | observability/, slow/ | with the first combination | once, ten and one of each file |
 # | all others | once | once, ten of each file |
@@ -31,8 +30,8 @@ require "zlib"
 module Selection
   # What an example depends on, by its folder. The others run once.
   ON = {
-    "hooks" => :ruby_and_backend, "io" => :ruby_and_backend,
-    "scheduler" => :each, "preemption" => :each, "structured" => :each, "testing" => :each, "differential" => :each,
+    "hooks" => :each, "io" => :each, "scheduler" => :each, "preemption" => :each, "structured" => :each,
+    "testing" => :each, "differential" => :each,
     "libraries" => :backend, "observability" => :first, "slow" => :first
   }.freeze
   # What libraries are needed for.
@@ -82,7 +81,6 @@ module Selection
   # @return [Array<Integer>] the combinations that run the example
   def runs_on(folder, name)
     case ON[folder]
-    when :ruby_and_backend then combinations.each_index.to_a
     when :each then each_once
     when :backend then combinations.each_index.select { |other| ruby_of(other) == ruby_of(0) }
     when :first then [0]

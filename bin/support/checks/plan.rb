@@ -16,8 +16,8 @@ module Checks
     # What --all adds, for the last lines of the quick run.
     ALL_ADDS = [
       "formatting, RuboCop, YARD and clippy; the core's own tests; the gems",
-      "every Ruby with every backend and both tickers, and one of these combinations with disturbed threads",
-      "all examples, all differential programs as all contestants; the examples whose subject is real time",
+      "all examples with every Ruby, every backend and both tickers, once with disturbed threads",
+      "all differential programs as all contestants; the examples whose subject is real time",
       "the differential programs, and Heddle's own operations, under explored schedules",
       "the models of waker, mailbox and worker pool",
       "the differential programs with each just-in-time compiler",
@@ -45,13 +45,15 @@ module Checks
       @parts ||= [crates, *compile, *specs, *(complete if all?)].grep(Part)
     end
 
-    # Beside each other: each Ruby, each backend and each ticker; with --all each Ruby with each backend.
+    # Beside each other: each Ruby, each backend and each ticker; with --all also the first Ruby, which has libraries,
+    # with each backend.
     def combinations
-      return rubies.keys.product(backends).map { |ruby, backend| Combination.new(ruby, backend, nil) } if all?
-
       count = [rubies.size, backends.size].max
-      lists = [rubies.keys, backends, count == 1 ? [nil] : TICKERS].map(&:cycle)
-      Array.new(count) { Combination.new(*lists.map(&:next)) }
+      lists = [rubies.keys, backends, count == 1 || all? ? [nil] : TICKERS].map(&:cycle)
+      each = Array.new(count) { Combination.new(*lists.map(&:next)) }
+      return each unless all?
+
+      [each.first, *backends.map { |backend| Combination.new(rubies.keys.first, backend, nil) }, *each].uniq
     end
 
     def tickers = combinations.map(&:ticker).uniq.then { |names| names == [nil] ? TICKERS : names }

@@ -61,7 +61,7 @@ RSpec.describe "The time limit of Timeout.timeout" do
       Timeout.timeout(time) do
         sleep
       rescue Exception # rubocop:disable Lint/RescueException
-        sleep(0.001)
+        sleep(a_moment)
         raise
       end
     },
@@ -308,7 +308,7 @@ RSpec.describe "The time limit of Timeout.timeout" do
         loop { Integer.sqrt(2) }
       ensure
         compute_for(0.1)
-        sleep(0.001)
+        sleep(a_moment)
         computed = true
       end
     end

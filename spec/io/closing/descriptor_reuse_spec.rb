@@ -76,7 +76,7 @@ RSpec.describe "A descriptor number that is reused at once", gc: :plain do
         came = Heddle.run do
           reuse(before: ->(peer) { peer.write("p" * 50) }, close:, wait:) do |heir, peer|
             peer.write(secret)
-            sleep(0.001)
+            sleep(a_moment)
             read = heir.read_nonblock(100, exception: false)
           end
         end
@@ -88,7 +88,7 @@ RSpec.describe "A descriptor number that is reused at once", gc: :plain do
       read = nil
       came = Heddle.run do
         reuse(close:, wait: ->(io) { io.write("p" * 8_000_000) }) do |_, peer|
-          sleep(0.001)
+          sleep(a_moment)
           read = peer.read_nonblock(100, exception: false)
         end
       end
@@ -102,7 +102,7 @@ RSpec.describe "A descriptor number that is reused at once", gc: :plain do
       reuse(before: ->(peer) { peer.write("p" * 50) }, wait: :gets.to_proc) do |_, peer|
         strings = Array.new(300) { "x" * 8100 }
         peer.write("y" * 8100)
-        sleep(0.001)
+        sleep(a_moment)
       end
       strings
     end

@@ -38,7 +38,7 @@ RSpec.describe "IO#close in a thread, while the thread of the fiber that reads t
     Heddle.run do
       Fiber.schedule { expect { reader.read }.to raise_error(IOError) }
       # The kernel gets the read.
-      sleep(0.001)
+      sleep(a_moment)
       Fiber.new(blocking: true) { parked.push(true) && done.pop }.resume
     end
   end

@@ -26,7 +26,7 @@ RSpec.describe "A scheduler that interrupts I/O" do
         end
         fiber.raise("interrupt")
         writer.write("12345678")
-        sleep(0.005)
+        sleep(a_moment)
         [buffer.locked?, buffer.get_string, reader.readpartial(8)]
       end
     end
@@ -62,7 +62,7 @@ RSpec.describe "A scheduler that interrupts I/O" do
         end
         string.replace("mine")
         writer.write("late")
-        sleep(0.005)
+        sleep(a_moment)
         [string, reader.readpartial(10)]
       end
     end
@@ -128,7 +128,7 @@ RSpec.describe "A scheduler that interrupts I/O" do
     expect(outcomes.pop(timeout: 0)).to be IOError
   end
 
-  it "interrupts a root that waits natively when another thread closes its IO", trap: 37, timeout: 15 do
+  it "interrupts a root that waits natively when another thread closes its IO", trap: 37 do
     outcomes = Queue.new
     IO.pipe do |reader, _writer|
       thread = scheduled_thread { outcome_of(outcomes) { reader.gets } }
@@ -139,7 +139,7 @@ RSpec.describe "A scheduler that interrupts I/O" do
     expect(outcomes.pop(timeout: 0)).to be IOError
   end
 
-  it "lets the root fiber close an IO that one of its scheduler's fibers waits for", trap: 38, timeout: 15 do
+  it "lets the root fiber close an IO that one of its scheduler's fibers waits for", trap: 38 do
     outcomes = Queue.new
     IO.pipe do |reader, _writer|
       with_scheduler do
@@ -243,7 +243,7 @@ RSpec.describe Heddle::Scheduler, "#fiber_interrupt with a proxy for the fiber" 
       fiber = reading_fiber(@ends.first, seen)
       scheduler = Fiber.scheduler
       Thread.new { scheduler.fiber_interrupt(proxy_of(fiber), error) }.join
-      sleep(0.001)
+      sleep(a_moment)
     end
 
     expect(seen).to eq ["interrupted"]
@@ -266,7 +266,7 @@ RSpec.describe Heddle::Scheduler, "#fiber_interrupt with a proxy for the fiber" 
     seen = []
     Heddle.run do
       proxies = []
-      fiber = Fiber.schedule { sleep(0.01) && seen.push(:slept) }
+      fiber = Fiber.schedule { sleep(a_moment) && seen.push(:slept) }
       proxies << proxy_of(fiber).tap { |proxy| proxy.over = true }
       Fiber.scheduler.fiber_interrupt(proxies.first, error)
     end

@@ -159,7 +159,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
       Heddle.run do
         waiting_fiber(Queue.new, socket, ->(io) { io.readpartial(1) })
         socket.close
-        [peer.wait_readable(10) && :in_time, peer.read(1)]
+        [peer.wait_readable(60) && :in_time, peer.read(1)]
       end
     end
     expect(seen).to eq [:in_time, nil]
@@ -219,7 +219,7 @@ RSpec.describe "Closing an IO that a fiber waits for" do
           reader.read(1)
         rescue IOError
           reader.close
-          sleep(0.001)
+          sleep(a_moment)
           events << :rescued
         end
         reader.close

@@ -60,8 +60,8 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
     runs = 0
     with_full_servers("127.0.0.3", "127.0.0.4") do |port|
       run do
-        counter = Fiber.schedule { loop { sleep(0.01) && (runs += 1) } }
-        TCPSocket.new("full.test", port, connect_timeout: 0.2)
+        counter = Fiber.schedule { loop { sleep(a_moment) && (runs += 1) } }
+        TCPSocket.new("full.test", port, connect_timeout: 0.1)
       rescue IO::TimeoutError, Errno::ETIMEDOUT
         counter.kill
       end
@@ -96,7 +96,7 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
         ensure
           ended = true
         end
-        sleep(0.02)
+        sleep(a_moment)
         fiber.kill
       end
     end
@@ -113,7 +113,7 @@ RSpec.describe "TCPSocket.new of a host with several addresses" do
         rescue IOError => e
           rescued = e
         end
-        sleep(0.02)
+        sleep(a_moment)
         fiber.raise(IOError, "enough")
         rescued
       end

@@ -40,6 +40,7 @@ RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address" do
     "only IPv4 accepts" => 'TCPSocket.new("two.test", V4).peeraddr',
     "only IPv6 accepts" => 'TCPSocket.new("two.test", V6).peeraddr',
     "IPv6 is silent, and IPv4 accepts" => 'TCPSocket.new("silent6.test", BOTH).peeraddr',
+    # rubocop:disable RealTime/Limit -- all expire; the second attempt begins after 0.25 s
     "IPv6 is silent, and IPv4 refuses" => 'TCPSocket.new("silent6.test", 1, connect_timeout: 0.4)',
     "both are silent" => 'TCPSocket.new("silent.test", 1, connect_timeout: 0.4)',
     "both are silent, within Timeout.timeout" => 'Timeout.timeout(0.4) { TCPSocket.new("silent.test", 1) }',
@@ -54,6 +55,7 @@ RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address" do
     "it cannot connect from an address" => 'TCPSocket.new("two.test", BOTH, "10.1.1.1", 0)',
     "it cannot connect from a name" => 'TCPSocket.new("two.test", BOTH, "unreachable.test", 0)',
     "Net::HTTP connects" => 'Net::HTTP.start("silent.test", 1, open_timeout: 0.4)'
+    # rubocop:enable RealTime/Limit
   }
 
   # Ruby 3.3 tries one address after the other, each until the kernel's time limit of two minutes.
@@ -82,7 +84,7 @@ RSpec.describe "TCPSocket.new of a host with an IPv6 and an IPv4 address" do
       runs = 0
       fiber = nil
       Heddle.run do
-        other = Fiber.schedule { loop { sleep(0.005) && (runs += 1) } }
+        other = Fiber.schedule { loop { sleep(a_moment) && (runs += 1) } }
         fiber = outcome(&call)
         other.kill
       end

@@ -5,7 +5,7 @@ RSpec.describe "Puma with `heddle slow:`" do
 
   app = <<~RUBY
     run(lambda do |env|
-      60.times { sleep 0.001 } if env["PATH_INFO"].start_with?("/slow")
+      60.times { sleep 0.001 } if env["PATH_INFO"].start_with?("/slow") # at least
       [200, { "content-type" => "text/plain" }, ["done"]]
     end)
   RUBY

@@ -42,10 +42,10 @@ RSpec.describe "Heddle::FiberInfo#times" do
     reader, writer = IO.pipe
     queue = Queue.new
     times = spent do
-      sleep 0.002
-      Fiber.schedule { sleep(0.002).then { queue << 1 } }
+      sleep a_moment
+      Fiber.schedule { sleep(a_moment).then { queue << 1 } }
       queue.pop
-      Fiber.schedule { sleep(0.002).then { writer << "x" } }
+      Fiber.schedule { sleep(a_moment).then { writer << "x" } }
       reader.readpartial(1)
     end
 
@@ -55,7 +55,7 @@ RSpec.describe "Heddle::FiberInfo#times" do
   end
 
   it "accounts for all of the time" do
-    times = spent(preempt: :all) { 3.times { sleep(0.001).then { compute_for(0.003) } } }
+    times = spent(preempt: :all) { 3.times { sleep(a_moment).then { compute_for(0.003) } } }
 
     expect(times.ran + times.runnable + times.waited.sum(&:last)).to be_within(1e-6).of(times.seconds)
   end
@@ -63,7 +63,7 @@ RSpec.describe "Heddle::FiberInfo#times" do
   it "counts what an Enumerator of the fiber does as its own" do
     times = spent do
       numbers = Enumerator.new do |yielder|
-        sleep 0.002
+        sleep a_moment
         compute_for 0.01
         yielder << 1
       end
@@ -86,7 +86,7 @@ RSpec.describe "Heddle::FiberInfo#times" do
   end
 
   it "is frozen" do
-    times = spent { sleep 0.001 }
+    times = spent { sleep a_moment }
 
     expect([times, times.waited]).to all be_frozen
   end
@@ -112,7 +112,7 @@ RSpec.describe "Heddle::FiberInfo#times" do
       compute_for(0.01)
       forked = Clock.now
       pid = fork do
-        sleep 0.001
+        sleep a_moment
         # Ruby 4.0 does not use the scheduler in the child.
         seconds = times_of(Fiber.current)&.seconds || 0
         writer << [seconds, Clock.now - forked].join(" ") << "\n"

@@ -155,7 +155,7 @@ RSpec.describe "Heddle::NameReport" do
     it "ends by itself" do
       left = Heddle.run do
         run_for(0)
-        sleep 0.001
+        sleep a_moment
         Heddle.fibers.first.times
       end
 
@@ -176,7 +176,7 @@ RSpec.describe "Heddle::NameReport" do
     it "counts no longer than is needed for the scheduler that is detailed anyway" do
       kept = Heddle.run(stats: :detailed) do
         run_for(0)
-        sleep 0.001
+        sleep a_moment
         Heddle.fibers.first.times
       end
 

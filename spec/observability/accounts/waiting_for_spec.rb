@@ -70,9 +70,9 @@ RSpec.describe "Heddle.waiting_for" do
 
   it "adds up the time that is waited" do
     waited = Heddle.run(stats: :detailed) do
-      Heddle.waiting_for("a permit") { sleep 0.001 }
-      sleep 0.001
-      Heddle.waiting_for("a permit") { sleep 0.001 }
+      Heddle.waiting_for("a permit") { sleep a_moment }
+      sleep a_moment
+      Heddle.waiting_for("a permit") { sleep a_moment }
       Heddle.fibers.find { |info| info.fiber.equal?(Fiber.current) }.times.waited
     end
 
@@ -82,7 +82,7 @@ RSpec.describe "Heddle.waiting_for" do
 
   it "counts waits for too many different things by their kind" do
     waited = Heddle.run(stats: :detailed) do
-      40.times { |index| Heddle.waiting_for("thing#{index}x") { sleep 0.0001 } }
+      40.times { |index| Heddle.waiting_for("thing#{index}x") { sleep a_moment } }
       Heddle.fibers.find { |info| info.fiber.equal?(Fiber.current) }.times.waited
     end
 
@@ -253,8 +253,8 @@ RSpec.describe "Heddle.waiting_for" do
       require "heddle"
       Heddle.run(stats: :detailed) do
         Heddle.waiting_for("the outer one") do
-          child = Heddle.waiting_for("the inner one") { fork.tap { sleep(0.001) } }
-          sleep(0.001)
+          child = Heddle.waiting_for("the inner one") { fork.tap { sleep(a_moment) } }
+          sleep(a_moment)
           next Process.wait(child) if child
           puts Heddle.fibers.flat_map { |info| info.times.waited.keys }.grep(String)
         end

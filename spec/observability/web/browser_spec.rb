@@ -48,7 +48,7 @@ RSpec.describe "The page of Heddle::Web in a browser" do
     Heddle.define_singleton_method(:trace) do |path, seconds:|
       raise Heddle::Error, "a trace is being recorded" if $tracing
       $tracing = true
-      sleep 0.2
+      sleep 0.2 # at least
       File.write(path, "a trace of #{seconds} s")
     ensure
       $tracing = false

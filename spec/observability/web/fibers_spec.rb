@@ -78,7 +78,7 @@ RSpec.describe Heddle::Web do
 
   it "sends the oldest first, without a tree" do
     run_with_web(stats: :detailed) do
-      %w[first second third].each { |name| Heddle.spin(name:, background: true) { sleep } && sleep(0.001) }
+      %w[first second third].each { |name| Heddle.spin(name:, background: true) { sleep } && sleep(a_moment) }
 
       expect(names("order=age&only=named")).to eq %w[first second third]
     end

@@ -174,7 +174,7 @@ RSpec.describe Heddle::Web do
       running = Heddle.run do
         web("/stats.json")
         # Longer than the time between two measurements.
-        sleep 0.6
+        sleep 0.6 # at least
         probe.of(Fiber.scheduler)&.running?
       end
 

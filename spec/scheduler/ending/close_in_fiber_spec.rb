@@ -5,7 +5,7 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
 
   it "returns when the other fibers have ended" do
     Heddle.run do
-      Fiber.schedule { sleep(0.01) && seen.push(:other) }
+      Fiber.schedule { sleep(a_moment) && seen.push(:other) }
       Fiber.scheduler.close
       seen << :closed
     end
@@ -16,7 +16,7 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
   it "lets the fiber continue without a scheduler" do
     after = Heddle.run do
       Fiber.scheduler.close
-      sleep(0.001)
+      sleep(a_moment)
       [Fiber.scheduler, IO.pipe { |reader, writer| (writer << "x") && reader.readpartial(1) }]
     end
 
@@ -41,7 +41,7 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
     with_scheduler do |scheduler|
       2.times do
         Fiber.schedule do
-          sleep(0.001)
+          sleep(a_moment)
           scheduler.close
         ensure
           seen << :closed
@@ -59,7 +59,7 @@ RSpec.describe "Heddle::Scheduler#close in a scheduled fiber" do
         yielder << 1
       end
       seen << enumerator.next
-      sleep(0.001)
+      sleep(a_moment)
       seen << 2
     end
 

@@ -11,7 +11,7 @@ RSpec.describe "The end" do
     it "comes when every fiber has ended" do
       expect(result_of(<<~RUBY)).to eq ["main\nfiber\n", 0]
         Fiber.set_scheduler(Heddle::Scheduler.new)
-        Fiber.schedule { sleep(0.01); puts "fiber" }
+        Fiber.schedule { sleep(a_moment); puts "fiber" }
         puts "main"
       RUBY
     end
@@ -19,7 +19,7 @@ RSpec.describe "The end" do
     it "by exit in the main fiber lets the fibers run to their end" do
       expect(result_of(<<~RUBY)).to eq ["fiber\n", 4]
         Fiber.set_scheduler(Heddle::Scheduler.new)
-        Fiber.schedule { sleep(0.01); puts "fiber" }
+        Fiber.schedule { sleep(a_moment); puts "fiber" }
         exit 4
       RUBY
     end
@@ -29,7 +29,7 @@ RSpec.describe "The end" do
         Fiber.set_scheduler(Heddle::Scheduler.new)
         ensured = false
         Fiber.schedule { sleep(0.001) until ensured; puts "other" }
-        Fiber.schedule { begin; sleep(0.001); exit(3); ensure; puts "ensured"; ensured = true; end }
+        Fiber.schedule { begin; sleep(a_moment); exit(3); ensure; puts "ensured"; ensured = true; end }
       RUBY
     end
 
@@ -38,9 +38,9 @@ RSpec.describe "The end" do
         Heddle.run do
           exiting = over = false
           Fiber.schedule { sleep(0.001) until over; puts "other" }
-          Fiber.schedule { sleep(0.001); exiting = true; exit(3) }
+          Fiber.schedule { sleep(a_moment); exiting = true; exit(3) }
           sleep(0.001) until exiting
-          sleep(0.001)
+          sleep(a_moment)
           puts "block"
           over = true
         end
@@ -61,7 +61,7 @@ RSpec.describe "The end" do
     it "by exit! in a fiber comes at once" do
       expect(result_of(<<~RUBY)).to eq ["", 5]
         Heddle.run do
-          Fiber.schedule { begin; sleep(0.01); ensure; puts "ensured"; end }
+          Fiber.schedule { begin; sleep(a_moment); ensure; puts "ensured"; end }
           exit!(5)
         end
       RUBY
@@ -72,7 +72,7 @@ RSpec.describe "The end" do
         require "heddle"
         $stdout.sync = true
         Heddle.run do
-          Fiber.schedule { sleep(0.01); puts "other" }
+          Fiber.schedule { sleep(a_moment); puts "other" }
           Fiber.schedule { abort("aborted") }
         end
       RUBY
@@ -84,7 +84,7 @@ RSpec.describe "The end" do
         require "heddle"
         $stdout.sync = true
         Fiber.set_scheduler(Heddle::Scheduler.new)
-        Fiber.schedule { sleep(0.01); puts "fiber" }
+        Fiber.schedule { sleep(a_moment); puts "fiber" }
         raise "of main"
       RUBY
       expect([output, errors, status.exitstatus]).to match ["fiber\n", /of main \(RuntimeError\)/, 1]
@@ -96,7 +96,7 @@ RSpec.describe "The end" do
         $stdout.sync = true
         Heddle.run do
           Fiber.schedule { raise "of a fiber" }
-          Fiber.schedule { sleep(0.001); puts "other" }
+          Fiber.schedule { sleep(a_moment); puts "other" }
         end
         puts "after"
       RUBY
@@ -107,13 +107,13 @@ RSpec.describe "The end" do
       expect(result_of(<<~RUBY)).to eq ["fiber\nnil\n", 0]
         at_exit { p Fiber.scheduler }
         Fiber.set_scheduler(Heddle::Scheduler.new)
-        Fiber.schedule { sleep(0.001); puts "fiber" }
+        Fiber.schedule { sleep(a_moment); puts "fiber" }
       RUBY
     end
 
     it "lets an at_exit block run fibers" do
       expect(result_of(<<~RUBY)).to eq ["at exit\n", 0]
-        at_exit { Heddle.run { sleep(0.001); puts "at exit" } }
+        at_exit { Heddle.run { sleep(a_moment); puts "at exit" } }
       RUBY
     end
 
@@ -138,8 +138,8 @@ RSpec.describe "The end" do
       expect(result_of(<<~RUBY)).to eq ["late\n", 0]
         Fiber.set_scheduler(Heddle::Scheduler.new)
         Fiber.schedule do
-          sleep(0.001)
-          Fiber.schedule { sleep(0.001); Fiber.schedule { sleep(0.001); puts "late" } }
+          sleep(a_moment)
+          Fiber.schedule { sleep(a_moment); Fiber.schedule { sleep(a_moment); puts "late" } }
         end
       RUBY
     end
@@ -150,7 +150,7 @@ RSpec.describe "The end" do
       events = []
       thread = scheduled_thread do
         Fiber.schedule do
-          sleep(0.005)
+          sleep(a_moment)
           events << :fiber
         end
         events << :root
@@ -163,7 +163,7 @@ RSpec.describe "The end" do
       events = []
       thread = scheduled_thread do
         Fiber.schedule do
-          sleep(0.005)
+          sleep(a_moment)
           events << :fiber
         end
         raise "of the thread"
@@ -175,7 +175,7 @@ RSpec.describe "The end" do
     it "doesn't wait for the fibers of other threads" do
       gate = Queue.new
       others = scheduled_thread { Fiber.schedule { gate.pop } }
-      ended = scheduled_thread { Fiber.schedule { sleep(0.001) } }.join(10)
+      ended = scheduled_thread { Fiber.schedule { sleep(a_moment) } }.join(60)
       gate.push(:open)
       others.join
       expect(ended).to be_a Thread
@@ -185,8 +185,8 @@ RSpec.describe "The end" do
       expect(result_of(<<~RUBY)).to eq ["other\n", 6]
         thread = Thread.new do
           Fiber.set_scheduler(Heddle::Scheduler.new)
-          Fiber.schedule { sleep(0.01); puts "other" }
-          Fiber.schedule { sleep(0.001); exit(6) }
+          Fiber.schedule { sleep(a_moment); puts "other" }
+          Fiber.schedule { sleep(a_moment); exit(6) }
         end
         thread.join
       RUBY
@@ -199,7 +199,7 @@ RSpec.describe "The end" do
       Thread.new do
         Fiber.set_scheduler(Heddle::Scheduler.new)
         Fiber.schedule do
-          sleep(0.005)
+          sleep(a_moment)
           events << :fiber
         end
         Fiber.set_scheduler(nil)
@@ -213,12 +213,12 @@ RSpec.describe "The end" do
       second = Heddle::Scheduler.new
       current = with_scheduler do
         Fiber.schedule do
-          sleep(0.005)
+          sleep(a_moment)
           events << :first
         end
         Fiber.set_scheduler(second)
         Fiber.schedule do
-          sleep(0.005)
+          sleep(a_moment)
           events << :second
         end
         events << :root
@@ -236,7 +236,7 @@ RSpec.describe "The end" do
       expect do
         Heddle.run do
           Fiber.schedule do
-            sleep(0.005)
+            sleep(a_moment)
             events << :fiber
           end
           raise "of the block"
@@ -254,11 +254,11 @@ RSpec.describe "The end" do
     end
 
     it "doesn't affect the schedulers of other threads" do
-      totals = Array.new(3) do |number|
+      totals = Array.new(3) do
         Thread.new do
           Heddle.run do
             sums = []
-            10.times { |item| Fiber.schedule { sums << item.tap { sleep(0.001 * number) } } }
+            10.times { |item| Fiber.schedule { sums << item.tap { sleep(a_moment) } } }
             pass_until { sums.size == 10 }
             sums.sum
           end
@@ -269,13 +269,13 @@ RSpec.describe "The end" do
 
     it "may come while a fiber of another thread's scheduler waits for it" do
       values = Heddle.run do
-        Array.new(3) { |number| Thread.new { Heddle.run { number.tap { sleep(0.001) } } } }.map(&:value)
+        Array.new(3) { |number| Thread.new { Heddle.run { number.tap { sleep(a_moment) } } } }.map(&:value)
       end
       expect(values).to eq [0, 1, 2]
     end
 
     it "lets the same thread have another scheduler" do
-      values = Array.new(20) { |number| Heddle.run { number.tap { sleep(0.0001) } } }
+      values = Array.new(20) { |number| Heddle.run { number.tap { sleep(a_moment) } } }
       expect(values).to eq [*0...20]
     end
   end

@@ -68,7 +68,7 @@ RSpec.describe "The end of a process" do
       Thread.new do
         Heddle.run do
           Fiber.schedule { reader.read }
-          sleep(0.001)
+          sleep(a_moment)
           Fiber.new(blocking: true) { parked.push(true) && sleep }.resume
         end
       end

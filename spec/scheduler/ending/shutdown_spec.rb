@@ -6,7 +6,7 @@ RSpec.describe "A scheduler at the end of its thread or process" do
     ended = []
     thread = scheduled_thread do
       Fiber.schedule do
-        sleep(0.01)
+        sleep(a_moment)
         ended << :fiber
       end
       :value
@@ -19,7 +19,7 @@ RSpec.describe "A scheduler at the end of its thread or process" do
       thread = scheduled_thread do
         Thread.current.report_on_exception = true
         Fiber.schedule do
-          sleep(0.001)
+          sleep(a_moment)
           raise "of a fiber"
         end
         raise "of the thread"
@@ -28,7 +28,7 @@ RSpec.describe "A scheduler at the end of its thread or process" do
     end.to output(/of a fiber/).to_stderr
   end
 
-  it "cancels the fibers on Thread#kill instead of waiting for them", trap: 26, timeout: 15 do
+  it "cancels the fibers on Thread#kill instead of waiting for them", trap: 26 do
     ensured = Queue.new
     ready = Queue.new
     thread = scheduled_thread do
@@ -53,7 +53,7 @@ RSpec.describe "A scheduler at the end of its thread or process" do
         Fiber.schedule do
           sleep(60)
         ensure
-          sleep(0.001)
+          sleep(a_moment)
           ensured.push(number)
         end
       end
@@ -62,14 +62,14 @@ RSpec.describe "A scheduler at the end of its thread or process" do
     thread
   end
 
-  it "runs every ensure when Thread#kill comes while it waits for its fibers", trap: 27, timeout: 15 do
+  it "runs every ensure when Thread#kill comes while it waits for its fibers", trap: 27 do
     ensured = Queue.new
     thread = thread_with_five_fibers(ensured)
     thread.kill.join
     expect(Array.new(ensured.size) { ensured.pop }).to contain_exactly(0, 1, 2, 3, 4)
   end
 
-  it "runs every ensure, and ends, when Thread#raise comes while it waits for its fibers", trap: 27, timeout: 15 do
+  it "runs every ensure, and ends, when Thread#raise comes while it waits for its fibers", trap: 27 do
     ensured = Queue.new
     thread = thread_with_five_fibers(ensured)
     thread.raise(ArgumentError, "interrupted")
@@ -77,7 +77,7 @@ RSpec.describe "A scheduler at the end of its thread or process" do
     expect(Array.new(ensured.size) { ensured.pop }).to contain_exactly(0, 1, 2, 3, 4)
   end
 
-  it "ends the thread when a fiber kills it, and runs the other fibers' ensure", trap: 28, timeout: 15 do
+  it "ends the thread when a fiber kills it, and runs the other fibers' ensure", trap: 28 do
     events = Queue.new
     thread = scheduled_thread do
       Fiber.schedule do
@@ -86,7 +86,7 @@ RSpec.describe "A scheduler at the end of its thread or process" do
         events.push(:sibling)
       end
       Fiber.schedule do
-        sleep(0.001)
+        sleep(a_moment)
         Thread.current.kill
         events.push(:not_killed)
       ensure
@@ -103,7 +103,7 @@ RSpec.describe "A scheduler at the end of its thread or process" do
       $stdout.sync = true
       at_exit { puts "at_exit: \#{Fiber.scheduler.inspect}" }
       Fiber.set_scheduler(Heddle::Scheduler.new)
-      Fiber.schedule { sleep(0.001); puts "fiber" }
+      Fiber.schedule { sleep(a_moment); puts "fiber" }
     RUBY
     expect([output, errors, status.exitstatus]).to eq ["fiber\nat_exit: nil\n", "", 0]
   end
@@ -126,13 +126,13 @@ RSpec.describe "A scheduler at the end of its thread or process" do
     order = []
     with_scheduler do
       Fiber.schedule do
-        sleep(0.005)
+        sleep(a_moment)
         order << :first
       end
       Fiber.set_scheduler(Heddle::Scheduler.new)
       order << :next
       Fiber.schedule do
-        sleep(0.001)
+        sleep(a_moment)
         order << :second
       end
     end
@@ -143,7 +143,7 @@ RSpec.describe "A scheduler at the end of its thread or process" do
     order = []
     with_scheduler do
       Fiber.schedule do
-        sleep(0.005)
+        sleep(a_moment)
         order << :other
       end
       Fiber.schedule do
@@ -158,7 +158,7 @@ RSpec.describe "A scheduler at the end of its thread or process" do
     events = []
     with_scheduler do |scheduler|
       Fiber.schedule do
-        sleep(0.001)
+        sleep(a_moment)
         events << :fiber
       end
       scheduler.close
@@ -171,10 +171,10 @@ RSpec.describe "A scheduler at the end of its thread or process" do
     events = []
     with_scheduler do
       Fiber.schedule do
-        sleep(0.001)
+        sleep(a_moment)
         events << :outer
         Fiber.schedule do
-          sleep(0.001)
+          sleep(a_moment)
           events << :inner
         end
       end
@@ -182,7 +182,7 @@ RSpec.describe "A scheduler at the end of its thread or process" do
     expect(events).to eq %i[outer inner]
   end
 
-  it "runs fibers that an ensure schedules during cancellation", trap: 32, timeout: 15 do
+  it "runs fibers that an ensure schedules during cancellation", trap: 32 do
     events = Queue.new
     thread = scheduled_thread do
       Fiber.schedule do

@@ -41,7 +41,7 @@ RSpec.describe "A forked child", :regression do
       Heddle.run do
         Fiber.schedule { file.syswrite("x" * 4096) }
         nil until File.size(file.path) == 4096
-        in_child { sleep(0.001) && :slept }
+        in_child { sleep(a_moment) && :slept }
       end
     end
     expect(result).to eq :slept
@@ -53,7 +53,7 @@ RSpec.describe "A forked child", :regression do
       Heddle.run do
         20.times { Fiber.schedule { file.syswrite("x" * (1 << 20)) } }
         nil until File.size(file.path).positive?
-        in_child { sleep(0.001) && :slept }
+        in_child { sleep(a_moment) && :slept }
       end
     end
     expect(result).to eq :slept
@@ -90,7 +90,7 @@ RSpec.describe "A forked child", :regression do
       scheduler = Heddle::Scheduler.new
       Thread.new do
         Fiber.set_scheduler(scheduler)
-        YieldingFiber.schedule { sleep(0.001) }
+        YieldingFiber.schedule { sleep(a_moment) }
         Thread.new do
           numbers = nameless_files - before
           Process.wait(fork do
@@ -98,7 +98,7 @@ RSpec.describe "A forked child", :regression do
             files = []
             files << File.open(File::NULL) until (numbers - files.map(&:fileno)).empty?
             Fiber.set_scheduler(scheduler)
-            Fiber.schedule { sleep(0.001) }
+            Fiber.schedule { sleep(a_moment) }
             $stdout.syswrite(files.map { |file| name(file.fileno) rescue "closed" }.uniq.join(" "))
             exit!
           end)
@@ -129,7 +129,7 @@ RSpec.describe "A forked child", :regression do
       slept = in_child_of_waiting(scheduler) do
         Fiber.set_scheduler(scheduler)
         slept = nil
-        Fiber.schedule { slept = sleep(0.001) && :slept }
+        Fiber.schedule { slept = sleep(a_moment) && :slept }
         Fiber.set_scheduler(nil)
         slept
       end
@@ -150,7 +150,7 @@ RSpec.describe "A scheduler across fork" do
       Heddle.run do
         read = Queue.new
         Fiber.schedule { read.push(reader.readpartial(20)) }
-        slept = in_child { Array.new(20) { sleep(0.0001) }.size }
+        slept = in_child { Array.new(20) { sleep(a_moment) }.size }
         writer.write("for the parent")
         [slept, read.pop]
       end
@@ -175,11 +175,11 @@ RSpec.describe "A scheduler across fork" do
       Heddle.run do
         2.times do
           Fiber.schedule do
-            sleep(0.005)
+            sleep(a_moment)
             writer.syswrite("#{Process.pid}\n")
           end
         end
-        in_child { sleep(0.02) }
+        in_child { sleep(a_moment) }
       end
       writer.close
       reader.read.lines.map(&:to_i)
@@ -193,7 +193,7 @@ RSpec.describe "A scheduler across fork" do
         bytes = Queue.new
         Fiber.schedule { bytes.push(reader.readpartial(20)) }
         in_child do
-          Thread.new { Heddle.run { sleep(0.001) } }.join
+          Thread.new { Heddle.run { sleep(a_moment) } }.join
           Fiber.set_scheduler(nil)
           GC.start
         end
@@ -212,7 +212,7 @@ RSpec.describe "A scheduler across fork" do
   it "passes no descriptors to a program that the child executes", trap: 47 do
     skip "needs /proc" unless File.directory?("/proc/self/fd")
     open_in_child = Heddle.run do
-      sleep(0.001)
+      sleep(a_moment)
       IO.popen([RbConfig.ruby, "-e", 'print Dir.children("/proc/self/fd").size'], &:read)
     end
     expect(open_in_child).to eq(IO.popen([RbConfig.ruby, "-e", 'print Dir.children("/proc/self/fd").size'], &:read))

@@ -5,7 +5,7 @@ require "socket"
 RSpec.describe "fork" do
   # What a child must be able to do. in_child raises in the parent what goes wrong in the child.
   doings = {
-    "sleep" => -> { sleep(0.001) && :slept },
+    "sleep" => -> { sleep(a_moment) && :slept },
     "read from a pipe" => lambda {
       IO.pipe do |reader, writer|
         feeder = Thread.new { writer.write("piped") }
@@ -61,7 +61,7 @@ RSpec.describe "fork" do
       result = with_scheduler do
         in_child do
           results = Queue.new
-          Fiber.schedule { results.push(sleep(0.001) && :slept) }
+          Fiber.schedule { results.push(sleep(a_moment) && :slept) }
           Fiber.set_scheduler(nil)
           results.pop
         end
@@ -75,7 +75,7 @@ RSpec.describe "fork" do
     result = Heddle.run do
       in_child do
         results = Queue.new
-        Fiber.schedule { results.push(sleep(0.001) && :slept) }
+        Fiber.schedule { results.push(sleep(a_moment) && :slept) }
         results.pop
       end
     end
@@ -87,11 +87,11 @@ RSpec.describe "fork" do
     Heddle.run do
       3.times do
         Fiber.schedule do
-          sleep(0.01)
+          sleep(a_moment)
           writer.syswrite("#{Process.pid}\n")
         end
       end
-      in_child { sleep(0.05) }
+      in_child { sleep(0.05) } # at least
     end
     writer.close
     expect(reader.read.lines(chomp: true).map(&:to_i)).to eq [Process.pid] * 3
@@ -104,7 +104,7 @@ RSpec.describe "fork" do
       Heddle.run do
         bytes = Queue.new
         Fiber.schedule { bytes.push(reader.readpartial(20)) }
-        in_child { sleep(0.005) }
+        in_child { sleep(a_moment) }
         writer.write("for the parent")
         bytes.pop
       end
@@ -115,7 +115,7 @@ RSpec.describe "fork" do
   it "leaves the parent's timers running" do
     took = seconds do
       Heddle.run do
-        Fiber.schedule { sleep(0.05) }
+        Fiber.schedule { sleep(0.05) } # at least
         in_child { :at_once }
       end
     end
@@ -129,7 +129,7 @@ RSpec.describe "fork" do
         Fiber.schedule { bytes.push(reader.readpartial(20)) }
         in_child do
           reader.close
-          sleep(0.001)
+          sleep(a_moment)
         end
         writer.write("still here")
         bytes.pop
@@ -139,14 +139,14 @@ RSpec.describe "fork" do
   end
 
   it "makes a working grandchild from a child" do
-    expect(Heddle.run { in_child { in_child { sleep(0.001) && :grandchild } } }).to eq :grandchild
+    expect(Heddle.run { in_child { in_child { sleep(a_moment) && :grandchild } } }).to eq :grandchild
   end
 
   it "may happen in many fibers at once" do
     values = []
     Heddle.run do
       5.times do |number|
-        Fiber.schedule { values << in_child { number.tap { sleep(0.001) } } }
+        Fiber.schedule { values << in_child { number.tap { sleep(a_moment) } } }
       end
     end
     expect(values).to contain_exactly(0, 1, 2, 3, 4)
@@ -161,7 +161,7 @@ RSpec.describe "fork" do
       Heddle.run do
         # In the parent the line comes last, however long the child takes. In the child it would come at once.
         Fiber.schedule { sleep(0.0005) until waited || Process.pid != parent; puts "sibling" }
-        pid = fork { sleep(0.005); puts "child" }
+        pid = fork { sleep(a_moment); puts "child" }
         Process.wait(pid)
         puts "parent \#{$?.success?}"
         waited = true
@@ -178,10 +178,10 @@ RSpec.describe "fork" do
       Heddle.run do
         if (pid = fork)
           Process.wait(pid)
-          sleep(0.001)
+          sleep(a_moment)
           puts "parent"
         else
-          sleep(0.001)
+          sleep(a_moment)
           puts "child"
         end
       end
@@ -196,7 +196,7 @@ RSpec.describe "fork" do
       require "heddle"
       $stdout.sync = true
       Fiber.set_scheduler(Heddle::Scheduler.new)
-      Fiber.schedule { Process.wait(fork { sleep(0.001) && puts("child") }) }
+      Fiber.schedule { Process.wait(fork { sleep(a_moment) && puts("child") }) }
       puts "root"
     RUBY
     expect([output.lines(chomp: true).tally, errors]).to eq [{ "root" => 1, "child" => 1 }, ""]
@@ -212,7 +212,7 @@ RSpec.describe "fork" do
 
   it "in another thread makes a child without this thread's fibers" do
     threads = Heddle.run do
-      Fiber.schedule { sleep(0.01) }
+      Fiber.schedule { sleep(a_moment) }
       Thread.new { in_child { Thread.list.size } }.value
     end
     expect(threads).to eq 1

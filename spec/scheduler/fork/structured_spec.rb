@@ -6,13 +6,13 @@ RSpec.describe "fork from a fiber of a tree" do
   it "starts a child process with that fiber alone, in which its siblings and children never run" do
     ran = Heddle.run do
       events = Queue.new
-      Heddle.spin(background: true) { sleep(0.002) && events.push(:sibling) }
+      Heddle.spin(background: true) { sleep(a_moment) && events.push(:sibling) }
       forker = Heddle.spin(background: true) do
-        Heddle.spin(background: true) { sleep(0.002) && events.push(:child) }
+        Heddle.spin(background: true) { sleep(a_moment) && events.push(:child) }
         in_child do
           # They may have run in the parent before.
           before = events.size
-          sleep(0.01)
+          sleep(a_moment)
           events.size - before
         end
       end
@@ -43,7 +43,7 @@ RSpec.describe "fork from a fiber of a tree" do
           Heddle.spin(background: true) { begin; sleep; ensure; puts "child's ensure in \#{$parent == Process.pid ? "parent" : "child"}"; end }
           Heddle.snooze
           $parent = Process.pid
-          pid = fork { begin; sleep 0.001; ensure; puts "forked"; end }
+          pid = fork { begin; sleep a_moment; ensure; puts "forked"; end }
           Process.wait(pid)
           puts $?.success?
         end
@@ -60,15 +60,15 @@ RSpec.describe "fork from a fiber of a tree" do
       $stdout.sync = true
       Heddle.run do
         # One system call for each line: two processes write.
-        Heddle.spin(background: true) { sleep 0.005; $stdout.syswrite("sibling\n") }
+        Heddle.spin(background: true) { sleep a_moment; $stdout.syswrite("sibling\n") }
         forker = Heddle.spin(background: true) do
           pid = fork
-          sleep 0.001
+          sleep a_moment
           $stdout.syswrite(pid ? "parent\n" : "child\n")
           pid ? Process.wait(pid) : exit!(0)
         end
         Heddle.await(forker)
-        sleep 0.01
+        sleep a_moment
       end
     RUBY
 
@@ -89,7 +89,7 @@ RSpec.describe "fork from a fiber of a tree" do
           daemon = Heddle.spin(background: true) do
             Process.daemon(true)
             daemonized = true
-            sleep 0.01
+            sleep a_moment
             value = Heddle.move_on_after(0.001, value: "daemon") { sleep }
             File.write(ARGV.first, value)
           end

@@ -41,7 +41,7 @@ RSpec.describe "Garbage collection" do
         Fiber.schedule { received << queue.pop }
         Fiber.schedule { received << reader.readpartial(10) }
         Fiber.schedule { received << Process.wait2(spawn("true")).last.success? }
-        Fiber.schedule { received << :slept.tap { sleep(0.005) } }
+        Fiber.schedule { received << :slept.tap { sleep(a_moment) } }
         GC.compact
         queue.push(:item)
         writer.write("bytes")
@@ -126,7 +126,7 @@ RSpec.describe "Garbage collection" do
   it "leaves no descriptor of a scheduler that was used" do
     skip "needs /proc" unless File.directory?("/proc/self/fd")
     expect do
-      50.times { Heddle.run { sleep(0.0001) } }
+      50.times { Heddle.run { sleep(a_moment) } }
       GC.start
     end.to change { Dir.children("/proc/self/fd").size }.by_at_most(5)
   end

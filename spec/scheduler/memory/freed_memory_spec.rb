@@ -9,7 +9,7 @@ RSpec.describe "Memory that Ruby has freed", :regression do
     output = printed(<<~RUBY)
       require "heddle"
       20.times do
-        Thread.new { Heddle.run { sleep(0.0001) } }.join
+        Thread.new { Heddle.run { sleep(a_moment) } }.join
         GC.start
       end
       puts "collected"

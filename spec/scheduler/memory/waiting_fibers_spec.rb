@@ -45,8 +45,8 @@ RSpec.describe "A scheduler under garbage collection" do
     IO.pipe do |reader, writer|
       Heddle.run do
         schedule_unreferenced(log, :read) { reader.gets }
-        schedule_unreferenced(log, :sleep) { sleep(0.01) && :slept }
-        schedule_unreferenced(log, :process) { `sleep 0.01; echo done` }
+        schedule_unreferenced(log, :sleep) { sleep(a_moment) && :slept }
+        schedule_unreferenced(log, :process) { `sleep #{a_moment}; echo done` }
         collect
         writer.puts("line")
       end
@@ -87,7 +87,7 @@ RSpec.describe "A scheduler under garbage collection" do
       Heddle.run do
         buffers = Array.new(100) { +"garbage" }
         schedule_unreferenced(log, :read) { reader.readpartial(10, +"") }
-        schedule_unreferenced(log, :sleep) { sleep(0.005) && :slept }
+        schedule_unreferenced(log, :sleep) { sleep(a_moment) && :slept }
         schedule_unreferenced(log, :timeout) { Queue.new.pop(timeout: 0.005).inspect }
         buffers.clear
         GC.compact

@@ -60,7 +60,7 @@ RSpec.describe "Interrupts" do
             Heddle.run do
               Fiber.schedule { begin; sleep; ensure; puts "ensured"; end }
               interrupter.enable
-              Fiber.schedule { sleep(0.001) && #{method == "fail_block" ? 'raise("error")' : "nil"} }
+              Fiber.schedule { sleep(a_moment) && #{method == "fail_block" ? 'raise("error")' : "nil"} }
               sleep
             end
           rescue Interrupt
@@ -96,7 +96,7 @@ RSpec.describe "Interrupts" do
       output, _errors, status = run_ruby(<<~RUBY)
         #{ctrl_c}
         Heddle.run do
-          Fiber.schedule { begin; sleep; ensure; sleep(0.01); puts "waited"; end }
+          Fiber.schedule { begin; sleep; ensure; sleep(a_moment); puts "waited"; end }
           ctrl_c
           sleep
         end
@@ -133,7 +133,7 @@ RSpec.describe "Interrupts" do
         trapped = Queue.new
         trap("INT") { trapped.push("trapped") }
         Heddle.run do
-          Fiber.schedule { sleep(0.01); puts "slept" }
+          Fiber.schedule { sleep(a_moment); puts "slept" }
           ctrl_c
           puts trapped.pop
         end
@@ -194,9 +194,9 @@ RSpec.describe "Interrupts" do
       slept = nil
       Heddle.run do
         trap("USR1") { :nothing }
-        Fiber.schedule { slept = seconds { sleep(0.03) } }
+        Fiber.schedule { slept = seconds { sleep(0.03) } } # at least
         Process.kill(:USR1, Process.pid)
-        sleep(0.001)
+        sleep(a_moment)
         Process.kill(:USR1, Process.pid)
       end
       expect(slept).to be >= 0.03
@@ -263,7 +263,7 @@ RSpec.describe "Interrupts" do
           sleep
         end
       rescue stop
-        Heddle.run { sleep(0.001) && :again }
+        Heddle.run { sleep(a_moment) && :again }
       end
       ready.pop
       until_asleep(thread)
@@ -276,7 +276,7 @@ RSpec.describe "Interrupts" do
       ready = Queue.new
       thread = scheduled_thread do
         Fiber.schedule do
-          sleep(0.01)
+          sleep(a_moment)
           events << :fiber
         end
         begin
@@ -335,7 +335,7 @@ RSpec.describe "Interrupts" do
         Fiber.schedule do
           sleep(60)
         ensure
-          sleep(0.005)
+          sleep(a_moment)
           events.push(:waited)
         end
       end

@@ -14,7 +14,7 @@ RSpec.describe "A signal on a thread with another library's scheduler" do
       Fiber.new do
         mutex = Mutex.new
         mutex.lock
-        sweep.watch { mutex.sleep(0.001) }
+        sweep.watch { mutex.sleep(a_moment) }
       end.resume
     end
   RUBY

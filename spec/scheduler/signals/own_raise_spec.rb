@@ -53,7 +53,7 @@ RSpec.describe "Thread.current.raise" do
     [log, error, message]
   end
 
-  { "that doesn't wait" => -> {}, "that waits" => -> { sleep(0.001) } }.each do |description, work|
+  { "that doesn't wait" => -> {}, "that waits" => -> { sleep(a_moment) } }.each do |description, work|
     it "raises at the end of a mask #{description}, in the fiber that called it", :regression do
       in_thread = Thread.new { masked(&work) }.value
       in_fiber = nil

@@ -13,7 +13,7 @@ RSpec.describe "Signals and the tree of fibers" do
       end
     end
     def endless(name)
-      Heddle.spin(background: true) { begin; sleep; ensure; sleep(0.001); puts name; end }
+      Heddle.spin(background: true) { begin; sleep; ensure; sleep(a_moment); puts name; end }
     end
   RUBY
 
@@ -130,7 +130,7 @@ RSpec.describe "Signals and the tree of fibers" do
         mutex = Mutex.new
         answers = Queue.new
         Heddle.trap("USR1") do |number|
-          mutex.synchronize { sleep(0.001) && answers.push([number, Fiber.current.blocking?]) }
+          mutex.synchronize { sleep(a_moment) && answers.push([number, Fiber.current.blocking?]) }
         end
         Process.kill("USR1", Process.pid)
         answers.pop

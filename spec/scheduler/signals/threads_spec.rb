@@ -48,8 +48,8 @@ RSpec.describe "A scheduler beside threads and signals", :regression do
           Heddle.run do
             100.times { |i| Fiber.schedule { 20.times { |j| file.pwrite("x", 20 * i + j) } } }
           end
-          timed = Thread.new { sleep(0.01) }
-          puts "joined \#{!timed.join(10).nil?}, waited \#{sleeping.join(0.01).nil?}, size \#{file.size}"
+          timed = Thread.new { sleep(a_moment) }
+          puts "joined \#{!timed.join(60).nil?}, waited \#{sleeping.join(0.01).nil?}, size \#{file.size}"
         end
       RUBY
       expect([output, errors, status.success?]).to eq ["joined true, waited true, size 2000\n", "", true]
@@ -95,7 +95,7 @@ RSpec.describe "A scheduler beside threads and signals", :regression do
       close_from_a_thread(schedulers.pop)
       still_there = thread.alive?
       gate.push(:open)
-      expect([still_there, thread.join(10)]).to eq [true, thread]
+      expect([still_there, thread.join(60)]).to eq [true, thread]
     end
   end
 
@@ -170,7 +170,7 @@ RSpec.describe "A scheduler under signals and interrupts" do
         Thread.pass until handled > number
       end
     end
-    Heddle.run { took = seconds { sleep(0.05) } }
+    Heddle.run { took = seconds { sleep(0.05) } } # at least
     sender.join
     expect([handled, took]).to match [5, be >= 0.05]
   end
@@ -181,7 +181,7 @@ RSpec.describe "A scheduler under signals and interrupts" do
       queue = Queue.new
       trap("USR2") do
         order << :begun
-        sleep(0.001)
+        sleep(a_moment)
         order << :slept
         queue.push(true)
       end
@@ -223,7 +223,7 @@ RSpec.describe "A scheduler under signals and interrupts" do
     trap("USR2") { :handled }
     pending = Heddle.run do
       Process.kill(:USR2, Process.pid)
-      sleep(0.001)
+      sleep(a_moment)
       Thread.pending_interrupt?
     end
     expect(pending).to be false
