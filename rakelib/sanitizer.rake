@@ -24,15 +24,12 @@ class AddressSanitizer
   # Other reports are warnings about fibers' stacks, which the runtime does not know.
   FAULT = /ERROR: AddressSanitizer/
 
-  # What uses the memory of a backend.
-  IO_SPECS = %w[
+  SPECS = %w[
     spec/io/closing spec/io/buffer_spec.rb spec/io/file_spec.rb spec/io/interrupted_transfer_spec.rb
     spec/io/net_http_spec.rb spec/io/nonblock_spec.rb spec/io/pipe_spec.rb spec/io/select_spec.rb spec/io/tcp_spec.rb
-    spec/io/tls_spec.rb spec/io/udp_spec.rb spec/io/unix_socket_spec.rb
+    spec/io/tls_spec.rb spec/io/udp_spec.rb spec/io/unix_socket_spec.rb spec/hooks spec/preemption
+    spec/scheduler/fork spec/scheduler/memory spec/slow/compaction_spec.rb
   ].freeze
-  # What uses memory that is the same with each, once.
-  OTHER_SPECS = %w[spec/hooks spec/preemption spec/scheduler/fork spec/scheduler/memory
-                   spec/slow/compaction_spec.rb].freeze
 
   def run
     COPY.make
@@ -60,7 +57,7 @@ class AddressSanitizer
 
   def specs_pass?(backend, output)
     specs = ENV.fetch("SPEC", "").split
-    specs = [*IO_SPECS, *(OTHER_SPECS if backend == BACKENDS.first)] if specs.empty?
+    specs = SPECS if specs.empty?
     passes?(backend, output, Gem.bin_path("rspec-core", "rspec"), *specs)
   end
 

@@ -22,7 +22,7 @@ module Checks
       "the models of waker, mailbox and worker pool",
       "the differential programs with each just-in-time compiler",
       "libraries against real servers", "Ruby's own tests inside fibers, and its tests of the scheduler interface",
-      "the stress program for a minute, GC stress, AddressSanitizer"
+      "the stress program for a minute, GC stress"
     ].freeze
 
     Combination = Data.define(:ruby, :backend, :ticker)
