@@ -72,6 +72,7 @@ require_relative "heddle/patches/process_fork"
 require_relative "heddle/patches/pty_open" if RUBY_VERSION < "4.0"
 require_relative "heddle/patches/signal_handlers"
 require_relative "heddle/patches/thread_raise"
+require_relative "heddle/patches/thread_status"
 require_relative "heddle/patches/timeout"
 
 # stalls/: reporting fibers that keep their thread.

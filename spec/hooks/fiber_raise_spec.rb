@@ -5,6 +5,36 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
 
   before { cancelled }
 
+  describe "Fiber#kill" do
+    it "lets an ensure clause wait" do
+      events = []
+      Heddle.run do
+        fiber = Fiber.schedule do
+          sleep
+        ensure
+          sleep(a_moment)
+          events << :waited
+        end
+        fiber.kill
+        events << :killed
+      end
+      expect(events).to eq %i[killed waited]
+    end
+
+    it "makes Thread#status tell a fiber's ensure clause that kills itself" do
+      told = nil
+      status = Heddle.run do
+        Fiber.schedule do
+          Fiber.current.kill
+        ensure
+          told = Thread.current.status
+        end
+        Thread.current.status
+      end
+      expect([told, status]).to eq %w[aborting run]
+    end
+  end
+
   Waits::KINDS.each do |kind, wait|
     context "when the fiber waits in #{kind}" do
       it "end the wait by the error, and the raising fiber continues" do

@@ -122,7 +122,7 @@ module Heddle
         return unless @queues.current?
 
         Native.defer_raises(@scheduler) do
-          @queues.ended(self, abandon: Thread.current.status == "aborting") { @fibers.delete(Fiber.current) }
+          @queues.ended(self, abandon: ThreadStatus.thread_aborting?) { @fibers.delete(Fiber.current) }
           start_tasks
           @queues.settle
         end

@@ -8,7 +8,7 @@ module Heddle # :nodoc:
     def scheduler_close
       begin
         # A thread that is interrupted or killed ends all its fibers at once, in any order.
-        interrupted = $!.is_a?(SignalException) || Thread.current.status == "aborting" # rubocop:disable Style/SpecialGlobalVars
+        interrupted = $!.is_a?(SignalException) || ThreadStatus.thread_aborting? # rubocop:disable Style/SpecialGlobalVars
         late_error = TreeNode.end_root(self) unless interrupted
       ensure
         # A signal may come at any point before this.

@@ -24,7 +24,7 @@ RSpec.describe "Timeout.timeout" do
   end
 
   it "passes the number of seconds to the block" do
-    expect(Heddle.run { Timeout.timeout(62.5) { |seconds| seconds } }).to eq(12.5)
+    expect(Heddle.run { Timeout.timeout(62.5) { |seconds| seconds } }).to eq(62.5)
   end
 
   it "propagates the block's own error" do

@@ -8,7 +8,6 @@ use magnus::{Error, RArray, Ruby, Value, prelude::*};
 
 use crate::ruby::{error, fiber};
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
-use crate::scheduler::wait::Wait;
 use crate::scheduler::{HookGuard, Scheduler};
 use crate::ticker::foreign_ticker;
 
@@ -44,32 +43,38 @@ pub fn raise_here(ruby: &Ruby, arguments: RArray) -> Result<Value, Error> {
     Ok(exception)
 }
 
-/// Ends `target`, which the running fiber is about to kill, by an exception if it was preempted, and then returns true.
-/// Otherwise Ruby would raise the kill again at each switch, and an `ensure` clause of the target could not wait.
+/// Ends `target`, which the running fiber is about to kill, as a stop does, and then returns true.
+///
+/// A stop is an exception. So an `ensure` clause of the target can wait, where Ruby would raise the kill again at each
+/// switch; and code that tells an exception from the end of a block, as a database transaction does, sees one.
 pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
     let Some(scheduler) = Scheduler::in_use(ruby) else { return Ok(false) };
-    let exception = error::stop_class(ruby)?.as_value();
+    let stop = error::stop_class(ruby)?.as_value();
     // Not while the state is borrowed mutably: on Ruby 3.3 and 3.4 this may let another Ractor collect.
     let is_yielding = foreign_ticker::yield_state_of(target).is_some();
     {
         let mut state = scheduler.state.borrow_mut();
         let Some(key) = state.fibers.find(target) else { return Ok(false) };
-        let is_preempted = state
-            .fibers
-            .get(key)
-            .is_some_and(|record| record.wait == Wait::Preempted && (record.managed || is_yielding));
-        if !is_preempted {
-            if let Some(record) = state.fibers.get_mut(key) {
-                record.killed = true;
-            }
+        let Some(record) = state.fibers.get_mut(key) else { return Ok(false) };
+        if !record.stops_instead_of_being_killed(is_yielding) {
+            record.killed = true;
             return Ok(false);
         }
-        if state.fibers.get(key).is_some_and(|record| record.end_requested) {
-            state.send_raise(key, PendingRaise::new(exception, None, RaiseScope::Fiber));
+        if record.end_requested {
+            state.send_raise(key, PendingRaise::new(stop, None, RaiseScope::Fiber));
         } else {
-            state.request_end(key, exception);
+            state.request_end(key, stop);
         }
     }
     scheduler.yield_now(ruby)?;
     Ok(true)
+}
+
+/// Whether the running fiber is being killed: no exception tells its `ensure` clauses so.
+pub fn is_being_killed(ruby: &Ruby) -> Result<bool, Error> {
+    let Some(scheduler) = Scheduler::in_use(ruby) else { return Ok(false) };
+    let current = fiber::ensure_current(ruby)?;
+    let state = scheduler.state.borrow();
+    let record = state.fibers.find(current).and_then(|key| state.fibers.get(key));
+    Ok(record.is_some_and(|record| record.killed || record.is_being_killed()))
 }

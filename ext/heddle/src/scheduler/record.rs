@@ -170,6 +170,17 @@ impl Record {
         self.end_request.as_ref().is_some_and(|request| request.is_killed())
     }
 
+    /// Whether `Fiber#kill` stops it: it waits or was preempted, so the scheduler can raise in it when it runs next. A
+    /// fiber that is not managed can be raised into where it was preempted, if it yields to ticks.
+    pub fn stops_instead_of_being_killed(&self, is_yielding: bool) -> bool {
+        let is_parked = matches!(self.state, FiberState::Waiting | FiberState::Runnable);
+        match self.wait {
+            Wait::NotStarted | Wait::Nothing | Wait::Raiser | Wait::Drain => false,
+            Wait::Preempted => is_parked && (self.managed || is_yielding),
+            _ => is_parked && self.managed,
+        }
+    }
+
     /// Whether it is in a hook that waits.
     pub fn is_waiting(&self) -> bool {
         !matches!(self.wait, Wait::Nothing | Wait::NotStarted | Wait::Preempted)
