@@ -31,7 +31,8 @@ RSpec.describe "The transaction of a fiber that is killed" do
   }
   ends = {
     "by another fiber as it waits" => ["", "sleep", "fiber.kill"],
-    "by another fiber as it computes" => ["", "computing = true; loop { nil }", "Heddle.snooze until computing; fiber.kill"],
+    "by another fiber as it computes" => ["", "computing = true; loop { nil }",
+                                          "Heddle.snooze until computing; fiber.kill"],
     "by itself" => ["", "Fiber.current.kill", ""],
     "after its grace" => ["grace: 0.01", "begin; sleep; rescue Exception; sleep; end", "Heddle.stop(fiber)"],
     "with its thread" => ["", "sleep", "Thread.current.kill"]

@@ -73,7 +73,7 @@ module Heddle
         settled = true
         stop if call.failed
         @guard.synchronize { forget_ended }
-        raise call.failed.error if call.failed
+        call.failed&.raise_error
 
         call.ended.map(&:value)
       ensure

@@ -54,7 +54,7 @@ module Heddle # :nodoc:
         next nodes.map(&:value) unless (failed = wait.failed)
 
         wait.stop_rest
-        raise failed.error
+        failed.raise_error
       end
     end
 

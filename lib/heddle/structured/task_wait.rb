@@ -45,6 +45,8 @@ module Heddle
     #
     # @return [Boolean] whether this wait raises its error, so that its parent does not get it
     def ended(node) # rubocop:disable Naming/PredicateMethod -- it is an action
+      # It is about to be raised in the root, and so ends this wait.
+      return false if node.interrupted? && @fiber.blocking?
       return false unless record(node)
 
       @claimed << node if node.error

@@ -155,8 +155,8 @@ module Heddle
       end
     ensure
       # Runs also if the fiber is being killed.
-      interrupt ? end_without_waiting : finish(value, error)
-      raise interrupt if interrupt
+      interrupt ? end_without_waiting(interrupt) : finish(value, error)
+      raise interrupt if interrupt && !interrupt.equal?(@relayed)
     end
 
     # A fiber of `Fiber.schedule`, which runs without {#carry}, has returned. The extension calls this.
@@ -171,10 +171,30 @@ module Heddle
     # Such a fiber has raised an error; or a fiber could not be started. The extension calls this.
     def failed(error) = finish(nil, error)
 
-    # The fiber has been killed, perhaps before it has begun. It must not wait. The extension calls this.
-    def killed
-      end_without_waiting unless ended?
+    # The fiber has been killed, perhaps before it has begun, or is ended by what concerns its whole thread. It must not
+    # wait. The extension calls this.
+    #
+    # @param interrupt [Exception, nil] what is raised in the root
+    # @return [Boolean] whether it must not be, as {#raise_error} has raised it here
+    def killed(interrupt = nil) # rubocop:disable Naming/PredicateMethod -- it is an event
+      end_without_waiting(interrupt) unless ended?
+      !interrupt.nil? && interrupt.equal?(@relayed)
     end
+
+    # Raises the fiber's error in the current fiber, which has awaited it. What has ended this fiber and the root must
+    # not reach the root once more when it ends the current fiber.
+    #
+    # @raise {#error}
+    def raise_error
+      TreeNode.of(Fiber.current)&.relay(@error) if interrupted?
+      raise @error
+    end
+
+    # @return [Boolean] whether what concerns the whole thread has ended the fiber
+    def interrupted? = @interrupted || false
+
+    # The fiber gets an exception that the root gets from another fiber.
+    def relay(interrupt) = @relayed = interrupt
 
     # Stops the fiber, and does not wait for its end. Any thread may call this.
     #
@@ -333,9 +353,10 @@ module Heddle
     end
 
     # Ends the fiber without waiting for the children.
-    def end_without_waiting
+    def end_without_waiting(interrupt = nil)
       each_block(&:stop)
-      conclude(nil, nil)
+      @interrupted = !interrupt.nil?
+      conclude(nil, interrupt)
     end
 
     def conclude(value, error)
@@ -349,9 +370,9 @@ module Heddle
       propagate if @error && @claims.zero?
     end
 
-    # Sends the error to the parent.
+    # Sends the error to the parent. What concerns the whole thread goes to the root by itself.
     def propagate
-      @sent = @siblings&.receive(self)
+      @sent = @siblings&.receive(self) unless interrupted?
     end
 
     def each_block

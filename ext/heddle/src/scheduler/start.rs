@@ -186,15 +186,22 @@ fn notify(observer: Value, how: &str, arguments: &[Value]) -> Result<Value, Erro
 
 /// Like [`notify`], for a block that has raised an error.
 fn notify_of_failure(ruby: &Ruby, observer: Value, error: Error) -> Result<Value, Error> {
-    let (how, argument) = match error.error_type() {
-        _ if error::is_stop(&error) => ("returned", Some(ruby.qnil().as_value())),
+    let nil = ruby.qnil().as_value();
+    match error.error_type() {
+        _ if error::is_stop(&error) => Err(error).and_ensure(|| notify(observer, "returned", &[nil]).map(|_| ())),
         ErrorType::Exception(exception) if !propagates_to_thread(ruby, &error) => {
-            ("failed", Some(exception.as_value()))
+            let exception = exception.as_value();
+            Err(error).and_ensure(|| notify(observer, "failed", &[exception]).map(|_| ()))
         }
-        // The error propagates to the root.
-        _ => ("killed", None),
-    };
-    Err(error).and_ensure(|| notify(observer, how, argument.as_slice()).map(|_| ()))
+        // The error propagates to the root, unless it has come from there.
+        ErrorType::Exception(exception) => {
+            let is_relayed = notify(observer, "killed", &[exception.as_value()])?.to_bool();
+            if is_relayed { Ok(nil) } else { Err(error) }
+        }
+        ErrorType::Jump(_) | ErrorType::Error(..) => {
+            Err(error).and_ensure(|| notify(observer, "killed", &[]).map(|_| ()))
+        }
+    }
 }
 
 /// Decides whether an error leaves its fiber. Ruby raises such an error in the fiber that continues, and so ends that
