@@ -24,6 +24,8 @@ RSpec.describe "A Sidekiq capsule with fibers" do
       include Sidekiq::Job
       def perform(*arguments) = $work.call(*arguments)
     end
+    # Seconds, after which no processor waits for a job that Sidekiq may push back.
+    LONGER_THAN_A_FETCH = 3
     def start(fibers: 20, timeout: 60, **options)
       instance = Sidekiq.configure_embed do |config|
         config.concurrency = fibers
@@ -134,7 +136,7 @@ RSpec.describe "A Sidekiq capsule with fibers" do
         ended << true
       end
       3.times { Work.perform_async }
-      sidekiq = start(timeout: 0.1)
+      sidekiq = start(timeout: LONGER_THAN_A_FETCH)
       3.times { begun.pop }
       fibers = Thread.list.find { |thread| thread.name&.end_with?("fibers") }
       sidekiq.stop
@@ -148,7 +150,7 @@ RSpec.describe "A Sidekiq capsule with fibers" do
       done, computes = Queue.new, Queue.new
       $work = ->(name) { name == "computes" ? (computes << true; loop { }) : sleep(a_moment) && done << true }
       Work.perform_async("computes")
-      sidekiq = start(timeout: 0.1)
+      sidekiq = start(timeout: LONGER_THAN_A_FETCH)
       computes.pop
       Work.perform_async("waits")
       done.pop && puts("waited")
