@@ -70,7 +70,7 @@ RSpec.describe "The transaction of a fiber that is killed" do
           end.join
           Heddle.run { write("whole") && p(written) }
         RUBY
-        skip_or_fail_without("#{library}-with-sqlite3") if status.exitstatus == Libraries::MISSING
+        skip_or_fail_without("#{library.downcase}-with-sqlite3") if status.exitstatus == Libraries::MISSING
 
         expect([output, errors.lines.grep_v(/is killed|is abandoned/)]).to eq [%(["whole"]\n), []]
       end

@@ -10,7 +10,8 @@ module Libraries
 
   # These have native parts. Debian, from which bin/test installs them, builds native parts for its default Ruby alone.
   NATIVE = %w[
-    activerecord-with-sqlite3 async fiddle grpc mysql2 pg puma rails sidekiq sqlite3 stackprof typhoeus
+    activerecord-with-sqlite3 async fiddle grpc mysql2 pg puma rails sequel-with-sqlite3 sidekiq sqlite3 stackprof
+    typhoeus
   ].freeze
   DEBIAN_RUBY = "3.3"
 

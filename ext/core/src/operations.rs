@@ -272,6 +272,11 @@ impl<F: Copy + PartialEq, M: Clone> Operations<F, M> {
         tickets.into_iter().filter(|ticket| self.abandon(*ticket).is_none()).map(Ticket::token).collect()
     }
 
+    /// The operations that are under way.
+    pub fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
+        self.pending.iter().map(|(token, _)| token)
+    }
+
     /// Removes all operations. The backend does not use their memory any more.
     pub fn clear(&mut self) {
         self.pending.clear();

@@ -43,7 +43,8 @@ fn file(content: &[u8]) -> File {
 /// Submits a read into a leaked buffer, which outlives the backend.
 fn read(poll: &mut Poll, token: Token, fd: &impl AsRawFd, length: usize) -> &'static [u8] {
     let buffer: &'static mut [u8] = vec![b'.'; length].leak();
-    let operation = Operation::Read { fd: fd.as_raw_fd(), buffer: buffer.as_mut_ptr(), length, offset: Some(0) };
+    let operation =
+        Operation::Read { fd: fd.as_raw_fd(), buffer: buffer.as_mut_ptr(), length, offset: Some(0), may_block: false };
     // SAFETY: the buffer is never freed, and is read only after the completion or the end of the backend.
     unsafe { poll.submit(token, operation) };
     buffer

@@ -71,6 +71,9 @@ pub enum Operation {
         length: usize,
         /// The file offset, or None for the descriptor's own position. Only files have offsets.
         offset: Option<u64>,
+        /// Whether to start may block the thread that does it, as with a file that another machine or another process
+        /// stores. Another thread starts it then.
+        may_block: bool,
     },
     /// Write up to `length` bytes to a file. Completes with their number.
     Write {
@@ -82,6 +85,8 @@ pub enum Operation {
         length: usize,
         /// The file offset, or None for the descriptor's own position.
         offset: Option<u64>,
+        /// As with `Read`.
+        may_block: bool,
     },
     /// Read up to `length` bytes from a socket, once data has arrived. Completes as `Read` does. Only for a backend
     /// that [is batching](Backend::is_batching): others complete with `-EOPNOTSUPP`.

@@ -235,13 +235,15 @@ impl Backend for Uring {
             Operation::Ready { fd, interest } => {
                 (opcode::PollAdd::new(Fd(fd), poll_events(interest)).build(), interest)
             }
-            Operation::Read { fd, buffer, length, offset } => {
+            Operation::Read { fd, buffer, length, offset, may_block } => {
                 let read = opcode::Read::new(Fd(fd), buffer, clamp(length));
-                (read.offset(offset.unwrap_or(CURRENT_POSITION)).build(), Interest::default())
+                let entry = read.offset(offset.unwrap_or(CURRENT_POSITION)).build();
+                (entry.flags(start(may_block)), Interest::default())
             }
-            Operation::Write { fd, buffer, length, offset } => {
+            Operation::Write { fd, buffer, length, offset, may_block } => {
                 let write = opcode::Write::new(Fd(fd), buffer, clamp(length));
-                (write.offset(offset.unwrap_or(CURRENT_POSITION)).build(), Interest::default())
+                let entry = write.offset(offset.unwrap_or(CURRENT_POSITION)).build();
+                (entry.flags(start(may_block)), Interest::default())
             }
             Operation::Receive { fd, buffer, length } => {
                 let receive = opcode::Recv::new(Fd(fd), buffer, clamp(length)).ioprio(self.receive_flags);
@@ -340,6 +342,11 @@ impl Drop for Uring {
             self.drain();
         }
     }
+}
+
+/// Whether a thread of the kernel starts the operation, or `io_uring_enter`.
+fn start(may_block: bool) -> squeue::Flags {
+    if may_block { squeue::Flags::ASYNC } else { squeue::Flags::empty() }
 }
 
 fn errno_of(error: &io::Error) -> Errno {

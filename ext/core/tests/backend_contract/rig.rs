@@ -100,13 +100,18 @@ impl Rig {
     pub fn read(&mut self, token: Token, fd: &impl AsRawFd, buffer: &mut Buffer, offset: Option<u64>) {
         let (buffer, length) = (buffer.0.as_mut_ptr().cast(), buffer.0.len());
         // SAFETY: a `Buffer` is leaked if its test fails. Otherwise it outlives the completion, or the backend.
-        unsafe { self.backend.submit(token, Operation::Read { fd: fd.as_raw_fd(), buffer, length, offset }) }
+        unsafe {
+            self.backend.submit(token, Operation::Read { fd: fd.as_raw_fd(), buffer, length, offset, may_block: false })
+        }
     }
 
     pub fn write(&mut self, token: Token, fd: &impl AsRawFd, data: &'static [u8], offset: Option<u64>) {
         let (buffer, length) = (data.as_ptr(), data.len());
         // SAFETY: the data is never freed.
-        unsafe { self.backend.submit(token, Operation::Write { fd: fd.as_raw_fd(), buffer, length, offset }) }
+        unsafe {
+            self.backend
+                .submit(token, Operation::Write { fd: fd.as_raw_fd(), buffer, length, offset, may_block: false })
+        }
     }
 
     pub fn receive(&mut self, token: Token, fd: &impl AsRawFd, buffer: &mut Buffer) {

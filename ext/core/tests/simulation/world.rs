@@ -387,7 +387,7 @@ impl World {
         let fd = number as RawFd;
         let operation = if is_transfer {
             let buffer = std::ptr::without_provenance_mut(memory.id);
-            Operation::Read { fd, buffer, length: 1, offset: None }
+            Operation::Read { fd, buffer, length: 1, offset: None, may_block: false }
         } else {
             Operation::Ready { fd, interest: Interest::READABLE }
         };

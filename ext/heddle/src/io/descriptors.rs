@@ -25,7 +25,7 @@
 use std::os::fd::{FromRawFd, RawFd};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heddle_core::Interest;
 use heddle_core::process_fd::ProcessFd;
@@ -178,13 +178,20 @@ fn end_own_operations(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd) -> Result<(
         }
     }
     // Threads of the kernel or of Heddle read and write files, and a read from a disk cannot be cancelled.
-    let waited = scheduler
-        .enter(ruby)
-        .and_then(|hook| wait_for_ends(ruby, scheduler, hook.key, |state| !state.operations.names(fd)));
+    let wait = || {
+        let hook = scheduler.enter(ruby)?;
+        wait_for_ends(ruby, scheduler, hook.key, |state| !state.operations.names(fd))
+    };
+    let mut waited = wait();
     while matches!(&waited, Err(_kept)) && scheduler.has_operations_on(fd) {
-        // A fiber that is being killed cannot let other fibers run, as Ruby raises the kill again at each switch.
-        without_gvl(ruby, || std::thread::sleep(INTERRUPT_INTERVAL), &|| {});
-        scheduler.poll(ruby)?;
+        let begun = Instant::now();
+        // What is raised ends the close when the operations have ended. The last exception takes the place of others.
+        if let Err(error) = wait() {
+            waited = Err(error);
+        }
+        if begun.elapsed() < INTERRUPT_INTERVAL {
+            scheduler.rest_without_switching(ruby)?;
+        }
     }
     waited
 }

@@ -11,16 +11,25 @@
 //! The kernel reads and writes the operation's memory until the completion arrives, so the fiber waits for that in any
 //! case. `operations.rs` of the core is the state of all operations.
 
+use std::time::Duration;
+
 use heddle_core::Operation;
 use heddle_core::operations::Ticket;
 use magnus::{Error, Ruby};
 
-use crate::ruby::error;
+use crate::ruby::nogvl::without_gvl;
+use crate::ruby::{error, interrupts};
 use crate::scheduler::Scheduler;
 use crate::scheduler::raise::{PendingRaise, RaisePoint, RaiseScope};
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::state::OperationEnd;
 use crate::scheduler::wait::Wait;
+
+/// How many waits of a fiber may end at once, by what is raised in it, before its thread rests. Most operations have
+/// ended by then.
+const WAITS_WITHOUT_REST: u32 = 4;
+/// How long a thread rests whose fiber cannot wait.
+const REST: Duration = Duration::from_micros(500);
 
 /// Transfers immediately what a cancelled operation was to transfer.
 pub trait ImmediateTransfer {
@@ -194,6 +203,7 @@ impl Scheduler {
     /// is returned when it has ended; the last of several.
     pub fn await_completion(&self, ruby: &Ruby, key: FiberKey, wait: Wait, ticket: Ticket) -> Result<(), Error> {
         let mut raised = Ok(());
+        let mut cut_short = 0;
         let outer = self.state.borrow_mut().continue_wait(key, wait);
         loop {
             {
@@ -203,11 +213,28 @@ impl Scheduler {
                 }
                 state.set_waiting(key);
             }
-            if let Err(error) = self.park(ruby, key) {
-                raised = Err(error);
+            let parked = self.park(ruby, key);
+            // An exception that is due keeps the fiber runnable until it is raised, which is when the operation ends.
+            if parked.is_err() || self.state.borrow().due_exception(key).is_some() {
+                cut_short += 1;
+            }
+            let rested = if cut_short > WAITS_WITHOUT_REST { self.rest_without_switching(ruby) } else { Ok(()) };
+            for outcome in [parked, rested] {
+                if let Err(error) = outcome {
+                    raised = Err(error);
+                }
             }
         }
         self.state.borrow_mut().restore_wait(key, outer);
         raised
+    }
+
+    /// Sleeps for a moment, and handles what has ended then. For a fiber whose wait ends at once: Ruby raises a kill
+    /// again at each switch, and an exception is due that cannot be raised yet. Other threads run meanwhile.
+    pub fn rest_without_switching(&self, ruby: &Ruby) -> Result<(), Error> {
+        if without_gvl(ruby, || std::thread::sleep(REST), &|| {}).is_none() {
+            interrupts::check(ruby)?;
+        }
+        self.poll(ruby).map(|_polled| ())
     }
 }

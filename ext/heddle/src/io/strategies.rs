@@ -171,13 +171,14 @@ pub fn transfer_file(
 unsafe fn operate(transfer: &Transfer<'_>, fd: RawFd, memory: Memory, offset: Option<u64>) -> Result<TryIo, Error> {
     let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
     // io_uring does not advance the position of a FUSE file without a cache, so this does.
-    let sets_position = offset.is_none() && scheduler.io.slow_file_backoff.borrow_mut().is_remote(fd);
+    let may_block = scheduler.io.slow_file_backoff.borrow_mut().is_remote(fd);
+    let sets_position = offset.is_none() && may_block;
     let is_appended = || direction == Direction::Write && try_io::appends(fd);
     let begin = if sets_position && !is_appended() { try_io::position(fd) } else { None };
     let offset = offset.or(begin);
     let operation = match direction {
-        Direction::Read => Operation::Read { fd, buffer: memory.base, length: memory.size, offset },
-        Direction::Write => Operation::Write { fd, buffer: memory.base, length: memory.size, offset },
+        Direction::Read => Operation::Read { fd, buffer: memory.base, length: memory.size, offset, may_block },
+        Direction::Write => Operation::Write { fd, buffer: memory.base, length: memory.size, offset, may_block },
     };
     // SAFETY: by this function's contract.
     let result = unsafe { scheduler.operate(ruby, key, Wait::Transfer(fd, direction.interest()), operation)? };

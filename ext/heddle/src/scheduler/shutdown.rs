@@ -1,5 +1,7 @@
 //! From `close` to the last fiber's end.
 
+use std::time::Duration;
+
 use heddle_core::workers::WorkerPool;
 use magnus::{Error, Ruby, prelude::*};
 
@@ -8,8 +10,14 @@ use super::state::ending::LossCause;
 use super::wait::Wait;
 use super::waiting::Outcome;
 use super::{Scheduler, registry};
+use crate::ruby::nogvl::without_gvl;
 use crate::ruby::outcome::RubyOutcome;
-use crate::ruby::{error, fiber, thread};
+use crate::ruby::{error, fiber, interrupts, thread};
+
+/// How often a thread that waits for operations only looks for interrupts.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// The same where an interrupt is masked, and so keeps the thread from waiting without the GVL.
+const MASKED_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Scheduler {
     /// Waits for the end of all other fibers, or ends them.
@@ -79,7 +87,8 @@ impl Scheduler {
     pub fn release(&self, ruby: &Ruby) -> Result<(), Error> {
         registry::remove(ruby, self);
         let unguarded = self.unguard_signals(ruby);
-        // Operations that are still under way in the kernel end with the backend, before their fibers are forgotten.
+        let ended = self.end_operations(ruby);
+        // Those of which the kernel does not tell end with the backend, before their fibers are forgotten.
         self.release_resources(false);
         let mut state = self.state.borrow_mut();
         state.counters.close();
@@ -90,7 +99,39 @@ impl Scheduler {
         // A later hook then takes the slow path, which sets up a backend. Any thread may call it.
         state.clear_current();
         self.owner.thread.set(None);
-        unguarded
+        unguarded.and_ensure(|| ended)
+    }
+
+    /// Cancels all operations, and waits for their ends without the GVL: nothing cancels a read of a file that another
+    /// machine or another process stores, and its memory must last until then.
+    ///
+    /// # Errors
+    /// What was raised in the thread meanwhile. The operations have ended even then.
+    fn end_operations(&self, ruby: &Ruby) -> Result<(), Error> {
+        let mut raised = Ok(());
+        loop {
+            let mut slot = self.io.reactor.borrow_mut();
+            let Some(reactor) = slot.as_mut() else { return raised };
+            let tokens: Vec<_> = self.state.borrow().operations.tokens().collect();
+            tokens.into_iter().for_each(|token| reactor.backend.cancel(token));
+            if reactor.poll_now().is_err() {
+                return raised;
+            }
+            reactor.completions();
+            if reactor.backend.is_idle() {
+                return raised;
+            }
+            let backend = &mut reactor.backend;
+            let waited = without_gvl(ruby, || backend.wait(Some(CHECK_INTERVAL)), &|| {});
+            // An interrupt was pending already. It may be masked, and then stays.
+            if waited.unwrap_or_else(|| backend.wait(Some(MASKED_CHECK_INTERVAL))).is_err() {
+                return raised;
+            }
+            drop(slot);
+            if let Err(error) = interrupts::check(ruby) {
+                raised = Err(error);
+            }
+        }
     }
 
     /// Releases the ticker, the backend and the workers, and ends the watch for stalls. `inherited` says that they
