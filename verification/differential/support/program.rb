@@ -73,6 +73,9 @@ module Program
 
     def run
       @value = yield
+    rescue Heddle.const_get(:Stop)
+      # A task that is killed has no error, as on plain threads.
+      Kernel.raise
     rescue Exception => e # rubocop:disable Lint/RescueException -- `value` raises it
       @error = e
       Kernel.raise if e.is_a?(SystemExit) || e.is_a?(SignalException)
