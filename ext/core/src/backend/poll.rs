@@ -193,13 +193,13 @@ impl Backend for Poll {
     unsafe fn submit(&mut self, token: Token, operation: Operation) {
         let (fd, transfer) = match operation {
             Operation::Ready { fd, interest } => return self.watch(token, fd, interest),
-            // SAFETY: the caller keeps the buffer until `completions` has returned the completion. By then the transfer
-            // no longer exists: it is done, or `cancel` has dropped it.
             Operation::Read { fd, buffer, length, offset, .. } => {
+                // SAFETY: the caller keeps the buffer until `completions` has returned the completion. By then the
+                // transfer no longer exists: it is done, or `cancel` has dropped it.
                 (fd, unsafe { Transfer::read(buffer, length, offset) })
             }
-            // SAFETY: as above.
             Operation::Write { fd, buffer, length, offset, .. } => {
+                // SAFETY: as above.
                 (fd, unsafe { Transfer::write(buffer, length, offset) })
             }
             Operation::Receive { .. } | Operation::Send { .. } => return self.complete(token, Errno::EOPNOTSUPP),

@@ -215,7 +215,7 @@ impl Scheduler {
             }
             let parked = self.park(ruby, key);
             // An exception that is due keeps the fiber runnable until it is raised, which is when the operation ends.
-            if parked.is_err() || self.state.borrow().due_exception(key).is_some() {
+            if matches!(&parked, Err(_kept)) || self.state.borrow().due_exception(key).is_some() {
                 cut_short += 1;
             }
             let rested = if cut_short > WAITS_WITHOUT_REST { self.rest_without_switching(ruby) } else { Ok(()) };

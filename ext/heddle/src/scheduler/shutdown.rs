@@ -11,9 +11,11 @@ use super::wait::Wait;
 use super::waiting::Outcome;
 use super::{Scheduler, registry};
 use crate::ruby::nogvl::without_gvl;
-use crate::ruby::outcome::RubyOutcome;
+use crate::ruby::outcome::{Ignore, RubyOutcome};
 use crate::ruby::{error, fiber, interrupts, thread};
 
+/// Why it does not matter that the backend has failed.
+const FAILED: &str = "the backend waits once more when it is dropped";
 /// How often a thread that waits for operations only looks for interrupts.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The same where an interrupt is masked, and so keeps the thread from waiting without the GVL.
@@ -114,7 +116,7 @@ impl Scheduler {
             let Some(reactor) = slot.as_mut() else { return raised };
             let tokens: Vec<_> = self.state.borrow().operations.tokens().collect();
             tokens.into_iter().for_each(|token| reactor.backend.cancel(token));
-            if reactor.poll_now().is_err() {
+            if reactor.poll_now().ignored(FAILED).is_none() {
                 return raised;
             }
             reactor.completions();
@@ -124,7 +126,8 @@ impl Scheduler {
             let backend = &mut reactor.backend;
             let waited = without_gvl(ruby, || backend.wait(Some(CHECK_INTERVAL)), &|| {});
             // An interrupt was pending already. It may be masked, and then stays.
-            if waited.unwrap_or_else(|| backend.wait(Some(MASKED_CHECK_INTERVAL))).is_err() {
+            let waited = waited.unwrap_or_else(|| backend.wait(Some(MASKED_CHECK_INTERVAL)));
+            if waited.ignored(FAILED).is_none() {
                 return raised;
             }
             drop(slot);
