@@ -93,8 +93,12 @@ impl Scheduler {
     }
 }
 
-/// Methods that wake all waiters of a list.
-const WAKING_ALL: [&str; 6] = [
+/// Methods that wake waiters of a list, or interrupt them as `IO#close` does on Ruby 4.0.
+const WAKING_ALL: [&str; 10] = [
+    "IO#close",
+    "IO#close_read",
+    "IO#close_write",
+    "IO#reopen",
     "Thread::ConditionVariable#signal",
     "Thread::ConditionVariable#broadcast",
     "Thread::Queue#close",
@@ -107,7 +111,7 @@ const WAKING_ALL: [&str; 6] = [
 /// leave the walk with an element that is gone.
 ///
 /// A condition variable names the lock of the waiter as the blocker. And the walk may be anywhere on the stack: a
-/// subclass of `Heddle::Scheduler` may override `unblock`, and release locks of its own there.
+/// subclass of `Heddle::Scheduler` may override `unblock` or `fiber_interrupt`, and release locks of its own there.
 fn wakes_a_list(ruby: &Ruby) -> bool {
     /// How many frames are looked at. On a deeper stack no lock is handed off.
     const FRAMES: usize = 512;

@@ -92,7 +92,10 @@ fn begin_ticking(foreign_fibers: &mut ForeignFibers) -> Result<(), Error> {
         }
     }
     if foreign_fibers.ticker.is_none() {
-        foreign_fibers.ticker = Some((TimerfdTicker::start(TICK, TickerState::obtain())?, fork::generation()));
+        let state = TickerState::obtain();
+        let ticker = TimerfdTicker::start(TICK, state.get())?;
+        state.keep();
+        foreign_fibers.ticker = Some((ticker, fork::generation()));
     }
     match &foreign_fibers.ticker {
         Some((ticker, _)) => ticker.begin(),

@@ -67,17 +67,12 @@ impl Ticker {
         let state = TickerState::obtain();
         let source = if by_signal {
             signal_disposition::watch_trap(ruby)?;
-            SignalTicker::start(signal, period, state).map(Source::Signal)
+            SignalTicker::start(signal, period, state.get()).map(Source::Signal)
         } else {
-            TimerfdTicker::start(period, state).map(Source::Timerfd)
+            TimerfdTicker::start(period, state.get()).map(Source::Timerfd)
         };
-        match source {
-            Ok(source) => Ok(Ticker { source, period, spacing: Cell::default(), state }),
-            Err(error) => {
-                state.give_back();
-                Err(error::from_core(ruby, error))
-            }
-        }
+        let source = source.map_err(|error| error::from_core(ruby, error))?;
+        Ok(Ticker { source, period, spacing: Cell::default(), state: state.keep() })
     }
 
     /// The ticker's name, as users spell it.

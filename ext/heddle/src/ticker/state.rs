@@ -2,6 +2,7 @@
 
 use crate::ruby::outcome::Ignore;
 use heddle_core::locking::lock;
+use std::mem::ManuallyDrop;
 use std::os::raw::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
@@ -61,14 +62,35 @@ pub enum Expired {
     Stop,
 }
 
+/// A state for a ticker that has not started. If the start fails, it is given back.
+pub struct Obtained(&'static TickerState);
+
+impl Obtained {
+    /// The state.
+    pub fn get(&self) -> &'static TickerState {
+        self.0
+    }
+
+    /// The ticker has started, and gives the state back at its end.
+    pub fn keep(self) -> &'static TickerState {
+        ManuallyDrop::new(self).0
+    }
+}
+
+impl Drop for Obtained {
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
+}
+
 impl TickerState {
     /// A state that is `Off`.
-    pub fn obtain() -> &'static TickerState {
+    pub fn obtain() -> Obtained {
         let mut spare = spare();
         // Made under the lock, so that no two states follow the same one.
         let state = spare.pop().unwrap_or_else(TickerState::make);
         state.end();
-        state
+        Obtained(state)
     }
 
     fn make() -> &'static TickerState {
