@@ -9,7 +9,7 @@ module Checks
     # Seconds of the stress program for each backend.
     STRESS = 30
     # Schedules of each differential program.
-    EXPLORED = 100
+    EXPLORED = 50
     # The Ruby whose sources Debian has, and so Ruby's own tests.
     SOURCES_RUBY = "3.3"
     SOURCES = "tmp/ruby-source"
