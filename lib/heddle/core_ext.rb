@@ -95,7 +95,7 @@ module Heddle # :nodoc:
         _, wait = Heddle.__send__(:wait_for_fibers, fibers, "Fiber.select")
         wait.until(&:first)
         wait.unclaim_all_but(wait.first)
-        wait.first.error ? wait.first.raise_error : wait.first.fiber
+        wait.first.error ? ::Kernel.raise(wait.first.error) : wait.first.fiber
       end
     end
   end

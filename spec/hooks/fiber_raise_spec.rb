@@ -21,6 +21,29 @@ RSpec.describe "Fiber#raise and Fiber#kill" do
       expect(events).to eq %i[killed waited]
     end
 
+    it "does nothing if the fiber has been killed before" do
+      events = []
+      Heddle.run do
+        fiber = Fiber.schedule do
+          sleep
+        ensure
+          sleep(a_moment)
+          events << :cleaned_up
+        end
+        2.times { fiber.kill }
+      end
+      expect(events).to eq [:cleaned_up]
+    end
+
+    it "ends a fiber that is shielded" do
+      ended = Heddle.run do
+        fiber = Fiber.schedule { Heddle.shield { sleep } }
+        fiber.kill
+        !fiber.alive?
+      end
+      expect(ended).to be true
+    end
+
     it "makes Thread#status tell a fiber's ensure clause that kills itself" do
       told = nil
       status = Heddle.run do

@@ -38,6 +38,26 @@ RSpec.describe "A fiber that is ended by a SignalException" do
     end
   end
 
+  it "does not let the root wait for ever for another fiber that it has ended" do
+    expect(printed(<<~RUBY)).to eq "SIGTERM\nSIGTERM\n"
+      require "heddle"
+      $stdout.sync = true
+      Fiber.set_scheduler(Heddle::Scheduler.new)
+      signalled = Heddle.spin { sleep(0) && raise(SignalException, "TERM") }
+      awaiting = Heddle.spin do
+        Heddle.await(signalled)
+      ensure
+        sleep(a_moment)
+      end
+      2.times do |time|
+        time.zero? ? Fiber.scheduler.block(:nothing) : Heddle.await(awaiting)
+      rescue SignalException => e
+        puts e.message
+      end
+      exit!(true)
+    RUBY
+  end
+
   it "raises the exception in a fiber that awaits it" do
     seen = []
     expect do

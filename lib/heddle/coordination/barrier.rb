@@ -14,7 +14,7 @@ module Heddle
   class Barrier
     # A call of {#await_all}: the fiber whose error it raises, all that failed and whose parents do not get the error,
     # and all fibers of the group once they have ended. The barrier's guard protects it.
-    Wait = Struct.new(:failed, :claimed, :ended)
+    Wait = Struct.new(:owner, :failed, :claimed, :ended)
     private_constant :Wait
 
     def initialize
@@ -73,7 +73,7 @@ module Heddle
         settled = true
         stop if call.failed
         @guard.synchronize { forget_ended }
-        call.failed&.raise_error
+        raise call.failed.error if call.failed
 
         call.ended.map(&:value)
       ensure
@@ -150,7 +150,7 @@ module Heddle
 
     def begin_wait
       # The errors may be on their way to the parents.
-      call = Wait.new(claimed: @failed.select(&:claim), failed: @failed.first)
+      call = Wait.new(owner: TreeNode.of(Fiber.current), claimed: @failed.select(&:claim), failed: @failed.first)
       @waits << call
       end_waits if @running.zero?
       call
@@ -167,6 +167,7 @@ module Heddle
       @waits.each do |call|
         call.failed ||= node
         call.claimed << node
+        call.owner&.relay(node)
       end
     end
 

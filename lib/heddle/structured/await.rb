@@ -54,7 +54,7 @@ module Heddle # :nodoc:
         next nodes.map(&:value) unless (failed = wait.failed)
 
         wait.stop_rest
-        failed.raise_error
+        raise failed.error
       end
     end
 

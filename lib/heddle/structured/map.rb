@@ -70,7 +70,7 @@ module Heddle # :nodoc:
         tasks = blocks.map { |block| spin(background: true) { block.call } }
         _, wait = wait_for_fibers(tasks, "Heddle.race")
         wait.until(&:first)
-        wait.first.error ? wait.first.raise_error : wait.first.value
+        wait.first.error ? raise(wait.first.error) : wait.first.value
       end
     end
   end

@@ -46,8 +46,10 @@ module Heddle
     # @return [Boolean] whether this wait raises its error, so that its parent does not get it
     def ended(node) # rubocop:disable Naming/PredicateMethod -- it is an action
       # It is about to be raised in the root, and so ends this wait.
-      return false if node.interrupted? && @fiber.blocking?
+      return false if node.interrupted? && !node.relayed? && @fiber.blocking?
       return false unless record(node)
+
+      @owner.relay(node)
 
       @claimed << node if node.error
       @scheduler.unblock(self, @fiber)

@@ -151,7 +151,7 @@ module Heddle
         # A fiber that was stopped has no error. A signal is raised again, below.
         interrupt = e if e.is_a?(SignalException)
       rescue Exception => e # rubocop:disable Lint/RescueException -- propagated to the parent, or to a waiting fiber
-        error = e
+        e.equal?(@relayed) ? interrupt = e : error = e
       end
     ensure
       # Runs also if the fiber is being killed.
@@ -181,20 +181,17 @@ module Heddle
       !interrupt.nil? && interrupt.equal?(@relayed)
     end
 
-    # Raises the fiber's error in the current fiber, which has awaited it. What has ended this fiber and the root must
-    # not reach the root once more when it ends the current fiber.
-    #
-    # @raise {#error}
-    def raise_error
-      TreeNode.of(Fiber.current)&.relay(@error) if interrupted?
-      raise @error
-    end
-
     # @return [Boolean] whether what concerns the whole thread has ended the fiber
     def interrupted? = @interrupted || false
 
-    # The fiber gets an exception that the root gets from another fiber.
-    def relay(interrupt) = @relayed = interrupt
+    # @return [Boolean] whether the root has that from another fiber, which this one awaited
+    def relayed? = !@error.nil? && @error.equal?(@relayed)
+
+    # The fiber waited for another one, and gets what has ended that one. The root gets it from there, and must not get
+    # it once more if it ends this fiber, too.
+    #
+    # @param node [TreeNode] the other fiber's
+    def relay(node) = @relayed = (node.error if node.interrupted?)
 
     # Stops the fiber, and does not wait for its end. Any thread may call this.
     #

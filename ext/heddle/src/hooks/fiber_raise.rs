@@ -60,6 +60,9 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
             record.killed = true;
             return Ok(false);
         }
+        if std::mem::replace(&mut record.stopped_by_kill, true) {
+            return Ok(true);
+        }
         if record.end_requested {
             state.send_raise(key, PendingRaise::new(stop, None, RaiseScope::Fiber));
         } else {

@@ -190,7 +190,9 @@ fn end_own_operations(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd) -> Result<(
             waited = Err(error);
         }
         if begun.elapsed() < INTERRUPT_INTERVAL {
-            scheduler.rest_without_switching(ruby)?;
+            if let Err(error) = scheduler.rest_without_switching(ruby) {
+                waited = Err(error);
+            }
         }
     }
     waited

@@ -74,6 +74,7 @@ impl Fibers {
             would_block: None,
             answer_on: None,
             killed: false,
+            stopped_by_kill: false,
             end_requested: false,
             end_request: None,
             pending_raises: PendingRaises::default(),

@@ -109,6 +109,8 @@ pub struct Record {
     /// `Fiber#kill` has been called on it: Ruby kills it again each time that it gets control, in its `ensure` clauses,
     /// too.
     pub killed: bool,
+    /// `Fiber#kill` has stopped it: a second kill does nothing.
+    pub stopped_by_kill: bool,
     /// It has been asked to end, or must not be asked any more.
     pub end_requested: bool,
     /// The grace period of that request.
@@ -174,6 +176,10 @@ impl Record {
     /// fiber that is not managed can be raised into where it was preempted, if it yields to ticks.
     pub fn stops_instead_of_being_killed(&self, is_yielding: bool) -> bool {
         let is_parked = matches!(self.state, FiberState::Waiting | FiberState::Runnable);
+        // A shield holds back a stop, and not a kill.
+        if self.task.shield.holds_back(RaiseScope::End) {
+            return false;
+        }
         match self.wait {
             Wait::NotStarted | Wait::Nothing | Wait::Raiser | Wait::Drain => false,
             Wait::Preempted => is_parked && (self.managed || is_yielding),

@@ -87,9 +87,10 @@ impl Scheduler {
     /// # Errors
     /// Those of [`Scheduler::unguard_signals`]. Everything has been released even then.
     pub fn release(&self, ruby: &Ruby) -> Result<(), Error> {
+        // First, as other threads that close an IO must find the operations on it.
+        let ended = self.end_operations(ruby);
         registry::remove(ruby, self);
         let unguarded = self.unguard_signals(ruby);
-        let ended = self.end_operations(ruby);
         // Those of which the kernel does not tell end with the backend, before their fibers are forgotten.
         self.release_resources(false);
         let mut state = self.state.borrow_mut();
@@ -119,7 +120,7 @@ impl Scheduler {
             if reactor.poll_now().ignored(FAILED).is_none() {
                 return raised;
             }
-            reactor.completions();
+            self.state.borrow_mut().complete(reactor.completions());
             if reactor.backend.is_idle() {
                 return raised;
             }
