@@ -189,10 +189,10 @@ fn end_own_operations(ruby: &Ruby, scheduler: &Scheduler, fd: RawFd) -> Result<(
         if let Err(error) = wait() {
             waited = Err(error);
         }
-        if begun.elapsed() < INTERRUPT_INTERVAL {
-            if let Err(error) = scheduler.rest_without_switching(ruby) {
-                waited = Err(error);
-            }
+        if begun.elapsed() < INTERRUPT_INTERVAL
+            && let Err(error) = scheduler.rest_without_switching(ruby)
+        {
+            waited = Err(error);
         }
     }
     waited
