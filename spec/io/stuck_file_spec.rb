@@ -31,6 +31,11 @@ RSpec.describe "A read of a file that does not answer" do
 
   def release = FileUtils.touch(File.join(@folder, "release"))
 
+  # Nothing cancels the read from then on.
+  def until_begun
+    sleep(0.001) until File.exist?(File.join(@folder, "begun"))
+  end
+
   def mounted?(server)
     sleep(0.01) until File.exist?(path) || (ended = Process.wait(server, Process::WNOHANG))
     @ended = ended
@@ -63,8 +68,7 @@ RSpec.describe "A read of a file that does not answer" do
     Heddle.run do
       file = File.open(path) # rubocop:disable Style/FileOpen
       Fiber.schedule { file.sysread(10) rescue seen << $!.class } # rubocop:disable Style/RescueModifier,Style/SpecialGlobalVars
-      until_others_wait
-      sleep(a_moment) # The kernel takes the read with the next wait.
+      until_begun
       Fiber.schedule do
         Timeout.timeout(0.01) { file.close }
       rescue Timeout::Error
@@ -81,7 +85,7 @@ RSpec.describe "A read of a file that does not answer" do
     released_by_thread do
       Heddle.run(grace: 0.01) do
         Heddle.spin(background: true) { File.open(path) { |file| file.sysread(10) } }
-        until_others_wait
+        until_begun
       end
     end
     expect(File).to exist(File.join(@folder, "release"))

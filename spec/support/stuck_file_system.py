@@ -1,4 +1,6 @@
-"""A file system with one file, whose reads last until the file `release` exists in the folder around it."""
+"""A file system with one file, whose reads last until the file `release` exists in the folder around it.
+
+The first read makes the file `begun` there."""
 
 import os
 import stat
@@ -12,8 +14,9 @@ except ImportError:
 
 
 class StuckFileSystem(Operations):
-    def __init__(self, release):
-        self.release = release
+    def __init__(self, folder):
+        self.release = os.path.join(folder, "release")
+        self.begun = os.path.join(folder, "begun")
 
     def getattr(self, path, fh=None):
         if path == "/":
@@ -24,6 +27,7 @@ class StuckFileSystem(Operations):
         return [".", "..", "stuck"]
 
     def read(self, path, size, offset, fh):
+        open(self.begun, "w").close()
         while not os.path.exists(self.release):
             time.sleep(0.01)
         return b"z" * size
@@ -31,4 +35,4 @@ class StuckFileSystem(Operations):
 
 if __name__ == "__main__":
     mount_point = sys.argv[1]
-    FUSE(StuckFileSystem(os.path.join(mount_point, "..", "release")), mount_point, foreground=True, direct_io=True)
+    FUSE(StuckFileSystem(os.path.join(mount_point, "..")), mount_point, foreground=True, direct_io=True)
