@@ -196,7 +196,7 @@ RSpec.describe Heddle do
         2.times { |i| Fiber.schedule { done << i if sleep(a_moment) } }
       end.join
 
-      expect(done).to eq([0, 1])
+      expect(done).to contain_exactly(0, 1)
     end
 
     it "runs everything to its end when it is called with nil" do

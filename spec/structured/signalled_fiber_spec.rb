@@ -27,7 +27,13 @@ RSpec.describe "A fiber that is ended by a SignalException" do
 
   {
     "Heddle.await" => -> { Heddle.await(Heddle.spin(&signalled)) },
-    "Heddle.await of a fiber of Fiber.schedule" => -> { Heddle.await(Fiber.schedule { sleep(0) && signalled.call }) },
+    "Heddle.await of a fiber of Fiber.schedule" => lambda {
+      gate = Queue.new
+      fiber = Fiber.schedule { gate.pop && signalled.call }
+      # It runs when the current fiber waits.
+      Heddle.spin { gate.push(true) }
+      Heddle.await(fiber)
+    },
     "Heddle.await_all" => -> { Heddle.await_all(Heddle.spin { sleep }, Heddle.spin(&signalled)) },
     "Heddle.map" => -> { Heddle.map([1], &signalled) },
     "Heddle.race" => -> { Heddle.race(-> { sleep }, signalled) },
@@ -43,8 +49,10 @@ RSpec.describe "A fiber that is ended by a SignalException" do
       require "heddle"
       $stdout.sync = true
       Fiber.set_scheduler(Heddle::Scheduler.new)
-      signalled = Heddle.spin { sleep(0) && raise(SignalException, "TERM") }
+      gate = Queue.new
+      signalled = Heddle.spin { gate.pop && raise(SignalException, "TERM") }
       awaiting = Heddle.spin do
+        Heddle.spin { gate.push(true) }
         Heddle.await(signalled)
       ensure
         sleep(a_moment)
