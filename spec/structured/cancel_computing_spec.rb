@@ -35,24 +35,18 @@ RSpec.describe "Cancelling a CPU-bound fiber" do
 
   # The fiber has so many waiting fibers to notify that it is preempted meanwhile. The first of them then terminates it.
   it "does not keep it from waking all the fibers that await it" do
-    woken = 0
-    Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
+    awaited = Heddle.run(preempt: :all, tick: 0.0001, quantum: 0.0001) do
       gate = Queue.new
-      fiber = Heddle.spin { gate.pop }
+      fiber = Heddle.spin { gate.pop && :ended }
       Heddle.spin do
         Heddle.await(fiber)
         Heddle.stop(fiber)
       end
-      waiting = Array.new(1000) do
-        Heddle.spin do
-          Heddle.await(fiber)
-          woken += 1
-        end
-      end
+      waiting = Array.new(1000) { Heddle.spin { Heddle.await(fiber).inspect } }
       Heddle.spin { gate.push(:open) }
       Heddle.await_all(*waiting)
     end
-    expect(woken).to eq 1000
+    expect(awaited.tally).to eq(":ended" => 1000)
   end
 
   # Array#inspect and Kernel#inspect are written in C, and one calls the other.
