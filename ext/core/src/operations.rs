@@ -272,7 +272,7 @@ impl<F: Copy + PartialEq, M: Clone> Operations<F, M> {
         tickets.into_iter().filter(|ticket| self.abandon(*ticket).is_none()).map(Ticket::token).collect()
     }
 
-    /// The operations that are under way.
+    /// The tokens of all operations, also of those that have ended.
     pub fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
         self.pending.iter().map(|(token, _)| token)
     }

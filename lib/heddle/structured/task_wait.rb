@@ -50,7 +50,6 @@ module Heddle
       return false unless record(node)
 
       @owner.relay(node)
-
       @claimed << node if node.error
       @scheduler.unblock(self, @fiber)
       true

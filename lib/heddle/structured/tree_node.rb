@@ -156,7 +156,7 @@ module Heddle
     ensure
       # Runs also if the fiber is being killed.
       interrupt ? end_without_waiting(interrupt) : finish(value, error)
-      raise interrupt if interrupt && !interrupt.equal?(@relayed)
+      raise interrupt if interrupt && !relayed?
     end
 
     # A fiber of `Fiber.schedule`, which runs without {#carry}, has returned. The extension calls this.
@@ -175,10 +175,10 @@ module Heddle
     # wait. The extension calls this.
     #
     # @param interrupt [Exception, nil] what is raised in the root
-    # @return [Boolean] whether it must not be, as {#raise_error} has raised it here
+    # @return [Boolean] whether it must not be: see {#relay}
     def killed(interrupt = nil) # rubocop:disable Naming/PredicateMethod -- it is an event
       end_without_waiting(interrupt) unless ended?
-      !interrupt.nil? && interrupt.equal?(@relayed)
+      relayed?
     end
 
     # @return [Boolean] whether what concerns the whole thread has ended the fiber
