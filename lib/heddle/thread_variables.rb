@@ -64,14 +64,16 @@ module Heddle
       NEEDED = %i[weak_synchronize thread_fiber_finalizer locals!].freeze
       private_constant :VARIABLE, :NEEDED
 
+      # Units may do so at once, and each goes on only after it is done: `prepend` may be called twice.
+      #
       # @return [void]
       def self.install
         return if @installed || !::Object.const_defined?("Concurrent::ThreadLocalVar")
 
-        @installed = true
         locals = ::Concurrent.const_get(:ThreadLocals)
         methods = locals.instance_methods + locals.private_instance_methods
         locals.prepend(self) if (NEEDED - methods).empty?
+        @installed = true
       end
 
       # @api private

@@ -8,22 +8,29 @@ module Heddle # :nodoc:
     MESSAGE = "Heddle: ActiveSupport::IsolatedExecutionState.isolation_level was :thread, by which all requests and " \
               "jobs of a thread share CurrentAttributes, the time zone and the database connection. It is :fiber " \
               "now. Set it so before the server starts: with Rails, by require \"heddle/rails\""
-    private_constant :MESSAGE
+    LOCK = Mutex.new
+    private_constant :MESSAGE, :LOCK
 
     class << self
       # Called when a server starts, and then often, because ActiveSupport may be loaded later.
+      #
+      # Requests may do so at once, and each goes on only after the level is set: setting it clears what the thread had.
       #
       # @yieldparam message [String] if the level was another
       # @return [void]
       def ensure
         return if @ensured || !loaded?
 
-        @ensured = true
         state = ::ActiveSupport::IsolatedExecutionState
-        return if state.isolation_level == :fiber
+        was = LOCK.synchronize do
+          next if @ensured
 
-        state.isolation_level = :fiber
-        yield MESSAGE
+          state.isolation_level.tap do
+            state.isolation_level = :fiber
+            @ensured = true
+          end
+        end
+        yield MESSAGE if was == :thread
       end
 
       private
