@@ -10,17 +10,19 @@ class ProcessWide
   WRITES = [Prism::InstanceVariableWriteNode, Prism::InstanceVariableOrWriteNode, Prism::InstanceVariableAndWriteNode,
             Prism::InstanceVariableOperatorWriteNode].freeze
 
+  attr_reader :path
   # The lines of methods that look at such a variable and set it without a guard.
-  def self.unguarded(path) = new(path).tap(&:search).found
-
-  attr_reader :found
+  attr_reader :unguarded
+  # The lines of methods that say by such a variable that something is done, and do it afterwards.
+  attr_reader :early
 
   def initialize(path)
     @path = path
-    @found = []
+    @unguarded = []
+    @early = []
   end
 
-  def search = visit(Prism.parse_file(@path).value, false)
+  def search = tap { visit(Prism.parse_file(@path).value, false) }
 
   private
 
@@ -40,7 +42,16 @@ class ProcessWide
     uses = uses_in(method.body, false)
     looked = uses.filter_map { |kind, name| name if kind == :look }
     uses.each do |kind, name, line|
-      @found << "#{@path}:#{line}: #{name} is looked at and set" if kind == :set && looked.include?(name)
+      @unguarded << "#{@path}:#{line}: #{name} is looked at and set" if kind == :set && looked.include?(name)
+    end
+    check_order(method, looked)
+  end
+
+  def check_order(method, looked)
+    *before, _last = method.body&.child_nodes
+    flags = before.grep(Prism::InstanceVariableWriteNode).select { |node| node.value.is_a?(Prism::TrueNode) }
+    flags.select { |node| looked.include?(node.name) }.each do |node|
+      @early << "#{@path}:#{node.location.start_line}: #{node.name} is set before what it tells is done"
     end
   end
 
@@ -69,7 +80,6 @@ RSpec.describe "What a process has one of" do
   # Where two at once do no harm, or cannot be.
   harmless = {
     "integrations/active_record.rb" => "a warning is printed twice, or a callback is added twice that warns once",
-    "integrations/fiber_isolation.rb" => "the same level is set twice, and said twice",
     "integrations/pool_waits.rb" => "a module that is prepended twice is there once",
     "thread_variables.rb" => "a module that is prepended twice is there once",
     "observability/dump_signal.rb" => "a handler of a signal, which may wait for nothing, and what sets it",
@@ -79,13 +89,24 @@ RSpec.describe "What a process has one of" do
     "traces.rb" => "the extension has reserved the recorder for one caller"
   }
 
-  it "is not made twice: no method of a module looks at its variable and sets it without a guard" do
-    folder = File.expand_path("../../lib", __dir__)
-    unguarded = Dir["**/*.rb", base: folder].to_h do |file|
-      [file.delete_prefix("heddle/"), ProcessWide.unguarded(File.join(folder, file))]
-    end.reject { |_, lines| lines.empty? }
+  # Where no caller relies on what is done.
+  unneeded = {
+    "integrations/active_record.rb" => "warnings",
+    "patches/signal_handlers.rb" => "in hooks of the main thread, where no other caller comes",
+    "stalls.rb" => "what the end of the process does"
+  }
+  folder = File.expand_path("../../lib/heddle", __dir__)
+  files = Dir["../**/*.rb", base: folder].to_h do |file|
+    [file.delete_prefix("../heddle/"), ProcessWide.new(File.expand_path(file, folder)).search]
+  end
 
-    expect(unguarded.except(*harmless.keys).values.flatten.join("\n")).to eq ""
-    expect(harmless.keys - unguarded.keys).to eq []
+  { unguarded: ["made twice: no method of a module looks at its variable and sets it without a guard", harmless],
+    early: ["said to be made before it is", unneeded] }.each do |kind, (promise, excused)|
+    it "is not #{promise}" do
+      found = files.transform_values(&kind).reject { |_, lines| lines.empty? }
+
+      expect(found.except(*excused.keys).values.flatten.join("\n")).to eq ""
+      expect(excused.keys - found.keys).to eq []
+    end
   end
 end

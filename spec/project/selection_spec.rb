@@ -48,7 +48,7 @@ RSpec.describe Selection do
     counts = all.zip(numbers).group_by { |metadata, _| metadata[:file_path] }
                 .transform_values { |pairs| pairs.map { |_, found| found.size } }
     expect(counts.values.map(&:sum)).to all(be_between(0, 10))
-    expect(counts.values.flatten.max).to eq 1
+    expect(counts.values.flatten).to all(be_between(0, 1))
   end
 
   it "takes a differential program as one contestant for bin/test, and every contestant" do

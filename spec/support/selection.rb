@@ -36,8 +36,8 @@ module Selection
   }.freeze
   # What libraries are needed for.
   FIRST = %w[libraries observability slow].freeze
-  # How many examples of a file `bin/test` takes, by folder.
-  QUICK = Hash.new(10).merge("libraries" => 1, "slow" => 1).freeze
+  # How many examples of a file `bin/test` takes, by folder. The project's documents and tools are none of its users'.
+  QUICK = Hash.new(10).merge("libraries" => 1, "slow" => 1, "project" => 0).freeze
   # `bin/test` takes one of so many differential programs.
   PROGRAMS = 3
 
