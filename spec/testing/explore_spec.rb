@@ -99,6 +99,23 @@ RSpec.describe "Heddle::Testing.explore" do
     expect(runs).to eq(3)
   end
 
+  it "takes no schedule again for a fiber that was woken, and is not runnable any more" do
+    runs = ["woken", "woken, and raised into"].map do |how|
+      Heddle::Testing.explore(strategy: :exhaustive, preemptions: 0) do
+        waiting = Fiber.schedule { Fiber.scheduler.block(:gate) rescue nil } # rubocop:disable Style/RescueModifier
+        Fiber.schedule do
+          Fiber.scheduler.unblock(:gate, waiting)
+          # It runs at once, and leaves its place in the queue.
+          waiting.raise("now") unless how == "woken"
+          Heddle.snooze
+        end
+        Fiber.schedule { Heddle.snooze }
+      end.runs
+    end
+
+    expect(runs.last).to be < runs.first
+  end
+
   it "says that a run diverges from its schedule, and where" do
     program = -> { Heddle::Testing.explore(schedule: "0.7>3") { nil } }
 

@@ -52,6 +52,30 @@ impl<T> RunQueue<T> {
         exploration.is_preempted(running, self.woken.iter().map(*number))
     }
 
+    /// In an explored schedule, drops void entries, so that none is a choice. Otherwise they are dropped when they are
+    /// dequeued.
+    #[inline(always)]
+    pub fn drop_void(&mut self, is_void: impl Fn(&T) -> bool) {
+        if self.explored.is_some() {
+            self.drop_woken(is_void);
+        }
+    }
+
+    #[inline(never)]
+    fn drop_woken(&mut self, is_dropped: impl Fn(&T) -> bool) {
+        let mut index = 0;
+        while let Some(entry) = self.woken.get(index) {
+            if is_dropped(entry) {
+                self.woken.remove(index);
+                if let Some(timing) = &mut self.timing {
+                    timing.removed(index);
+                }
+            } else {
+                index += 1;
+            }
+        }
+    }
+
     pub(super) fn pop_chosen<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         let Explored { exploration, number, .. } = self.explored.as_deref_mut()?;
         if !self.woken.is_empty() {

@@ -322,6 +322,24 @@ fn an_exploration_drops_void_entries() {
 }
 
 #[test]
+fn a_void_entry_is_no_choice_of_an_exploration() {
+    let mut queue = queue();
+    queue.explore(Exploration::new(Strategy::recorded([]), true), number);
+    ["first", "second"].into_iter().for_each(|entry| queue.push_woken(entry));
+    queue.drop_void(|entry| *entry == "second");
+    assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("first"), None));
+    assert!(queue.exploration().is_some_and(|exploration| exploration.decisions().is_empty()));
+}
+
+#[test]
+fn entries_are_dropped_one_by_one_without_an_exploration() {
+    let mut queue = queue();
+    queue.push_woken("first");
+    queue.drop_void(|_| true);
+    assert_eq!(pop(&mut queue), Some("first"));
+}
+
+#[test]
 fn an_exploration_takes_a_preempted_fiber_like_one_that_was_woken() {
     let mut queue = queue();
     queue.explore(recorded(&[]), number);

@@ -175,7 +175,7 @@ impl Scheduler {
             self.raise_due_unmasked(ruby, running)?;
         }
         let number = running.map_or(0, FiberKey::number);
-        if self.state.borrow_mut().queue.is_preempted_at_point(number) {
+        if self.state.borrow_mut().is_preempted_at_point(number) {
             let hook = self.enter(ruby)?.keep_wake_ups();
             self.yield_masked(ruby, current, hook.key)?;
             self.raise_due_unmasked(ruby, hook.key)?;
@@ -196,7 +196,7 @@ impl Scheduler {
         let is_preempted = {
             let mut state = self.state.borrow_mut();
             state.queue.exploration_mut().map(Exploration::step);
-            state.queue.is_preempted_at_point(fiber)
+            state.is_preempted_at_point(fiber)
         };
         if is_preempted {
             self.preemption.preempted_at_branch.set(true);

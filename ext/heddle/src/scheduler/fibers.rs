@@ -170,12 +170,17 @@ impl Fibers {
     #[inline(always)]
     pub fn claim(&mut self, key: FiberKey, epoch: u32) -> Option<Claimed> {
         let record = record_mut(&mut self.records, key)?;
-        if record.epoch != epoch || record.state != FiberState::Runnable {
+        if !record.is_claimable(epoch) {
             return None;
         }
         let is_started = record.managed && !matches!(record.wait, Wait::NotStarted);
         record.set_running(&mut self.parked);
         Some(Claimed { fiber: record.fiber, key, is_started })
+    }
+
+    /// Whether the fiber's entry in the run queue with this epoch is void.
+    pub fn is_void(&self, key: FiberKey, epoch: u32) -> bool {
+        !self.get(key).is_some_and(|record| record.is_claimable(epoch))
     }
 
     /// How many fibers must end before this one, which waits for that, may continue. A blocking fiber, as the root is,

@@ -299,6 +299,12 @@ impl Record {
         }
     }
 
+    /// Whether its entry in the run queue with this epoch is valid.
+    #[inline(always)]
+    pub fn is_claimable(&self, epoch: u32) -> bool {
+        self.epoch == epoch && self.state == FiberState::Runnable
+    }
+
     /// Whether it has parked: the scheduler has switched from it to another fiber.
     pub fn is_parked(&self) -> bool {
         matches!(self.state, FiberState::Waiting | FiberState::Runnable)

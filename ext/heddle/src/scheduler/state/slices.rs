@@ -84,6 +84,7 @@ impl State {
     #[inline(always)]
     pub fn dequeue(&mut self) -> Option<Claimed> {
         self.budget.date_slice();
+        self.drop_void_choices();
         let fibers = &mut self.fibers;
         let next = self.queue.pop(
             #[inline(always)]
@@ -97,6 +98,20 @@ impl State {
         }
         self.current = Some((next.fiber, next.key));
         Some(next)
+    }
+
+    /// Whether the test that chooses the schedule has the fiber with the number `running` preempted. See
+    /// `RunQueue::is_preempted_at_point`.
+    pub fn is_preempted_at_point(&mut self, running: u64) -> bool {
+        self.drop_void_choices();
+        self.queue.is_preempted_at_point(running)
+    }
+
+    /// A choice that is none would have an exploration run the same schedule again.
+    #[inline(always)]
+    fn drop_void_choices(&mut self) {
+        let fibers = &self.fibers;
+        self.queue.drop_void(|(key, epoch)| fibers.is_void(*key, *epoch));
     }
 
     #[inline(never)]
