@@ -211,6 +211,40 @@ RSpec.describe "IO.select" do
     expect(ready).to eq([[wrapper], [], []])
   end
 
+  it "lets other fibers run while a to_io waits, which it calls once" do
+    gate = Queue.new
+    calls = 0
+    slow = Object.new
+    io = reader
+    slow.define_singleton_method(:to_io) do
+      calls += 1
+      gate.pop
+      io
+    end
+    ready = Heddle.run do
+      selecting = Heddle.spin { IO.select([slow]) }
+      sleep 0 until gate.num_waiting.positive?
+      gate << :go
+      Heddle.spin { writer.write("x") }
+      Heddle.await(selecting)
+    end
+
+    expect([ready, calls]).to eq [[[slow], [], []], 1]
+  end
+
+  it "refuses an object without an IO as Ruby does" do
+    others = [nil, Object.new, Struct.new(:to_io).new(1)]
+    errors = lambda do
+      others.map do |other|
+        IO.select([reader, other])
+      rescue TypeError => e
+        e.message
+      end
+    end
+
+    expect(Heddle.run(&errors)).to eq(errors.call)
+  end
+
   it "returns on data that a thread writes" do
     thread = Thread.new do
       Thread.pass

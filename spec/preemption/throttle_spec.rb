@@ -33,19 +33,4 @@ RSpec.describe "A tick, while the program's own code waits where ticks are suppr
     end
     expect(raised).to be_a error
   end
-
-  it "preempts beside an object whose `to_io` waits in IO.select on another thread" do
-    gate = Queue.new
-    ready = IO.pipe do |reader, writer|
-      slow = Object.new
-      slow.define_singleton_method(:to_io) { gate.pop || reader }
-      writer.write("x")
-      # `to_io` runs in a blocking fiber.
-      selecting = Thread.new { Heddle.run { IO.select([slow]).first == [slow] } }
-      Thread.pass until gate.num_waiting.positive?
-      Heddle.run(preempt: :all) { take_turns { gate.close } }
-      selecting.value
-    end
-    expect(ready).to be true
-  end
 end

@@ -6,7 +6,7 @@ use nix::errno::Errno;
 
 use crate::io::descriptors;
 use crate::io::readiness::wait_ready;
-use crate::io::select::ActiveSelection;
+use crate::io::select::{self, ActiveSelection, List};
 use crate::ruby::constant::Constant;
 use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, io, time};
@@ -68,20 +68,22 @@ fn parse_events(ruby: &Ruby, events: Value) -> Result<Interest, Error> {
 /// The part that is written in Ruby.
 static SELECT_NOW: Constant = Constant::new(&["Heddle", "SelectNow"]);
 
-/// `IO.select`. Ruby's own does the work, without waiting, so that conversions, buffered data and errors are Ruby's.
+/// `IO.select`. Ruby's own does the work, without waiting, so that buffered data and errors are Ruby's.
 pub fn io_select(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Result<Value, Error> {
     ruby.check_arity(arguments.len(), 1..=4)?;
     let argument = |index| arguments.get(index).copied().unwrap_or_else(|| ruby.qnil().as_value());
     let (readers, writers, exceptions, timeout) = (argument(0), argument(1), argument(2), argument(3));
     let timeout = time::select_interval(timeout)?;
+    let lists = [List::convert(ruby, readers)?, List::convert(ruby, writers)?, List::convert(ruby, exceptions)?];
     let deadline = scheduler.deadline_after(timeout);
+    let [readers, writers, exceptions] = lists.map(List::ios);
     let hook = scheduler.enter(ruby)?;
     scheduler.consume_budget(ruby, hook.key)?;
     let select_now: RModule = SELECT_NOW.get(ruby)?;
     loop {
         let ready = select_without_waiting(select_now, readers, writers, exceptions)?;
         if !ready.is_nil() || timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Ok(ready);
+            return select::selected(ruby, ready, lists);
         }
         let selection = ActiveSelection::begin(scheduler);
         selection.add(ruby, readers, Interest::READABLE)?;
@@ -89,7 +91,8 @@ pub fn io_select(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) -> Res
         selection.add(ruby, exceptions, Interest::PRIORITY)?;
         if selection.wait(ruby, hook.key, deadline)? == Outcome::TimedOut {
             // A descriptor may have become ready since the timeout elapsed.
-            return select_without_waiting(select_now, readers, writers, exceptions);
+            let ready = select_without_waiting(select_now, readers, writers, exceptions)?;
+            return select::selected(ruby, ready, lists);
         }
     }
 }

@@ -29,19 +29,35 @@ pub fn descriptor(io: Value) -> Result<RawFd, Error> {
     Ok(fd)
 }
 
+/// Whether it is an IO itself, and not an object that has one.
+pub fn is_io(object: Value) -> bool {
+    // SAFETY: called with the GVL on a valid object, of which the type is read.
+    unsafe { rb_sys::RB_TYPE_P(object.as_raw(), rb_sys::ruby_value_type::RUBY_T_FILE) }
+}
+
+/// The object, if it is an IO, or else the IO that its `to_io` returns.
+///
+/// # Errors
+/// TypeError if it has none; what `to_io` raises.
+pub fn converted(object: Value) -> Result<Value, Error> {
+    // SAFETY: called with the GVL on a valid object; what it raises stops at `protect`, and nothing is owned here.
+    let io = protect(|| unsafe { rb_sys::rb_io_get_io(object.as_raw()) })?;
+    // SAFETY: an IO.
+    Ok(unsafe { Value::from_raw(io) })
+}
+
 /// The descriptor of an IO; `None` if it is closed or uninitialised, and for an object that is no IO.
 ///
 /// Where no error is wanted, [`descriptor`] must not be asked: Ruby runs `initialize` to make the IOError, and checks
 /// interrupts at its end. What it raises there takes the IOError's place, and would get lost with it.
 pub fn open_descriptor(io: Value) -> Option<RawFd> {
-    let raw = io.as_raw();
-    // SAFETY: called with the GVL on a valid object. Only what is a T_FILE is read as one, and what its pointer, which
-    // is null until the IO is initialised, refers to lives as long as the object. Nothing is raised or allocated.
+    if !is_io(io) {
+        return None;
+    }
+    // SAFETY: called with the GVL on a valid object, which is a T_FILE. What its pointer, which is null until the IO is
+    // initialised, refers to lives as long as the object. Nothing is raised or allocated.
     unsafe {
-        if !rb_sys::RB_TYPE_P(raw, rb_sys::ruby_value_type::RUBY_T_FILE) {
-            return None;
-        }
-        let fptr = (*(raw as *const rb_sys::RFile)).fptr;
+        let fptr = (*(io.as_raw() as *const rb_sys::RFile)).fptr;
         (!fptr.is_null()).then(|| (*fptr).fd).filter(|fd| *fd >= 0)
     }
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How long ticks are suppressed after a job, in nanoseconds: enough for some thousand instructions of the program.
 const PAUSE_AFTER_JOB: u64 = 50_000;
-/// How long ticks are suppressed at most, in nanoseconds. A job, and the calls, may run the program's own code: an
-/// `initialize` of an exception, or a `to_io`. That may wait with the whole thread, while the ticks of others stop.
+/// How long ticks are suppressed at most, in nanoseconds. A job may run the program's own code, as an `initialize` of an
+/// exception. That may wait with the whole thread, while the ticks of others stop.
 const BOUND: u64 = NANOSECONDS_PER_SECOND;
 const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 /// Part of [`SUPPRESSED_UNTIL`] until what suppresses the ticks has ended.
