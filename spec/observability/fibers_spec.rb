@@ -30,6 +30,16 @@ RSpec.describe "Heddle.fibers" do
     expect(Heddle.fibers).to eq([])
   end
 
+  it "has no fiber that was killed before it has begun" do
+    infos = Heddle.run do
+      fibers = Array.new(2) { Heddle.spin(background: true) { sleep } }
+      fibers.first.kill
+      fibers.map { |fiber| info_of(fiber) }
+    end
+
+    expect(infos).to match [nil, be_a(Heddle::FiberInfo)]
+  end
+
   it "tells a fiber's object_id, thread, scheduler and parent" do
     expected, told = Heddle.run do
       fiber = Heddle.spin(background: true) { sleep }

@@ -15,8 +15,12 @@ module Heddle # :nodoc:
       begin
         Native.raising { super } unless Native.killing(self)
       ensure
-        # Ruby kills a fiber that has not begun without running anything in it. So its task learns of the end here.
-        TreeNode.of(self)&.killed unless alive?
+        # Ruby kills a fiber that has not begun without running anything in it. So its task, and its scheduler, learn of
+        # the end here.
+        unless alive?
+          TreeNode.of(self)&.killed
+          Native.killed(self)
+        end
       end
       self
     end

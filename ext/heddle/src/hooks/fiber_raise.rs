@@ -73,6 +73,13 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
     Ok(true)
 }
 
+/// `target` was killed. If it had not begun, Ruby has run nothing in it, and the scheduler learns of its end here.
+pub fn killed(ruby: &Ruby, target: Value) {
+    if let Some(scheduler) = Scheduler::in_use(ruby).filter(|_| !fiber::is_alive(target)) {
+        scheduler.state.borrow_mut().forget_dead(target);
+    }
+}
+
 /// Whether the running fiber is being killed: no exception tells its `ensure` clauses so.
 pub fn is_being_killed(ruby: &Ruby) -> Result<bool, Error> {
     let Some(scheduler) = Scheduler::in_use(ruby) else { return Ok(false) };

@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 
 use super::{State, TimerAction};
 use crate::ruby::insides::Mutexes;
-use crate::ruby::value::PinnedValue;
+use crate::ruby::value::{Identity, PinnedValue};
 use crate::scheduler::closing_numbers;
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::record::{FiberKey, FiberState, Record};
@@ -251,8 +251,8 @@ impl State {
         self.clear_current();
     }
 
-    /// A fiber that was dequeued has ended without the scheduler's knowledge.
-    pub fn forget_dead(&mut self, fiber: PinnedValue) {
+    /// A fiber has ended without the scheduler's knowledge.
+    pub fn forget_dead(&mut self, fiber: impl Into<Identity>) {
         if let Some(key) = self.fibers.find(fiber) {
             self.remove(key);
         }
