@@ -12,6 +12,7 @@ end
 # The scheduler, and what starts it.
 require_relative "heddle/experimental"
 require_relative "heddle/argument_checks"
+require_relative "heddle/cooperation"
 require_relative "heddle/scheduler"
 require_relative "heddle/fiber_body"
 require_relative "heddle/yielding_fiber"

@@ -63,6 +63,12 @@ module Heddle
     #     cost a read of the clock for each wake-up and each switch.
     #   @option options [Float, Integer, Rational, nil] :stall_after (nil) seconds (0.01 to 3,600): a fiber that keeps
     #     the thread for longer is reported, see {Heddle.on_stall}. nil is off.
+    #   @option options [Array<String>] :cooperative ([]) code that relies on no other fiber running between two of its
+    #     waits, as libraries do that were written for cooperative fibers: names of gems, which may end with `*`
+    #     (`"async*"`), and absolute paths of folders. Where the innermost frame is of such code, a tick neither
+    #     preempts the fiber nor raises in it what `Timeout` and {Heddle.cancel_after} raise; frames of methods in C, of
+    #     Ruby's own library and of Heddle count as their caller's. What such code calls back, a block of the
+    #     program's, is preempted as usual.
     #   @raise [BackendUnavailable] if `:io_uring` is requested and not available
     #   @raise [Ractor::UnsafeError] in a Ractor other than the main one
     #   @raise [ArgumentError] for an invalid option or `HEDDLE_BACKEND`, and for a `signal:` that does not exist, or

@@ -121,6 +121,7 @@ module Heddle
       #   default is the project of the calling file: the nearest folder above it with a Gemfile, a gemspec, a Rakefile
       #   or a `.git`, without the gems in it.
       # @option options [Symbol] :backend see {Scheduler#initialize}
+      # @option options [Array<String>] :cooperative ([]) see {Scheduler#initialize}: no points are in this code
       # @option options [:real, :virtual] :clock (:real) see {run}
       # @option options [Float, Integer, Rational] :idle (0.05) see {run}
       # @option options [String, #to_path] :trace a file: a failing schedule is written to it as a trace for Perfetto.

@@ -27,6 +27,7 @@
 //! * [`prefetch`]: fetching memory into the cache before it is needed.
 //! * [`end_request`]: how long a fiber that is asked to end may take for that.
 //! * [`budget`]: when a fiber that never has to wait must yield.
+//! * [`cooperative`]: whose code is not preempted.
 //! * [`busy_poll`]: whether to poll repeatedly before sleeping in the kernel.
 //! * `disturbed`: a machine that is busy with other work, for tests.
 
@@ -34,6 +35,7 @@ pub mod accounting;
 pub mod backend;
 pub mod budget;
 pub mod busy_poll;
+pub mod cooperative;
 pub mod descriptor_index;
 #[cfg(heddle_disturbed)]
 pub mod disturbed;

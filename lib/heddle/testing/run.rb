@@ -44,7 +44,7 @@ module Heddle
         @files = settings.files
         @idle = settings.idle
         @limit = settings.steps
-        @options = { preempt: :all, backend: settings.backend }.compact
+        @options = { preempt: :all, backend: settings.backend, cooperative: settings.cooperative }.compact
         @story = story
         @errors = []
       end

@@ -8,7 +8,7 @@ module Heddle
       CLOCKS = %i[real virtual].freeze
       STRATEGIES = %i[random pct exhaustive].freeze
       DEFAULTS = { runs: nil, strategy: :random, seed: nil, schedule: nil, depth: 3, preemptions: 2, steps: 100_000,
-                   paths: nil, backend: nil, trace: nil, clock: :real, idle: 0.05 }.freeze
+                   paths: nil, backend: nil, cooperative: nil, trace: nil, clock: :real, idle: 0.05 }.freeze
       RUNS = 1_000
       HIGHEST_SEED = (2**64) - 1
       # The values of `depth:`. A schedule keeps so many places.
@@ -18,6 +18,8 @@ module Heddle
       private_constant :METHOD, :CLOCKS, :STRATEGIES, :DEFAULTS, :RUNS, :HIGHEST_SEED, :DEPTHS, :LONGEST_IDLE
 
       attr_reader :runs, :strategy, :seed, :schedule, :depth, :preemptions, :steps, :files, :backend, :trace
+      # @return [Array<String>, nil]
+      attr_reader :cooperative
       # @return [Numeric, nil] for a virtual clock: see {Testing.run}
       attr_reader :idle
 
@@ -45,6 +47,7 @@ module Heddle
         @files = ProgramFiles.new(caller_path, paths_of(options[:paths]))
         @idle = options[:idle] if Settings.virtual?(options[:clock], options[:idle], METHOD)
         @backend = options[:backend]
+        @cooperative = options[:cooperative]
         @trace = trace_of(options[:trace])
       end
 

@@ -125,11 +125,14 @@ fn initialize(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Re
     if scheduler.io.backend_name.get().is_some() {
         return Err(error::of(ruby.exception_type_error(), "already initialized scheduler"));
     }
-    let options = Options::parse(ruby, arguments)?;
+    let (options, cooperative) = Options::parse(ruby, arguments)?;
     if options.ticker == TickerChoice::Signal {
         signal_disposition::expect_free(ruby, options.signal)?;
     }
     *scheduler.options.borrow_mut() = options;
+    if !cooperative.is_empty() {
+        scheduler.spare_cooperative_code(ruby, cooperative)?;
+    }
     scheduler.owner.generation.set(fork::generation());
     scheduler.initialized.set(true);
     registry::register(scheduler)?;

@@ -11,6 +11,7 @@
 //! Compared with timers whose trap handler calls `Fiber.yield`, this works on any thread and takes no signal away from
 //! the program. It also raises the exceptions that other fibers send to a fiber that computes.
 
+mod cooperative_code;
 mod foreign_fibers;
 mod methods;
 mod points;

@@ -168,6 +168,9 @@ impl Scheduler {
         }
         let current = fiber::ensure_current(ruby)?;
         let Some(running) = self.preemptible_at_point(ruby, current) else { return Ok(None) };
+        if self.is_in_cooperative_code(ruby) {
+            return Ok(None);
+        }
         if steps.is_multiple_of(POINTS_PER_POLL) {
             self.poll(ruby)?;
         }
@@ -190,7 +193,7 @@ impl Scheduler {
             return;
         }
         let Some(running) = self.preemptible_at_point(ruby, current) else { return };
-        if running.map_or(0, FiberKey::number) != fiber {
+        if running.map_or(0, FiberKey::number) != fiber || self.is_in_cooperative_code(ruby) {
             return;
         }
         let is_preempted = {

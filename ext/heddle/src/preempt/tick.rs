@@ -79,6 +79,9 @@ impl Scheduler {
         let current = fiber::current(ruby);
         let Some(Some(running)) = self.preemptible_current(ruby, current) else { return Ok(()) };
         self.preemption.missed_tick.set(false);
+        if self.is_in_cooperative_code(ruby) {
+            return Ok(());
+        }
         let hook = self.enter(ruby)?.keep_wake_ups();
         self.poll_at_tick(ruby)?;
         self.raise_due_unmasked(ruby, running)?;
@@ -173,7 +176,7 @@ impl Scheduler {
         let due = self.yield_due(now);
         // If a fiber's time limits are over again and again, it yields first, and receives the exception after that.
         let may_raise = due != YieldDue::Now || !self.state.borrow().queue.is_used_up(now);
-        if let Some(running) = interrupted.filter(|_| may_raise && safe_points::may_raise_here(ruby)) {
+        if let Some(running) = interrupted.filter(|_| may_raise && self.may_raise_here(ruby)) {
             if due == YieldDue::Now {
                 self.try_again_soon();
             }
@@ -183,7 +186,7 @@ impl Scheduler {
             self.state.borrow_mut().could_preempt(now);
         }
         match due {
-            YieldDue::Now if safe_points::may_switch_here(ruby) && !interrupts::is_trap_due(ruby) => {
+            YieldDue::Now if self.may_preempt_here(ruby) && !interrupts::is_trap_due(ruby) => {
                 self.preempt_current(ruby, current);
             }
             YieldDue::Now => self.try_again_soon(),
@@ -191,6 +194,14 @@ impl Scheduler {
             YieldDue::In(time) => self.expect_tick_in(time),
             YieldDue::Unknown => self.suppress_ticks(ruby, now),
         }
+    }
+
+    fn may_preempt_here(&self, ruby: &Ruby) -> bool {
+        safe_points::may_switch_here(ruby) && !self.is_in_cooperative_code(ruby)
+    }
+
+    fn may_raise_here(&self, ruby: &Ruby) -> bool {
+        safe_points::may_raise_here(ruby) && !self.is_in_cooperative_code(ruby)
     }
 
     /// Whether an exception is due in the fiber and the current masks let it through.
@@ -302,7 +313,7 @@ impl Scheduler {
     /// Like [`Scheduler::raise_due`], if an exception may be raised here. Otherwise the exception is not taken: the
     /// block that it is meant for may end before the next safe point.
     fn raise_due_here(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        if self.due_unmasked(ruby, key) && safe_points::may_raise_here(ruby) {
+        if self.due_unmasked(ruby, key) && self.may_raise_here(ruby) {
             let pending_raise = self.state.borrow_mut().take_pending_raise(key);
             return pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()));
         }
@@ -324,7 +335,7 @@ impl Scheduler {
     /// fiber's next hook.
     fn raise_or_keep(&self, ruby: &Ruby, current: Value, raised: &Error) {
         let may_raise = error::exception_of(raised)
-            .is_none_or(|exception| safe_points::may_raise_here(ruby) && !self.is_masked(ruby, exception));
+            .is_none_or(|exception| self.may_raise_here(ruby) && !self.is_masked(ruby, exception));
         if may_raise && self.raise_here(ruby, current, raised) {
             return;
         }

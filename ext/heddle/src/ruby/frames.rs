@@ -41,6 +41,18 @@ pub fn innermost(_: &Ruby) -> Option<Frame> {
     (count == 1).then_some(Frame(frame, PhantomData))
 }
 
+/// What `judge` says of the first frame, from the inside, of which it says anything. It is asked for the file's path: the
+/// absolute one, or what Ruby has in its place.
+pub fn find_by_path<T>(_: &Ruby, mut judge: impl FnMut(&str) -> Option<T>) -> Option<T> {
+    /// Deeper frames are not looked at.
+    const MOST: usize = 256;
+    let (mut frames, mut lines) = ([0 as VALUE; MOST], [0; MOST]);
+    // SAFETY: as in `callers`.
+    let count = unsafe { rb_sys::rb_profile_frames(0, MOST as i32, frames.as_mut_ptr(), lines.as_mut_ptr()) };
+    let frames = frames.into_iter().take(count.max(0) as usize).map(|frame| Frame(frame, PhantomData));
+    frames.filter_map(Frame::path).find_map(|path| judge(&path))
+}
+
 /// The lines of the current thread's backtrace, an Array of Strings.
 ///
 /// # Errors
@@ -68,26 +80,24 @@ impl Frame {
 
     /// Whether it is a method written in C.
     pub fn is_native(self) -> bool {
-        // SAFETY: the frame is still on Ruby's stack, as Ruby has not been called since; an exception stops at
-        // `protect`.
-        let path = protect(|| unsafe { rb_sys::rb_profile_frame_absolute_path(self.0) });
-        let path = path.not_an_interrupt("no memory");
-        // SAFETY: a String or nil.
-        let path = path.and_then(|path| RString::from_value(unsafe { Value::from_raw(path) }));
-        path.is_some_and(|path| {
-            path.to_string().not_an_interrupt("no UTF-8").is_some_and(|path| path == insides::NATIVE_PATH)
+        self.path().is_some_and(|path| path == insides::NATIVE_PATH)
+    }
+
+    /// The absolute path of its file; of what has none, what backtraces say in its place.
+    fn path(self) -> Option<String> {
+        let functions = [rb_sys::rb_profile_frame_absolute_path, rb_sys::rb_profile_frame_path];
+        functions.into_iter().find_map(|function| {
+            // SAFETY: the frame is still on Ruby's stack, as Ruby has not been called since; an exception stops at
+            // `protect`.
+            let path = protect(|| unsafe { function(self.0) }).not_an_interrupt("no memory")?;
+            // SAFETY: a String or nil.
+            RString::from_value(unsafe { Value::from_raw(path) })?.to_string().not_an_interrupt("no UTF-8")
         })
     }
 
     /// Whether it runs code of the program or of a library written in Ruby, and not of Ruby itself.
     pub fn is_of_program(self) -> bool {
-        // SAFETY: as in `is_native`.
-        let path = protect(|| unsafe { rb_sys::rb_profile_frame_path(self.0) });
-        let path = path.not_an_interrupt("no memory");
-        // SAFETY: a String or nil.
-        let path = path.and_then(|path| RString::from_value(unsafe { Value::from_raw(path) }));
-        let path = path.and_then(|path| path.to_string().not_an_interrupt("no UTF-8"));
-        path.is_some_and(|path| path != insides::NATIVE_PATH && !path.starts_with(insides::OWN_PATHS))
+        self.path().is_some_and(|path| path != insides::NATIVE_PATH && !path.starts_with(insides::OWN_PATHS))
     }
 
     /// Tells the garbage collector that the object is in use and must stay in place. Profilers do the same with what

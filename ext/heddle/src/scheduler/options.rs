@@ -6,7 +6,7 @@ use std::time::Duration;
 use heddle_core::run_queue::Policy;
 use libc::c_int;
 use magnus::scan_args::{get_kwargs, scan_args};
-use magnus::{Error, Float, RHash, Ruby, Symbol, TryConvert, Value, prelude::*};
+use magnus::{Error, Float, RArray, RHash, RString, Ruby, Symbol, TryConvert, Value, prelude::*};
 
 use crate::ruby::error;
 use crate::ruby::outcome::{Ignore, RubyOutcome};
@@ -115,11 +115,11 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Reads keyword arguments and the environment.
+    /// Reads keyword arguments and the environment. Returns the option `cooperative:` apart.
     ///
     /// # Errors
     /// ArgumentError, which names the option, the valid values and the given one.
-    pub fn parse(ruby: &Ruby, arguments: &[Value]) -> Result<Self, Error> {
+    pub fn parse(ruby: &Ruby, arguments: &[Value]) -> Result<(Self, Vec<String>), Error> {
         let arguments = scan_args::<(), (), (), (), RHash, ()>(arguments)?;
         // nil stands for the default.
         type Given = Option<Option<Value>>;
@@ -130,8 +130,12 @@ impl Options {
         )?;
         let (backend, workers, preempt, quantum, tick, ticker, signal, grace) = keywords.optional;
         // Separate, as magnus reads nine options at most.
-        let (stats, stall_after) =
-            get_kwargs::<_, (), (Given, Given), ()>(keywords.splat, &[], &["stats", "stall_after"])?.optional;
+        let (stats, stall_after, cooperative) = get_kwargs::<_, (), (Given, Given, Given), ()>(
+            keywords.splat,
+            &[],
+            &["stats", "stall_after", "cooperative"],
+        )?
+        .optional;
         let mut options = Options::default();
         if let Some(backend) = backend.flatten() {
             options.backend = parse_backend(ruby, backend)?;
@@ -172,8 +176,28 @@ impl Options {
             }
             _ => {}
         }
-        Ok(options)
+        let cooperative = cooperative.flatten().map_or(Ok(Vec::new()), |value| parse_cooperative(ruby, value))?;
+        Ok((options, cooperative))
     }
+}
+
+fn parse_cooperative(ruby: &Ruby, value: Value) -> Result<Vec<String>, Error> {
+    let entries = RArray::from_value(value).and_then(|entries| {
+        let texts = entries.into_iter().map(|entry| {
+            let text = RString::from_value(entry)?.to_string().not_an_interrupt("no UTF-8")?;
+            let is_name = !text.trim_end_matches('*').is_empty() && !text.trim_end_matches('*').contains(['/', '*']);
+            (text.starts_with('/') || is_name).then_some(text)
+        });
+        texts.collect::<Option<Vec<String>>>()
+    });
+    entries.ok_or_else(|| {
+        let message = format!(
+            "cooperative: must be an Array of names of gems, as in \"async-http\" or \"async*\", and of absolute paths of \
+             folders, not {}",
+            value.inspect()
+        );
+        argument_error(ruby, message)
+    })
 }
 
 fn parse_backend(ruby: &Ruby, value: Value) -> Result<BackendChoice, Error> {

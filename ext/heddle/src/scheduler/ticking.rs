@@ -1,8 +1,9 @@
 //! When the ticker ticks: while a preemptible fiber computes, and another one may be due.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::time::{Duration, Instant};
 
+use heddle_core::cooperative::Cooperative;
 use heddle_core::tick_spacing::SliceAge;
 use libc::c_int;
 use magnus::{Error, Ruby, Value};
@@ -34,6 +35,8 @@ pub struct Preemption {
     pub masks: Cell<Option<Masks>>,
     /// How many of the masks are the root's.
     pub root_mask_count: Cell<usize>,
+    /// Whose code is not preempted, if the program has said so.
+    pub cooperative: OnceCell<Cooperative>,
     /// Where an explored schedule has its next point within a line.
     pub next_branch: Cell<NextBranch>,
     /// Whether an explored schedule has preempted a fiber at a branch, since the test has last asked.
