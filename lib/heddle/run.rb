@@ -62,6 +62,23 @@ module Heddle
     end
   end
 
+  # What {Heddle.run} tells its scheduler. Adapters whose work is not a fiber's child take part in the block's end.
+  class Scheduler
+    # @api private
+    def runs_block
+      @runs_block = true
+    end
+
+    # @api private
+    # @return [Boolean] whether a block of {Heddle.run} is the program
+    def runs_block? = @runs_block || false
+
+    # @api private
+    # @param error [Exception, nil] the block's
+    # @return [Exception, nil] what {Heddle.run} raises
+    def block_ended(error) = error
+  end
+
   # The outermost call of {Heddle.run} on a thread.
   module Root
     # @param scheduler [Scheduler] a new one, which is closed at the end
@@ -72,6 +89,7 @@ module Heddle
       value = error = nil
       work = WorkContext.carry(-> { yield }) # rubocop:disable Style/ExplicitBlockArgument -- must yield in the caller's frame
       begin
+        scheduler.runs_block
         Fiber.set_scheduler(scheduler)
         # With the storage given, the fiber takes no context along: the work does.
         Fiber.schedule(storage: true) do
@@ -83,7 +101,7 @@ module Heddle
           end
           value = task.value
           # Raised again below, `exit` included.
-          error = task.error
+          error = scheduler.block_ended(task.error)
         end
       ensure
         Fiber.set_scheduler(nil)

@@ -49,6 +49,8 @@ RSpec.describe "Heddle without its extension" do
       Work.perform_later
       p QUEUE.pop
     RUBY
+    "heddle/async" => ["async", "Heddle::Async.default!(preempt: :all)\nAsync { p Fiber.scheduler.class }",
+                       "Async keeps its own schedulers", "Async::Reactor"],
     "heddle/rails" => ["rails", <<~RUBY, "Rails serves on threads", ":thread"]
       class Application < Rails::Application
         config.eager_load = false

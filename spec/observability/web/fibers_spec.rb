@@ -112,9 +112,13 @@ RSpec.describe Heddle::Web do
 
   it "reports a chain that is deeper than Ruby's stack" do
     run_with_web do
-      descend = ->(depth) { depth.zero? ? sleep : Heddle.await(Heddle.spin { descend.call(depth - 1) }) }
+      bottom = Queue.new
+      descend = lambda do |depth|
+        bottom << true if depth.zero?
+        depth.zero? ? sleep : Heddle.await(Heddle.spin { descend.call(depth - 1) })
+      end
       Heddle.spin(background: true) { descend.call(2000) }
-      sleep 0.001 until Heddle.fibers.size > 2000
+      bottom.pop
 
       expect(fibers("limit=1000").map { |fiber| fiber[:depth] }).to eq [0, *0..998]
     end

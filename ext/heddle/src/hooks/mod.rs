@@ -130,9 +130,7 @@ fn initialize(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Re
         signal_disposition::expect_free(ruby, options.signal)?;
     }
     *scheduler.options.borrow_mut() = options;
-    if !cooperative.is_empty() {
-        scheduler.spare_cooperative_code(ruby, cooperative)?;
-    }
+    scheduler.spare_cooperative_code(ruby, cooperative)?;
     scheduler.owner.generation.set(fork::generation());
     scheduler.initialized.set(true);
     registry::register(scheduler)?;

@@ -7,18 +7,23 @@ use crate::ruby::constant::Constant;
 use crate::ruby::frames;
 use crate::scheduler::Scheduler;
 
-/// Has `transparent`: how the paths of files begin whose code counts as its caller's.
+/// Has `spared`, what each scheduler spares, and `transparent`: how the paths of files begin whose code counts as its
+/// caller's.
 static COOPERATION: Constant = Constant::new(&["Heddle", "Cooperation"]);
 
 impl Scheduler {
-    /// From now on ticks neither preempt a fiber in this code, nor raise there.
+    /// From now on ticks neither preempt a fiber in this code, nor raise there, nor in what adapters have named.
     ///
     /// # Errors
     /// NoMemoryError.
     pub fn spare_cooperative_code(&self, ruby: &Ruby, given: Vec<String>) -> Result<(), Error> {
-        let transparent: RArray = COOPERATION.get::<RModule>(ruby)?.funcall("transparent", ())?;
-        let transparent = transparent.to_vec()?;
-        self.preemption.cooperative.get_or_init(|| Cooperative::new(given, transparent));
+        let cooperation: RModule = COOPERATION.get(ruby)?;
+        let spared: Vec<String> = cooperation.funcall::<_, _, RArray>("spared", ())?.to_vec()?;
+        if spared.is_empty() && given.is_empty() {
+            return Ok(());
+        }
+        let transparent = cooperation.funcall::<_, _, RArray>("transparent", ())?.to_vec()?;
+        self.preemption.cooperative.get_or_init(|| Cooperative::new(given.into_iter().chain(spared), transparent));
         Ok(())
     }
 

@@ -1,0 +1,200 @@
+# frozen_string_literal: true
+
+module Heddle
+  module Async
+    # What Async asks of a scheduler, besides the hooks.
+    module Protocol
+      # What a fiber waits for that has called {#transfer}.
+      TRANSFER = :"Async's transfer"
+      FIBER = Scheduler.instance_method(:fiber)
+      private_constant :TRANSFER, :FIBER
+
+      # Starts a task. It runs at once, until it first waits.
+      #
+      # @return [::Async::Task]
+      def async(*arguments, **options, &block)
+        ::Async::Task.new(::Async::Task.current? || self, **options, &block).tap { |task| task.run(*arguments) }
+      end
+
+      # Waits until all tasks and all other fibers have ended; transient tasks are cancelled when no others are left.
+      #
+      # @yieldparam task [::Async::Task] the block is a task
+      # @return [::Async::Task, nil] the block's task
+      # @raise [Exception] what has ended a task and is no StandardError
+      def run(*, **, &block)
+        task = async(*, **, &block) if block
+        has_finished = !@tasks&.current? || @tasks.finished_all?
+        raise_failure
+        super() if has_finished
+        task
+      end
+
+      # {run} returns, and the tasks go on. Any thread may call this.
+      def interrupt = tasks.interrupt
+
+      # Waits for the tasks' ends. {Reactors#new}'s scheduler cancels them, as Async's reactor does.
+      #
+      # @return [void]
+      def close
+        @tasks.terminate if @is_reactor && @tasks&.current?
+        super.tap { @is_closed = true }
+      end
+
+      # @return [Boolean] whether {close} was called
+      def closed? = @is_closed || false
+
+      # (see SchedulerClose#scheduler_close)
+      def scheduler_close
+        @is_closing = true
+        finish_later if @tasks&.current?
+        super
+        raise_failure
+      end
+
+      # The block of {Heddle.run} has ended, whose end waits for the tasks.
+      #
+      # @param error [Exception, nil] the block's
+      # @return [Exception, nil] the block's error, or what has ended a task and is no StandardError
+      def block_ended(error)
+        return super unless @tasks&.current?
+
+        error ? @tasks.terminate : @tasks.finished_all?
+        error || @tasks.take_failure
+      end
+
+      # `Kernel#sleep`, which is public in Async's reactor.
+      def sleep(...) = super # rubocop:disable Lint/UselessMethodDefinition -- it is private elsewhere
+
+      # From now on it is closed like Async's reactor.
+      #
+      # @return [self]
+      def as_reactor
+        @is_reactor = true
+        self
+      end
+
+      # @return [Root] the tasks that run on this scheduler
+      def tasks
+        return @tasks if @tasks&.current?
+
+        Heddle.without_preemption { @tasks&.current? ? @tasks : @tasks = Root.new(self) }
+      end
+
+      def add_child(child)
+        tasks.add_child(child)
+        finish_later if @is_closing
+      end
+
+      def remove_child(child) = tasks.remove_child(child)
+      def children = tasks.children
+      def children? = tasks.children?
+      def traverse(&) = tasks.traverse(&)
+      def print_hierarchy(...) = tasks.print_hierarchy(...)
+      def root = self
+      def parent = nil
+      def transient? = false
+      def finished? = tasks.finished?
+      def cancelled? = !tasks.children?
+      def cancel(...) = tasks.cancel(...)
+      alias stop cancel
+      alias stopped? cancelled?
+
+      # @return [Boolean] whether all tasks have ended
+      def terminate # rubocop:disable Naming/PredicateMethod -- as in Async
+        tasks.cancel
+        !tasks.children?
+      end
+
+      # @return [Float] how busy the thread is, from 0.0 to 1.0
+      def load = (@load ||= Load.new).value
+
+      # The fiber continues, and the calling one when the scheduler comes to it.
+      def resume(fiber, *)
+        push(fiber)
+        self.yield
+      end
+
+      # The calling fiber waits until it is passed to {#push}, {#resume} or {#raise}.
+      def transfer = block(TRANSFER, nil)
+
+      # A fiber that has called {#transfer}, a fiber that has not begun, or another object with `transfer`, continues
+      # when the scheduler comes to it.
+      def push(target)
+        if !target.is_a?(Fiber)
+          start do
+            Heddle.snooze
+            target.transfer if target.alive?
+          end
+        elsif Heddle.state(target) == :waiting
+          unblock(TRANSFER, target)
+        elsif target.alive? && Heddle.state(target).nil?
+          start { target.resume }
+        end
+        self
+      end
+
+      # Raises in the fiber. Without a fiber it is `Kernel#raise`.
+      def raise(*arguments, **)
+        return super unless arguments.first.is_a?(Fiber)
+
+        fiber, *rest = arguments
+        fiber.raise(*rest, **)
+      end
+
+      # Runs the block with a time limit.
+      #
+      # @param duration [Numeric, nil] seconds; nil is no limit
+      # @yieldparam timeout [::Async::Timeout] the limit, which can be moved
+      def with_timeout(duration, exception = ::Async::TimeoutError, message = "execution expired", &block)
+        takes_none = block.arity.zero?
+        return takes_none ? yield : yield(nil) unless duration
+        return timeout_after(duration, exception, message) { yield } if takes_none # rubocop:disable Style/ExplicitBlockArgument -- it would get the seconds
+
+        limited = ->(deadline) { yield ::Async::Timeout.new(Timers, Timers::Timer.new(deadline)) }
+        Deadline.new(self, duration, exception.new(message)).limit(limited)
+      end
+
+      # Starts a fiber as `Fiber.schedule` does, whatever a library has made of that.
+      #
+      # @return [Fiber]
+      def start(&) = FIBER.bind_call(self, &)
+
+      private
+
+      # The scheduler closes, and waits for all fibers. So a fiber ends the transient tasks. In {Heddle.run} the block's
+      # end does.
+      def finish_later
+        return if @is_reactor || @is_finishing || runs_block?
+
+        @is_finishing = true
+        start do
+          @tasks.finished_all?
+        ensure
+          @is_finishing = false
+        end
+      end
+
+      def raise_failure
+        failure = @tasks&.take_failure
+        raise failure if failure
+      end
+    end
+    private_constant :Protocol
+
+    # Makes a Heddle scheduler where {Async.default!} was called, and no selector or worker pool of Async's is wanted.
+    module Reactors
+      # @raise [RuntimeError] on a thread that a Heddle scheduler serves
+      def new(*arguments, **options)
+        default = Async.default
+        return super unless default && arguments.empty? && options.empty?
+
+        if Fiber.scheduler.is_a?(Scheduler)
+          raise "Async::Reactor.new: this thread's scheduler is a #{Fiber.scheduler.class}, on which tasks run: call " \
+                "Async { } in it"
+        end
+        Scheduler.new(**default).as_reactor.tap { |scheduler| Fiber.set_scheduler(scheduler) }
+      end
+    end
+    private_constant :Reactors
+  end
+end

@@ -1,0 +1,292 @@
+# frozen_string_literal: true
+
+# Programs as Async's guides have them, on a Heddle scheduler, and on Async's own for comparison.
+RSpec.describe "heddle/async" do
+  include Libraries
+
+  let(:library) { "async" }
+  let(:preamble) { "$stdout.sync = true\n" }
+
+  # Where the program's `here { }` runs its block.
+  places = {
+    "Async's own scheduler" => <<~RUBY,
+      def here = Async { |task| yield task }
+    RUBY
+    "Heddle.run" => <<~RUBY,
+      require "heddle/async"
+      def here = Heddle.run { Async { |task| yield task } }
+    RUBY
+    "Heddle.run(preempt: :all)" => <<~RUBY,
+      require "heddle/async"
+      def here = Heddle.run(preempt: :all) { Async { |task| yield task } }
+    RUBY
+    "Async { } after default!" => <<~RUBY
+      require "heddle/async"
+      Heddle::Async.default!(preempt: :all)
+      def here = Async { |task| yield task }
+    RUBY
+  }
+
+  programs = {
+    "starts tasks at once, and awaits them" => [<<~RUBY, "1\n2\n3\n4\n"],
+      here do |task|
+        gate = Queue.new
+        puts 1
+        task.async { puts 2; gate.pop; puts 4 }
+        puts 3
+        gate << true
+      end
+    RUBY
+    "returns the values of tasks, and raises their errors in the wait for them" => [<<~RUBY, %(5\n"failed"\n:failed\n)],
+      here do |task|
+        puts task.async { sleep 0; 5 }.wait
+        failing = task.async(finished: false) { sleep 0; raise "failed" }
+        begin
+          failing.wait
+        rescue => e
+          p e.message
+        end
+        p failing.status
+      end
+    RUBY
+    "cancels a task, and its children" => [<<~RUBY, "child\nparent\n[:cancelled, :cancelled, nil]\n"],
+      here do |task|
+        child = nil
+        parent = task.async do |own|
+          child = own.async do sleep; ensure; puts "child"; end
+          child.wait
+        ensure
+          puts "parent"
+        end
+        sleep 0 until child
+        [child, parent].each { |each| each.cancel }
+        p [child.status, parent.status, parent.wait]
+      end
+    RUBY
+    "lets a task cancel itself, its parent, and what is deferred" => [<<~RUBY, "[:cancelled]\nwhole\n"],
+      here do |task|
+        itself = task.async { |own| own.cancel; puts "never" }
+        parent = task.async { |own| own.async { own.cancel }; sleep }
+        deferred = task.async { |own| own.defer_cancel { sleep 0; sleep 0; @whole = "whole" }; puts "never" }
+        deferred.cancel
+        [itself, parent, deferred].each { |each| each.wait }
+        p [itself, parent, deferred].map(&:status).uniq
+        puts @whole
+      end
+    RUBY
+    "stops transient tasks when no others are left" => [<<~RUBY, "work\nstopped\n"],
+      here do |task|
+        task.async(transient: true) do sleep; ensure; puts "stopped"; end
+        task.async { sleep 0; puts "work" }
+      end
+    RUBY
+    "ends a transient task that became one" => [<<~RUBY, "stopped\n"],
+      here do |task|
+        other = task.async do sleep; ensure; puts "stopped"; end
+        task.async { sleep 0; other.transient = true }
+      end
+    RUBY
+    "has time limits, which can be moved" => [<<~RUBY, "Async::TimeoutError\nRuntimeError limit\nmoved\nAsync::Timeout::CancelledError\n"],
+      here do |task|
+        limit = ->(*arguments, &block) { task.with_timeout(*arguments, &block) }
+        begin
+          limit.call(0.01) { sleep }
+        rescue => e
+          puts e.class
+        end
+        begin
+          limit.call(0.01, RuntimeError, "limit") { sleep }
+        rescue => e
+          puts [e.class, e.message].join(" ")
+        end
+        limit.call(60) { |timeout| timeout.adjust(-60); sleep } rescue puts "moved"
+        begin
+          limit.call(60) { |timeout| timeout.cancel!; timeout.duration = 1 }
+        rescue => e
+          puts e.class
+        end
+      end
+    RUBY
+    "has barriers, semaphores, conditions, queues and notifications" => [<<~RUBY, <<~TEXT],
+      require "async/barrier"
+      require "async/semaphore"
+      require "async/queue"
+      require "async/notification"
+      here do |task|
+        barrier = Async::Barrier.new
+        squares = Array.new(4) { |number| barrier.async { sleep 0; number * number } }
+        barrier.wait
+        p squares.map(&:wait)
+
+        semaphore = Async::Semaphore.new(2)
+        running = most = done = 0
+        Array.new(6) do
+          semaphore.async do
+            running += 1
+            most = [most, running].max
+            sleep 0
+            running -= 1
+            done += 1
+          end
+        end.each(&:wait)
+        p [done, running, most <= 2]
+
+        condition = Async::Condition.new
+        waiting = task.async { condition.wait }
+        condition.signal(:signal)
+        p waiting.wait
+
+        queue = Async::Queue.new
+        taking = task.async { Array.new(2) { queue.dequeue } }
+        [1, 2].each { |each| queue.push(each) }
+        p taking.wait
+
+        notification = Async::Notification.new
+        waiting = task.async { notification.wait }
+        notification.signal(:notified)
+        p waiting.wait
+      end
+    RUBY
+      [0, 1, 4, 9]
+      [6, 0, true]
+      :signal
+      [1, 2]
+      :notified
+    TEXT
+    "ends by an error that is no StandardError, cancelling the others" => [<<~RUBY, "cancelled\nNotImplementedError\n"],
+      begin
+        here do |task|
+          task.async do sleep; ensure; puts "cancelled"; end
+          task.async { sleep 0; raise NotImplementedError }
+          sleep
+        end
+      rescue NotImplementedError => e
+        puts e.class
+      end
+    RUBY
+    "runs Sync within tasks and at the top" => [<<~RUBY, "1\n2\n"]
+      here { |task| puts Sync { |same| same.equal?(task) ? 1 : 0 } }
+      puts Sync { |task| task.async { 2 }.wait }
+    RUBY
+  }
+
+  places.each do |place, here|
+    describe "on #{place}" do
+      programs.each do |what, (program, expected)|
+        it what do
+          expect(printed(here + program)).to eq expected
+        end
+      end
+    end
+  end
+
+  it "keeps transient tasks while the block of Heddle.run runs, however it is preempted" do
+    expect(printed(<<~RUBY)).to eq "served\nstopped\n"
+      require "heddle/async"
+      Heddle.run(preempt: :all) do
+        requests, responses = Queue.new, Queue.new
+        Async(transient: true) do loop { responses << requests.pop }; ensure; puts "stopped"; end
+        turn = nil
+        Heddle.spin { turn = true }
+        nil until turn
+        requests << "served"
+        puts responses.pop
+      end
+    RUBY
+  end
+
+  it "ends the tasks of a scheduler that is set for the thread" do
+    expect(printed(<<~RUBY)).to eq "work\nstopped\nNotImplementedError\n"
+      require "heddle/async"
+      Fiber.set_scheduler(Heddle::Scheduler.new(preempt: :all))
+      Fiber.schedule do
+        Async(transient: true) do sleep; ensure; puts "stopped"; end
+        Async { sleep 0; puts "work"; raise NotImplementedError }
+      end
+      begin
+        Fiber.set_scheduler(nil)
+      rescue NotImplementedError => e
+        puts e.class
+      end
+    RUBY
+  end
+
+  it "makes tasks fibers that Heddle names and lists" do
+    expect(printed(<<~RUBY)).to eq %(["named", nil, "later"]\n)
+      require "heddle/async"
+      Heddle.run do
+        Sync do |task|
+          tasks = [task.async(annotation: "named") { sleep }, task.async { sleep },
+                   task.async { |own| own.annotate("later"); sleep }]
+          infos = tasks.map { |each| Heddle.fibers.find { |info| info.fiber.equal?(each.fiber) } }
+          p infos.map(&:name)
+          tasks.each(&:cancel)
+        end
+      end
+    RUBY
+  end
+
+  it "preempts a task that computes" do
+    expect(printed(<<~RUBY)).to eq "preempted\n"
+      require "heddle/async"
+      Heddle::Async.default!(preempt: :all)
+      Async do |task|
+        turn = nil
+        task.async { turn = sleep(0) && "preempted" }
+        nil until turn
+        puts turn
+      end
+    RUBY
+  end
+
+  it "takes HEDDLE_ASYNC=preempt for a program that does not name Heddle" do
+    expect(printed(<<~RUBY, environment: { "HEDDLE_ASYNC" => "preempt" })).to eq "Heddle::Scheduler\n"
+      require "heddle/async"
+      Async { puts Fiber.scheduler.class }
+    RUBY
+  end
+
+  it "leaves Async its own scheduler without default!, and where a selector is given" do
+    expect(printed(<<~RUBY)).to eq "Async::Reactor\nAsync::Reactor\n"
+      require "heddle/async"
+      Async { puts Fiber.scheduler.class }
+      Heddle::Async.default!
+      reactor = Async::Reactor.new(selector: IO::Event::Selector.new(Fiber.current))
+      puts reactor.class
+      Fiber.set_scheduler(nil)
+    RUBY
+  end
+
+  it "has the tasks of a forked child apart from its parent's" do
+    expect(printed(<<~RUBY)).to eq "child\nparent\n"
+      require "heddle/async"
+      Heddle.run do
+        Sync do |task|
+          waiting = task.async { sleep }
+          Process.wait(fork do
+            Heddle.run { Async { puts "child" } }
+            exit!(0)
+          end)
+          waiting.cancel
+          puts "parent"
+        end
+      end
+    RUBY
+  end
+
+  it "refuses an unknown value of HEDDLE_ASYNC, and options that the scheduler refuses" do
+    expect(printed(<<~RUBY)).to eq "HEDDLE_ASYNC=all: must be preempt\nunknown keyword: :preempts\n"
+      ENV["HEDDLE_ASYNC"] = "all"
+      begin
+        require "heddle/async"
+      rescue ArgumentError => e
+        puts e.message
+      end
+      begin
+        Heddle::Async.default!(preempts: :all)
+      rescue ArgumentError => e
+        puts e.message
+      end
+    RUBY
+  end
+end
