@@ -211,6 +211,17 @@ RSpec.describe "heddle/async" do
     RUBY
   end
 
+  it "cancels the tasks of a reactor that is closed, also those that wait in an ensure clause" do
+    expect(printed(<<~RUBY)).to eq "ensure\nclosed\n"
+      require "heddle/async"
+      Heddle::Async.default!
+      reactor = Async::Reactor.new
+      reactor.async do sleep; ensure; puts "ensure"; sleep; end
+      Fiber.set_scheduler(nil)
+      puts "closed"
+    RUBY
+  end
+
   it "makes tasks fibers that Heddle names and lists" do
     expect(printed(<<~RUBY)).to eq %(["named", nil, "later"]\n)
       require "heddle/async"

@@ -12,7 +12,8 @@ module Heddle
         "Async::Task#run", "Async::Task#reactor", "Async::Task#annotation", "Async::Task#current?",
         "Async::Task.current?", "Async::Task#cancel(_,cause:)", "Async::Cancel", "Async::Node#add_child(_)",
         "Async::Node#remove_child(_)", "Async::Node#children?", "Async::Node#traverse", "Async::Children#finished?",
-        "Async::Children#adjust_transient_count(_)", "Async::Children#removed(_)", "Async::Timeout"
+        "Async::Children#adjust_transient_count(_)", "Async::Children#removed(_)", "Async::Timeout",
+        "Async::Scheduler::ClosedError"
       ],
       overrides: { "Async::Task" => Tasks, "Async::Reactor.singleton_class" => Reactors },
       only: %i[schedule annotate]

@@ -7,12 +7,17 @@ module Heddle
       # What a fiber waits for that has called {#transfer}.
       TRANSFER = :"Async's transfer"
       FIBER = Scheduler.instance_method(:fiber)
-      private_constant :TRANSFER, :FIBER
+      # Seconds. There is no loop that could run once.
+      MOMENT = 0.001
+      private_constant :TRANSFER, :FIBER, :MOMENT
 
       # Starts a task. It runs at once, until it first waits.
       #
       # @return [::Async::Task]
+      # @raise [::Async::Scheduler::ClosedError]
       def async(*arguments, **options, &block)
+        raise ::Async::Scheduler::ClosedError if closed?
+
         ::Async::Task.new(::Async::Task.current? || self, **options, &block).tap { |task| task.run(*arguments) }
       end
 
@@ -20,13 +25,28 @@ module Heddle
       #
       # @yieldparam task [::Async::Task] the block is a task
       # @return [::Async::Task, nil] the block's task
+      # @raise [::Async::Scheduler::ClosedError]
       # @raise [Exception] what has ended a task and is no StandardError
       def run(*, **, &block)
+        raise ::Async::Scheduler::ClosedError if closed?
+
         task = async(*, **, &block) if block
         has_finished = !@tasks&.current? || @tasks.finished_all?
         raise_failure
         super() if has_finished
         task
+      end
+
+      # Lets other fibers run for a moment. Cancels transient tasks if no others are left.
+      #
+      # @param timeout [Numeric, nil] seconds
+      # @return [Boolean] whether there are tasks
+      def run_once(timeout = nil) # rubocop:disable Naming/PredicateMethod -- as in Async
+        tasks.cancel if tasks.finished?
+        return false unless tasks.children?
+
+        Context.in_nonblocking_fiber { sleep([timeout, MOMENT].compact.min) }
+        true
       end
 
       # {run} returns, and the tasks go on. Any thread may call this.
@@ -36,7 +56,7 @@ module Heddle
       #
       # @return [void]
       def close
-        @tasks.terminate if @is_reactor && @tasks&.current?
+        terminate_tasks
         super.tap { @is_closed = true }
       end
 
@@ -46,6 +66,7 @@ module Heddle
       # (see SchedulerClose#scheduler_close)
       def scheduler_close
         @is_closing = true
+        terminate_tasks
         finish_later if @tasks&.current?
         super
         raise_failure
@@ -160,6 +181,10 @@ module Heddle
       def start(&) = FIBER.bind_call(self, &)
 
       private
+
+      def terminate_tasks
+        @tasks.terminate if @is_reactor && @tasks&.current?
+      end
 
       # The scheduler closes, and waits for all fibers. So a fiber ends the transient tasks. In {Heddle.run} the block's
       # end does.

@@ -25,6 +25,10 @@ module Heddle
       end
       private_constant :Children
 
+      # Seconds after which {terminate} cancels again.
+      AGAIN = 0.01
+      private_constant :AGAIN
+
       # @return [Scheduler] what Async takes for the root
       attr_reader :root
 
@@ -80,9 +84,17 @@ module Heddle
         failure
       end
 
-      # Cancels all tasks, and waits for their ends.
+      # Cancels all tasks, and waits for their ends. Like Async's reactor it cancels them again and again: also a task
+      # that waits in an `ensure` clause, or has deferred its cancellation.
       def terminate
-        Context.in_nonblocking_fiber { observing { end_all } }
+        Context.in_nonblocking_fiber do
+          observing do
+            while children?
+              cancel
+              @changes.pop(timeout: AGAIN) if children?
+            end
+          end
+        end
       end
 
       # Cancels all tasks, transient ones included.
@@ -108,10 +120,11 @@ module Heddle
         @changes.clear
       end
 
-      # A task that was cancelled may start others before it ends, and may be cancelled only later.
+      # A task that was cancelled is transient no more. It may start others before it ends.
       def end_all
+        cancel if @failure
         while children?
-          cancel
+          cancel if finished?
           @changes.pop if children?
         end
       end
