@@ -67,8 +67,12 @@ RSpec.describe "heddle/async" do
       here do |task|
         itself = task.async { |own| own.cancel; puts "never" }
         parent = task.async { |own| own.async { own.cancel }; sleep }
-        deferred = task.async { |own| own.defer_cancel { sleep 0; sleep 0; @whole = "whole" }; puts "never" }
+        gate = Queue.new
+        deferred = task.async { |own| own.defer_cancel { gate.pop; gate.pop; @whole = "whole" }; puts "never" }
+        gate << true
+        sleep 0 until gate.num_waiting == 1 && gate.empty?
         deferred.cancel
+        gate << true
         [itself, parent, deferred].each { |each| each.wait }
         p [itself, parent, deferred].map(&:status).uniq
         puts @whole
@@ -220,6 +224,92 @@ RSpec.describe "heddle/async" do
       Fiber.set_scheduler(nil)
       puts "closed"
     RUBY
+  end
+
+  {
+    "raises an error that is no StandardError though the block waits for another task" => [<<~RUBY, "x\n"],
+      begin
+        Heddle.run do
+          Sync do |task|
+            serving = task.async { sleep }
+            task.async { sleep 0; raise NotImplementedError, "x" }
+            serving.wait
+          end
+        end
+      rescue NotImplementedError => e
+        puts e.message
+      end
+    RUBY
+    "ends a transient task that is started after the block's end" => [<<~RUBY, "ended\n"],
+      gate = Queue.new
+      Heddle.run do
+        Fiber.schedule { gate.pop; Async(transient: true) { sleep } }
+        Fiber.schedule { sleep 0; gate << true }
+      end
+      puts "ended"
+    RUBY
+    "ends the tasks though the scheduler was interrupted" => [<<~RUBY, "ended\n"],
+      Heddle.run do
+        Async do |task|
+          task.async(transient: true) { sleep }
+          task.reactor.interrupt
+          sleep 0
+        end
+      end
+      puts "ended"
+    RUBY
+    "lets tasks end in order if the block raises" => [<<~RUBY, "commit\nensure\nended\nboom\n"],
+      gate = Queue.new
+      begin
+        Heddle.run do
+          Async { |task| task.defer_stop { sleep 0; puts "commit"; gate << true } }
+          Async do sleep; ensure; gate.pop; puts "ensure"; sleep 0; puts "ended"; end
+          raise "boom"
+        end
+      rescue => e
+        puts e.message
+      end
+    RUBY
+    "lets ensure clauses of children wait if the program is interrupted" => [<<~RUBY, "ensure\nended\nInterrupt\n"],
+      begin
+        Heddle.run do
+          Sync do |task|
+            task.async do sleep; ensure; puts "ensure"; sleep 0; puts "ended"; end
+            task.async { sleep 0; Process.kill(:INT, Process.pid) }
+            sleep
+          end
+        end
+      rescue Interrupt => e
+        puts e.class
+      end
+    RUBY
+    "has time limits by an exception, below zero, and none after the block" => [<<~RUBY, <<~TEXT]
+      Heddle.run do
+        Sync do |task|
+          raised = lambda do |*arguments|
+            task.with_timeout(*arguments) { |_| sleep }
+          rescue StandardError => e
+            p e
+          end
+          raised.call(0, RuntimeError.new("instance"), "message")
+          raised.call(-1)
+          left = task.with_timeout(60) { |timeout| timeout }
+          begin
+            left.duration = 1
+          rescue => e
+            p e.class
+          end
+        end
+      end
+    RUBY
+      #<RuntimeError: message>
+      #<Async::TimeoutError: execution expired>
+      Async::Timeout::CancelledError
+    TEXT
+  }.each do |what, (program, expected)|
+    it what do
+      expect(printed("require \"heddle/async\"\n#{program}")).to eq expected
+    end
   end
 
   it "makes tasks fibers that Heddle names and lists" do

@@ -60,6 +60,15 @@ RSpec.describe "A scheduler with cooperative code" do
     end
   end
 
+  it "lets no other fiber run if its folder is named by a symbolic link" do
+    peer = library(computing)
+    File.symlink(@folder, "#{@folder}.link")
+
+    expect(others_ran?(cooperative: ["#{@folder}.link"]) { peer.compute(enough) }).to be false
+  ensure
+    File.unlink("#{@folder}.link")
+  end
+
   it "lets no other fiber run while it uses Ruby's own library" do
     peer = library("def split(text) = Shellwords.split(text)")
 
@@ -134,7 +143,9 @@ RSpec.describe "A scheduler with cooperative code" do
     end
   end
 
-  ["async", :async, [:async], [""], ["*"], ["a/b"], ["lib/"], ["a*b"], [nil], { a: 1 }].each do |value|
+  [
+    "async", :async, [:async], [""], ["*"], ["a/b"], ["lib/"], ["a*b"], ["a**"], ["."], ["/"], [nil], { a: 1 }
+  ].each do |value|
     it "refuses cooperative: #{value.inspect}" do
       message = /\Acooperative: must be an Array of names of gems.*, not #{Regexp.escape(value.inspect)}\z/
 

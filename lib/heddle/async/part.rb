@@ -13,7 +13,7 @@ module Heddle
         "Async::Task.current?", "Async::Task#cancel(_,cause:)", "Async::Cancel", "Async::Node#add_child(_)",
         "Async::Node#remove_child(_)", "Async::Node#children?", "Async::Node#traverse", "Async::Children#finished?",
         "Async::Children#adjust_transient_count(_)", "Async::Children#removed(_)", "Async::Timeout",
-        "Async::Scheduler::ClosedError"
+        "Async::Scheduler::ClosedError", "Async::Promise#cancel(_)"
       ],
       overrides: { "Async::Task" => Tasks, "Async::Reactor.singleton_class" => Reactors },
       only: %i[schedule annotate]

@@ -35,6 +35,9 @@ module Heddle
         raise_failure
         super() if has_finished
         task
+      rescue SignalException
+        end_tasks { @tasks.cancel }
+        raise
       end
 
       # Lets other fibers run for a moment. Cancels transient tasks if no others are left.
@@ -65,9 +68,8 @@ module Heddle
 
       # (see SchedulerClose#scheduler_close)
       def scheduler_close
-        @is_closing = true
         terminate_tasks
-        finish_later if @tasks&.current?
+        finish_later unless runs_block?
         super
         raise_failure
       end
@@ -77,10 +79,9 @@ module Heddle
       # @param error [Exception, nil] the block's
       # @return [Exception, nil] the block's error, or what has ended a task and is no StandardError
       def block_ended(error)
-        return super unless @tasks&.current?
-
-        error ? @tasks.terminate : @tasks.finished_all?
-        error || @tasks.take_failure
+        end_tasks { @tasks.cancel if error }
+        finish_later
+        error || @tasks&.take_failure
       end
 
       # `Kernel#sleep`, which is public in Async's reactor.
@@ -103,7 +104,7 @@ module Heddle
 
       def add_child(child)
         tasks.add_child(child)
-        finish_later if @is_closing
+        finish_later if @finishes_later
       end
 
       def remove_child(child) = tasks.remove_child(child)
@@ -169,10 +170,17 @@ module Heddle
       def with_timeout(duration, exception = ::Async::TimeoutError, message = "execution expired", &block)
         takes_none = block.arity.zero?
         return takes_none ? yield : yield(nil) unless duration
+
+        duration = [duration, 0].max
         return timeout_after(duration, exception, message) { yield } if takes_none # rubocop:disable Style/ExplicitBlockArgument -- it would get the seconds
 
-        limited = ->(deadline) { yield ::Async::Timeout.new(Timers, Timers::Timer.new(deadline)) }
-        Deadline.new(self, duration, exception.new(message)).limit(limited)
+        limited = lambda do |deadline|
+          timeout = ::Async::Timeout.new(Timers, Timers::Timer.new(deadline))
+          yield timeout
+        ensure
+          timeout&.cancel!
+        end
+        Deadline.new(self, duration, exception.exception(message)).limit(limited)
       end
 
       # Starts a fiber as `Fiber.schedule` does, whatever a library has made of that.
@@ -186,14 +194,27 @@ module Heddle
         @tasks.terminate if @is_reactor && @tasks&.current?
       end
 
-      # The scheduler closes, and waits for all fibers. So a fiber ends the transient tasks. In {Heddle.run} the block's
-      # end does.
+      # Waits for the tasks' ends, also if {run} is interrupted meanwhile.
+      #
+      # @yield before that, if there are tasks
+      def end_tasks
+        return unless @tasks&.current?
+
+        yield
+        nil until @tasks.finished_all?
+      end
+
+      # The program has ended, and the scheduler waits for all fibers. From now on a fiber ends transient tasks when no
+      # others are left.
       def finish_later
-        return if @is_reactor || @is_finishing || runs_block?
+        @finishes_later = true
+        return if @is_reactor || @is_finishing || !@tasks&.current? || !@tasks.children?
 
         @is_finishing = true
         start do
-          @tasks.finished_all?
+          # The new task begins first.
+          Heddle.snooze
+          end_tasks { nil }
         ensure
           @is_finishing = false
         end

@@ -49,9 +49,10 @@ module Heddle
       # @return [Boolean] whether the tasks are of this process: a forked child has none of its parent's
       def current? = @generation == Native.generation
 
-      # A task has ended by an exception that is no StandardError.
+      # A task has ended by an exception that is no StandardError. It cancels the others.
       def fail_with(exception)
         @failure ||= exception
+        cancel(true, cause: exception)
         changed
       end
 
@@ -122,7 +123,6 @@ module Heddle
 
       # A task that was cancelled is transient no more. It may start others before it ends.
       def end_all
-        cancel if @failure
         while children?
           cancel if finished?
           @changes.pop if children?

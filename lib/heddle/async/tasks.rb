@@ -35,16 +35,18 @@ module Heddle
       rescue StandardError => e
         failed!(e)
       rescue Stop => e
-        cancel_in_fiber(e)
+        # A thread that is interrupted stops the children itself.
+        Native.stopping?(scheduler) ? @promise.cancel(nil) : cancel_in_fiber(e)
         raise
       rescue SystemExit, SignalException => e
         failed!(e)
         raise
       rescue Exception => e # rubocop:disable Lint/RescueException -- the caller of the scheduler's `run` gets it
         failed!(e)
-        scheduler.tasks.fail_with(e)
+        failure = e
       ensure
         finish!
+        scheduler.tasks.fail_with(failure) if failure
       end
 
       # The children are cancelled with it. One of them may cancel it meanwhile.

@@ -6,6 +6,7 @@
 
 use magnus::{Error, RArray, Ruby, Value, prelude::*};
 
+use crate::ruby::receiver::Receiver;
 use crate::ruby::{error, fiber};
 use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::{HookGuard, Scheduler};
@@ -71,6 +72,11 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
     }
     scheduler.yield_now(ruby)?;
     Ok(true)
+}
+
+/// Whether all fibers of the scheduler are asked to end.
+pub fn is_stopping(scheduler: Receiver<Scheduler>) -> bool {
+    scheduler.state.borrow().is_stopping()
 }
 
 /// `target` was killed. If it had not begun, Ruby has run nothing in it, and the scheduler learns of its end here.

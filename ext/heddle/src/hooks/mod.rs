@@ -108,6 +108,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
         native.define_singleton_method("raising", function!(fiber_raise::raising, 0))?;
         native.define_singleton_method("killing", function!(fiber_raise::killing, 1))?;
         native.define_singleton_method("killed", function!(fiber_raise::killed, 1))?;
+        native.define_singleton_method("stopping?", function!(fiber_raise::is_stopping, 1))?;
         native.define_singleton_method("being_killed?", function!(fiber_raise::is_being_killed, 0))?;
         native.define_singleton_method("raise_here", function!(fiber_raise::raise_here, 1))?;
         descriptors::define(ruby, heddle, native)

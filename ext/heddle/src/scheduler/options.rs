@@ -183,11 +183,9 @@ impl Options {
 
 fn parse_cooperative(ruby: &Ruby, value: Value) -> Result<Vec<String>, Error> {
     let entries = RArray::from_value(value).and_then(|entries| {
-        let texts = entries.into_iter().map(|entry| {
-            let text = RString::from_value(entry)?.to_string().not_an_interrupt("no UTF-8")?;
-            let is_name = !text.trim_end_matches('*').is_empty() && !text.trim_end_matches('*').contains(['/', '*']);
-            (text.starts_with('/') || is_name).then_some(text)
-        });
+        let texts = entries
+            .into_iter()
+            .map(|entry| cooperative_entry(RString::from_value(entry)?.to_string().not_an_interrupt("no UTF-8")?));
         texts.collect::<Option<Vec<String>>>()
     });
     entries.ok_or_else(|| {
@@ -198,6 +196,19 @@ fn parse_cooperative(ruby: &Ruby, value: Value) -> Result<Vec<String>, Error> {
         );
         argument_error(ruby, message)
     })
+}
+
+/// The name of a gem, perhaps with an asterisk, or the real path of a folder, as Ruby has it for code. `None` for
+/// anything else.
+fn cooperative_entry(text: String) -> Option<String> {
+    if text.starts_with('/') {
+        let real = std::fs::canonicalize(&text).ignored("no such folder, or no access to it");
+        let path = real.and_then(|path| Some(path.to_str()?.to_owned())).unwrap_or(text);
+        return (path != "/").then_some(path);
+    }
+    let name = text.strip_suffix('*').unwrap_or(&text);
+    let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.'));
+    (is_name && name.contains(|letter: char| letter.is_ascii_alphanumeric())).then_some(text)
 }
 
 fn parse_backend(ruby: &Ruby, value: Value) -> Result<BackendChoice, Error> {
