@@ -102,21 +102,52 @@ module Heddle
         Heddle.without_preemption { @tasks&.current? ? @tasks : @tasks = Root.new(self) }
       end
 
+      # To Async the scheduler is the root of the tree of tasks: what it asks of that, {#tasks} answers.
+      #
+      # @param child [::Async::Task] a new task
+      # @return [void]
       def add_child(child)
         tasks.add_child(child)
         finish_later if @finishes_later
       end
 
+      # @param child [::Async::Task] a task that has ended
+      # @return [void]
       def remove_child(child) = tasks.remove_child(child)
+
+      # @return [::Async::Children]
       def children = tasks.children
+
+      # @return [Boolean]
       def children? = tasks.children?
+
+      # @yieldparam node [::Async::Node]
+      # @return [Object]
       def traverse(&) = tasks.traverse(&)
+
+      # Prints the tree of tasks.
+      #
+      # @return [void]
       def print_hierarchy(...) = tasks.print_hierarchy(...)
+
+      # @return [Scheduler]
       def root = self
+
+      # @return [nil]
       def parent = nil
+
+      # @return [Boolean]
       def transient? = false
+
+      # @return [Boolean] whether there are transient tasks only
       def finished? = tasks.finished?
+
+      # @return [Boolean] whether there are no tasks
       def cancelled? = !tasks.children?
+
+      # Cancels all tasks.
+      #
+      # @return [void]
       def cancel(...) = tasks.cancel(...)
       alias stop cancel
       alias stopped? cancelled?
