@@ -57,8 +57,9 @@ impl Cooperative {
     }
 
     fn is_gem(&self, path: &str) -> bool {
-        let folders = path.split("/gems/").skip(1).filter_map(|rest| rest.split('/').next());
-        folders.into_iter().any(|folder| self.gems.iter().any(|gem| gem.has_folder(folder)))
+        let mut folders =
+            path.split("/gems/").skip(1).map(|rest| rest.split_once('/').map_or(rest, |(folder, _)| folder));
+        folders.any(|folder| self.gems.iter().any(|gem| gem.has_folder(folder)))
     }
 }
 
