@@ -32,23 +32,29 @@ RSpec.describe "A scheduler with cooperative code" do
       Integer.sqrt(2) until Process.clock_gettime(clock) > finish
     end
 
+    # How often others have run while it computes.
+    def compute_beside(counts, seconds)
+      before = counts.last
+      compute(seconds)
+      counts.last - before
+    end
+
     def call = yield
   RUBY
 
-  # Whether another fiber has run while the block's fiber computes.
-  def others_ran?(cooperative: ["peer"])
+  # Calls the block beside a fiber that counts how often it runs. The block's own code may be preempted.
+  def beside_counter(cooperative: ["peer"])
     Heddle.run(preempt: :all, cooperative:) do
-      ran = false
-      computing = Heddle.spin { yield.then { ran } }
-      Heddle.spin { ran = true }
-      Heddle.await(computing)
+      counts = [0]
+      Heddle.spin(background: true) { loop { (counts[0] += 1) && Heddle.snooze } }
+      Heddle.await(Heddle.spin { yield counts })
     end
   end
 
   it "lets no other fiber run while it computes" do
     peer = library(computing)
 
-    expect(others_ran? { peer.compute(enough) }).to be false
+    expect(beside_counter { |counts| peer.compute_beside(counts, enough) }).to eq 0
   end
 
   { "by a name that ends with an asterisk" => ["pe*"], "by a folder" => :folder }.each do |how, cooperative|
@@ -56,7 +62,7 @@ RSpec.describe "A scheduler with cooperative code" do
       peer = library(computing)
       cooperative = [@folder] if cooperative == :folder
 
-      expect(others_ran?(cooperative:) { peer.compute(enough) }).to be false
+      expect(beside_counter(cooperative:) { |counts| peer.compute_beside(counts, enough) }).to eq 0
     end
   end
 
@@ -64,15 +70,22 @@ RSpec.describe "A scheduler with cooperative code" do
     peer = library(computing)
     File.symlink(@folder, "#{@folder}.link")
 
-    expect(others_ran?(cooperative: ["#{@folder}.link"]) { peer.compute(enough) }).to be false
+    runs = beside_counter(cooperative: ["#{@folder}.link"]) { |counts| peer.compute_beside(counts, enough) }
+    expect(runs).to eq 0
   ensure
     File.unlink("#{@folder}.link")
   end
 
   it "lets no other fiber run while it uses Ruby's own library" do
-    peer = library("def split(text) = Shellwords.split(text)")
+    peer = library(<<~RUBY)
+      def split_beside(counts, text)
+        before = counts.last
+        Shellwords.split(text)
+        counts.last - before
+      end
+    RUBY
 
-    expect(others_ran? { peer.split("a b " * 30_000) }).to be false
+    expect(beside_counter { |counts| peer.split_beside(counts, "a b " * 30_000) }).to eq 0
   end
 
   it "preempts the program's block that it calls" do
@@ -98,10 +111,14 @@ RSpec.describe "A scheduler with cooperative code" do
   end
 
   it "is not interrupted by a time limit before it waits or returns" do
-    peer = library("#{computing}\ndef act(noted, seconds) = (compute(seconds); noted << :done; sleep)")
+    peer = library("#{computing}\n#{<<~RUBY}")
+      def act(noted, seconds)
+        Heddle.cancel_after(0.001) { compute(seconds) || (noted << :done) && sleep }
+      end
+    RUBY
     noted = []
     raised = Heddle.run(preempt: :all, cooperative: ["peer"]) do
-      Heddle.cancel_after(0.001) { peer.act(noted, enough) }
+      peer.act(noted, enough)
     rescue Heddle::TimeoutError => e
       e.class
     end
