@@ -31,12 +31,12 @@ module Heddle
         raise ::Async::Scheduler::ClosedError if closed?
 
         task = async(*, **, &block) if block
-        has_finished = !@tasks&.current? || @tasks.finished_all?
+        has_finished = own_tasks.nil? || own_tasks.finished_all?
         raise_failure
         super() if has_finished
         task
       rescue SignalException
-        end_tasks { @tasks.cancel }
+        end_tasks(&:cancel)
         raise
       end
 
@@ -79,9 +79,9 @@ module Heddle
       # @param error [Exception, nil] the block's
       # @return [Exception, nil] the block's error, or what has ended a task and is no StandardError
       def block_ended(error)
-        end_tasks { @tasks.cancel if error }
+        end_tasks { |tasks| tasks.cancel if error }
         finish_later
-        error || @tasks&.take_failure
+        error || own_tasks&.take_failure
       end
 
       # `Kernel#sleep`, which is public in Async's reactor.
@@ -96,11 +96,7 @@ module Heddle
       end
 
       # @return [Root] the tasks that run on this scheduler
-      def tasks
-        return @tasks if @tasks&.current?
-
-        Heddle.without_preemption { @tasks&.current? ? @tasks : @tasks = Root.new(self) }
-      end
+      def tasks = own_tasks || Heddle.without_preemption { own_tasks || (@tasks = Root.new(self)) }
 
       # To Async the scheduler is the root of the tree of tasks: what it asks of that, {#tasks} answers.
       #
@@ -221,25 +217,28 @@ module Heddle
 
       private
 
+      # @return [Root, nil] the tasks, unless there were none, or a fork has left them in the parent
+      def own_tasks = (@tasks if @tasks&.current?)
+
       def terminate_tasks
-        @tasks.terminate if @is_reactor && @tasks&.current?
+        own_tasks&.terminate if @is_reactor
       end
 
       # Waits for the tasks' ends, also if {run} is interrupted meanwhile.
       #
-      # @yield before that, if there are tasks
+      # @yieldparam tasks [Root] before that, if there are tasks
       def end_tasks
-        return unless @tasks&.current?
+        return unless (tasks = own_tasks)
 
-        yield
-        nil until @tasks.finished_all?
+        yield tasks
+        nil until tasks.finished_all?
       end
 
       # The program has ended, and the scheduler waits for all fibers. From now on a fiber ends transient tasks when no
       # others are left.
       def finish_later
         @finishes_later = true
-        return if @is_reactor || @is_finishing || !@tasks&.current? || !@tasks.children?
+        return if @is_reactor || @is_finishing || !own_tasks&.children?
 
         @is_finishing = true
         start do
@@ -252,7 +251,7 @@ module Heddle
       end
 
       def raise_failure
-        failure = @tasks&.take_failure
+        failure = own_tasks&.take_failure
         raise failure if failure
       end
     end
