@@ -49,18 +49,19 @@ RSpec.describe "heddle/async" do
         p failing.status
       end
     RUBY
-    "cancels a task, and its children" => [<<~RUBY, "child\nparent\n[:cancelled, :cancelled, nil]\n"],
+    "cancels a task, and its children" => [<<~RUBY, "parent\nchild\n[:cancelled, :cancelled]\n[nil, nil]\n"],
       here do |task|
         child = nil
         parent = task.async do |own|
           child = own.async do sleep; ensure; puts "child"; end
-          child.wait
+          sleep
         ensure
           puts "parent"
         end
         sleep 0 until child
-        [child, parent].each { |each| each.cancel }
-        p [child.status, parent.status, parent.wait]
+        parent.cancel
+        values = [parent, child].map { |each| each.wait }
+        p [parent, child].map(&:status), values
       end
     RUBY
     "lets a task cancel itself, its parent, and what is deferred" => [<<~RUBY, "[:cancelled]\nwhole\n"],

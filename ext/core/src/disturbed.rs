@@ -1,7 +1,8 @@
 //! As on a machine that is busy with other work, for `rake disturbed`. What examples, and the code that they try, take
 //! for granted because it is mostly so does not hold here: the thread stalls before some switches, and before some
-//! waits, where other threads get the GVL; some starters find their round over, and some reads find that the kernel
-//! does not have the file in memory.
+//! waits, where other threads get the GVL; some starters find their round over, the ticks of some
+//! schedulers are ten times as frequent, so that a fiber is preempted where it seldom is, and some reads find that the
+//! kernel does not have the file in memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -38,6 +39,11 @@ pub fn stall() {
 /// Whether the kernel does not have what is to be read from a file, as after the start of the machine.
 pub fn is_file_cold() -> bool {
     random() % 2 == 0
+}
+
+/// The time between two ticks of a scheduler whose program chooses none.
+pub fn tick(usual: Duration) -> Duration {
+    if random() % 2 == 0 { usual / 10 } else { usual }
 }
 
 /// How long a round of starters lasts, at a moment at which that is asked: it ends after any of them, or after none.

@@ -44,7 +44,10 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Policy { quantum: Duration::from_millis(10), tick: Duration::from_millis(1) }
+        let tick = Duration::from_millis(1);
+        #[cfg(heddle_disturbed)]
+        let tick = crate::disturbed::tick(tick);
+        Policy { quantum: Duration::from_millis(10), tick }
     }
 }
 

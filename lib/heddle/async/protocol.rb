@@ -18,7 +18,10 @@ module Heddle
       def async(*arguments, **options, &block)
         raise ::Async::Scheduler::ClosedError if closed?
 
-        ::Async::Task.new(::Async::Task.current? || self, **options, &block).tap { |task| task.run(*arguments) }
+        # What ends transient tasks must not find one that was not run yet.
+        Heddle.without_preemption do
+          ::Async::Task.new(::Async::Task.current? || self, **options, &block).tap { |task| task.run(*arguments) }
+        end
       end
 
       # Waits until all tasks and all other fibers have ended; transient tasks are cancelled when no others are left.
@@ -102,10 +105,12 @@ module Heddle
       #
       # @param child [::Async::Task] a new task
       # @return [void]
-      def add_child(child)
-        tasks.add_child(child)
-        finish_later if @finishes_later
-      end
+      def add_child(child) = tasks.add_child(child)
+
+      # A task has begun, and has come to its first wait.
+      #
+      # @return [void]
+      def task_begun = (finish_later if @finishes_later)
 
       # @param child [::Async::Task] a task that has ended
       # @return [void]
@@ -242,8 +247,6 @@ module Heddle
 
         @is_finishing = true
         start do
-          # The new task begins first.
-          Heddle.snooze
           end_tasks { nil }
         ensure
           @is_finishing = false

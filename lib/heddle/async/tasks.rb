@@ -25,6 +25,8 @@ module Heddle
           annotate(given) if given
           run_in_fiber(scheduler, block)
         end
+      ensure
+        scheduler.task_begun if scheduler.is_a?(Scheduler)
       end
 
       # Keeps what the block comes to. What ends more than the task leaves the fiber.

@@ -78,26 +78,24 @@ RSpec.describe "fork from a fiber of a tree" do
 
   it "lets the fiber continue after Process.daemon" do
     skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0"
-    Dir.mktmpdir do |directory|
-      path = File.join(directory, "written")
-      File.mkfifo(path)
-      run_ruby(<<~RUBY, path)
-        require "heddle"
-        Heddle.run do
-          daemonized = false
-          Heddle.spin(background: true) { sleep 0.001 until daemonized; exit!(1) }
-          daemon = Heddle.spin(background: true) do
-            Process.daemon(true)
-            daemonized = true
-            sleep a_moment
-            value = Heddle.move_on_after(0.001, value: "daemon") { sleep }
-            File.write(ARGV.first, value)
-          end
-          Heddle.await(daemon)
+    reader, writer = IO.pipe
+    run_ruby(<<~RUBY, writer.fileno.to_s, writer => writer)
+      require "heddle"
+      Heddle.run do
+        daemonized = false
+        Heddle.spin(background: true) { sleep 0.001 until daemonized; exit!(1) }
+        daemon = Heddle.spin(background: true) do
+          Process.daemon(true)
+          daemonized = true
+          sleep a_moment
+          value = Heddle.move_on_after(0.001, value: "daemon") { sleep }
+          IO.for_fd(Integer(ARGV.first)).write(value)
         end
-      RUBY
+        Heddle.await(daemon)
+      end
+    RUBY
+    writer.close
 
-      expect(File.read(path)).to eq("daemon")
-    end
+    expect(reader.read).to eq("daemon")
   end
 end
