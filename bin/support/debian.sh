@@ -22,7 +22,8 @@ forky_quick_packages=(ruby-activerecord ruby-sqlite3 ruby-stackprof puma ruby-ra
   ruby-actioncable ruby-activejob ruby-railties ruby-sidekiq
   ruby-kramdown ruby-kramdown-parser-gfm ruby-rouge)
 # Servers and their libraries. The database server comes from the machine's own release.
-forky_test_packages=("${forky_quick_packages[@]}" ruby-pg ruby-redis redis-server ruby-grpc ruby-mysql2 ruby-typhoeus)
+forky_test_packages=("${forky_quick_packages[@]}" ruby-pg ruby-redis redis-server ruby-grpc ruby-mysql2 ruby-typhoeus
+  ruby-rack-timeout ruby-sentry-ruby)
 own_test_packages=(postgresql chromium-headless-shell fuse python3-fusepy)
 # What `rake ecosystem` runs besides. The servers come from the machine's own release, whose systemd cannot read the
 # lists of users that forky's bring along.
