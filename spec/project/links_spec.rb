@@ -25,6 +25,22 @@ RSpec.describe "The links of" do
     end
   end
 
+  sources = Dir.glob("{ext,rakelib}/**/*.{rs,rake}", base: root).map { |path| "/#{path}" }
+  # It names Magnus's files.
+  internals = Dir.glob("docs/internals/*.md", base: root) - ["docs/internals/magnus.md"] + ["CONTRIBUTING.md"]
+
+  # Files of the project's code that a document for its developers names by their path, or the end of it.
+  define_method(:missing_sources) do |document|
+    named = prose(File.join(root, document)).scan(%r{`((?:\w+/)*\w+\.(?:rs|rake))`}).flatten
+    named.reject { |path| sources.any? { |source| source.end_with?("/#{path}") } }
+  end
+
+  internals.each do |document|
+    it "#{document} name source files that exist" do
+      expect(missing_sources(document)).to eq []
+    end
+  end
+
   documents.each do |document|
     it "#{document} lead to something" do
       expect(broken(document)).to eq []

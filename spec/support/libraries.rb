@@ -8,10 +8,11 @@ module Libraries
   # The exit status of a program whose library isn't there.
   MISSING = 2
 
-  # These have native parts. Debian, from which bin/test installs them, builds native parts for its default Ruby alone.
+  # These have native parts, or are tried with one that has. Debian, from which bin/test installs them, builds native
+  # parts for its default Ruby alone.
   NATIVE = %w[
-    activerecord-with-sqlite3 async fiddle grpc mysql2 pg puma rails sequel-with-sqlite3 sidekiq sqlite3 stackprof
-    typhoeus
+    activerecord-with-sqlite3 async fiddle grpc mysql2 pg puma rack-timeout rails sentry-ruby
+    sequel-with-sqlite3 sidekiq sqlite3 stackprof typhoeus
   ].freeze
   DEBIAN_RUBY = "3.3"
 

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use heddle_core::backend::poll::Poll;
-use heddle_core::workers::WorkerPool;
+use heddle_core::io::backend::poll::Poll;
+use heddle_core::threads::workers::WorkerPool;
 use heddle_core::{Backend, Completion, Interest, Operation, Token};
 use nix::errno::Errno;
 

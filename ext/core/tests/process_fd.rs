@@ -3,7 +3,7 @@
 use std::io::{Read, pipe};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use heddle_core::process_fd::{ProcessFd, close_inherited};
+use heddle_core::io::process_fd::{ProcessFd, close_inherited};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 

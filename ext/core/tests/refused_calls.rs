@@ -6,7 +6,7 @@ use std::io::{Read, pipe};
 use std::os::fd::AsRawFd;
 use std::thread;
 
-use heddle_core::try_io::{self, FdKind, TryIo};
+use heddle_core::io::try_io::{self, FdKind, TryIo};
 use nix::errno::Errno;
 
 /// Runs `test` on a thread that may not call `preadv2` and `pwritev2`. The filter ends with the thread.

@@ -32,7 +32,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
 
 /// What a forked child does first.
 fn in_child() {
-    heddle_core::process_fd::close_inherited();
+    heddle_core::io::process_fd::close_inherited();
     ticker::throttle::reset();
     dump::on_signal::reset();
 }

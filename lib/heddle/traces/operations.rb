@@ -4,7 +4,7 @@ module Heddle
   module Traces
     # The reads, writes and other operations of a scheduler.
     class Operations
-      # As in `ext/core/src/operations.rs`.
+      # As in `ext/core/src/io/operations.rs`.
       KINDS = %w[ready read write receive send job].freeze
       ATTEMPTS = %w[read write].freeze
       private_constant :KINDS, :ATTEMPTS

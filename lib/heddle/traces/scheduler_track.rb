@@ -4,7 +4,7 @@ module Heddle
   module Traces
     # What a scheduler does, as far as the records have been read: a "process" of the trace. Its own track has polls.
     class SchedulerTrack
-      # See `Kind` in `ext/core/src/trace.rs`. The methods take a {Timeline::Record}.
+      # See `Kind` in `ext/core/src/observe/trace.rs`. The methods take a {Timeline::Record}.
       METHODS = %i[switch leave wake end_fiber begin_operation end_operation attempt poll stall collection name
                    waiting shut].freeze
       POLLS = ["poll", "wait in the kernel"].freeze

@@ -23,7 +23,7 @@ fn in_child<T>(parts: T, child: impl FnOnce(T)) -> T {
     match unsafe { fork() }.expect("fork") {
         ForkResult::Child => {
             // What the extension's handler of pthread_atfork(3) does.
-            heddle_core::process_fd::close_inherited();
+            heddle_core::io::process_fd::close_inherited();
             let succeeded = catch_unwind(AssertUnwindSafe(|| child(parts))).is_ok();
             // SAFETY: ends the process.
             unsafe { libc::_exit(if succeeded { 0 } else { 1 }) }

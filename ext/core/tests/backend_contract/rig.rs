@@ -6,9 +6,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-use heddle_core::backend::poll::Poll;
-use heddle_core::backend::uring::Uring;
-use heddle_core::workers::WorkerPool;
+use heddle_core::io::backend::poll::Poll;
+use heddle_core::io::backend::uring::Uring;
+use heddle_core::threads::workers::WorkerPool;
 use heddle_core::{Backend, Completion, Error, Interest, Operation, Token};
 
 /// Fails a test that would otherwise hang.

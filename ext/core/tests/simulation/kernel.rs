@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use heddle_core::error::Result;
-use heddle_core::waker::{Notify, Waker};
+use heddle_core::threads::waker::{Notify, Waker};
 use heddle_core::{Backend, Completion, Operation, Token};
 
 /// What the kernel has open under a number. Never used again.

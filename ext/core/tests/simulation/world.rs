@@ -14,10 +14,10 @@ use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use heddle_core::exploration::{Exploration, Strategy};
-use heddle_core::operations::{OperationEnd, Operations, Ticket};
-use heddle_core::run_queue::{Policy, RunQueue};
-use heddle_core::timers::{TimerKey, Timers};
+use heddle_core::io::operations::{OperationEnd, Operations, Ticket};
+use heddle_core::queue::exploration::{Exploration, Strategy};
+use heddle_core::queue::run_queue::{Policy, RunQueue};
+use heddle_core::queue::timers::{TimerKey, Timers};
 use heddle_core::{Backend, Interest, Operation};
 
 use crate::kernel::{FileId, Memory, OperationId, Shared, Simulated};

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use heddle_core::accounting::{Report, Row, Statement, Subject, Title, subjects};
+use heddle_core::observe::accounting::{Report, Row, Statement, Subject, Title, subjects};
 use magnus::typed_data::Obj;
 use magnus::{Error, IntoValue, Object, RArray, RHash, RModule, RString, Ruby, Value, function};
 

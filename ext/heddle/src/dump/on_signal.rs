@@ -10,9 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use heddle_core::locking::lock;
-use heddle_core::native_thread;
-use heddle_core::process_fd::{ProcessFd, Registration};
+use heddle_core::io::process_fd::{ProcessFd, Registration};
+use heddle_core::threads::locking::lock;
+use heddle_core::threads::native_thread;
 use libc::{c_int, c_void, sigaction, siginfo_t};
 use magnus::{Error, Ruby};
 use nix::errno::Errno;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use heddle_core::accounting::Statement;
+use heddle_core::observe::accounting::Statement;
 use magnus::typed_data::Obj;
 use magnus::{Error, IntoValue, RArray, Ruby, Value, prelude::*};
 use rustc_hash::FxHashMap;

@@ -4,8 +4,8 @@ use std::ffi::CString;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 
-use heddle_core::locking::lock;
-use heddle_core::names::{self, Answers, Failure, Query, SocketAddress};
+use heddle_core::threads::locking::lock;
+use heddle_core::threads::names::{self, Answers, Failure, Query, SocketAddress};
 use libc::c_int;
 use magnus::exception::Exception;
 use magnus::{Error, ExceptionClass, RString, Ruby, Value, prelude::*};

@@ -1,7 +1,7 @@
 //! `io_read`, `io_write`, `io_pread`, `io_pwrite`. `SINGLE` says what their last two arguments mean; see
 //! [`hook_interface::TRANSFERS_ARE_SINGLE`](crate::ruby::hook_interface::TRANSFERS_ARE_SINGLE).
 
-use heddle_core::try_io::{FdKind, TryIo};
+use heddle_core::io::try_io::{FdKind, TryIo};
 use magnus::value::Fixnum;
 use magnus::{Error, Integer, RString, Ruby, TryConvert, Value};
 use nix::errno::Errno;

@@ -72,7 +72,7 @@ pub fn begin_block(ruby: &Ruby, scheduler: Value) -> Result<Value, Error> {
 
 /// Takes the number for the limit of memory maps, in place of the kernel's. For tests, as a process cannot lower that.
 pub fn assume_map_limit(limit: usize) {
-    heddle_core::map_limit::assume(limit);
+    heddle_core::observe::map_limit::assume(limit);
 }
 
 /// `FiberBody::BlockError === exception`: in the current fiber, the code's `rescue` asks whether it matches what the

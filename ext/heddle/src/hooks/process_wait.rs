@@ -3,7 +3,7 @@
 use std::os::fd::FromRawFd;
 
 use heddle_core::Interest;
-use heddle_core::process_fd::ProcessFd;
+use heddle_core::io::process_fd::ProcessFd;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
 use crate::ruby::constant::Constant;

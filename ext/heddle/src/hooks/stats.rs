@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use heddle_core::histogram::Histogram;
-use heddle_core::workers::{Load, WorkerPool};
+use heddle_core::observe::histogram::Histogram;
+use heddle_core::threads::workers::{Load, WorkerPool};
 use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
 
 use crate::ruby::outcome::Ignore;

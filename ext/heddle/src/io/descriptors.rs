@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heddle_core::Interest;
-use heddle_core::process_fd::ProcessFd;
+use heddle_core::io::process_fd::ProcessFd;
 use magnus::{Error, Object, RModule, Ruby, Value, function, prelude::*};
 
 use crate::ruby::io_buffer::Contents;

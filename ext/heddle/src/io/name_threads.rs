@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use heddle_core::Completion;
-use heddle_core::mailbox::Mailbox;
-use heddle_core::operations::Ticket;
-use heddle_core::workers::WorkerPool;
+use heddle_core::io::operations::Ticket;
+use heddle_core::threads::mailbox::Mailbox;
+use heddle_core::threads::workers::WorkerPool;
 use magnus::{Error, Ruby};
 
 use crate::ruby::nogvl::without_gvl;
@@ -20,7 +20,7 @@ const NAME_LOOK_UPS_PER_WORKER: usize = 16;
 
 /// Posts the end of a job when it is dropped.
 struct Done {
-    mailbox: Arc<Mailbox>,
+    mailbox: Arc<Mailbox<Completion>>,
     ticket: Ticket,
 }
 

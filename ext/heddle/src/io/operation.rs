@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use heddle_core::Operation;
-use heddle_core::operations::Ticket;
+use heddle_core::io::operations::Ticket;
 use magnus::{Error, Ruby};
 
 use crate::ruby::nogvl::without_gvl;

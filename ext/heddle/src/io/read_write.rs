@@ -3,8 +3,8 @@
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use heddle_core::operations::Ticket;
-use heddle_core::try_io::{FdKind, TryIo, is_listening};
+use heddle_core::io::operations::Ticket;
+use heddle_core::io::try_io::{FdKind, TryIo, is_listening};
 use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 

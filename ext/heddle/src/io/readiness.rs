@@ -3,8 +3,9 @@
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-use heddle_core::operations::Ticket;
-use heddle_core::{Interest, Operation, try_io};
+use heddle_core::io::operations::Ticket;
+use heddle_core::io::try_io;
+use heddle_core::{Interest, Operation};
 use magnus::{Error, Ruby, Value};
 use nix::errno::Errno;
 

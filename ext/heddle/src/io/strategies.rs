@@ -5,8 +5,8 @@ use std::os::fd::RawFd;
 use std::time::Instant;
 
 use heddle_core::Operation;
-use heddle_core::operations::Ticket;
-use heddle_core::try_io::{self, FdKind, TryIo};
+use heddle_core::io::operations::Ticket;
+use heddle_core::io::try_io::{self, FdKind, TryIo};
 use magnus::Error;
 use nix::errno::Errno;
 

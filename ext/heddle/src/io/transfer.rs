@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::os::fd::RawFd;
 
 use heddle_core::Interest;
-use heddle_core::try_io::{FdKind, TryIo};
+use heddle_core::io::try_io::{FdKind, TryIo};
 use magnus::{Error, Ruby, Value};
 
 use super::descriptors;

@@ -1,6 +1,6 @@
 //! Whether the running fiber is in code that relies on no switch between two waits.
 
-use heddle_core::cooperative::Cooperative;
+use heddle_core::queue::cooperative::Cooperative;
 use magnus::{Error, RArray, RModule, Ruby, prelude::*};
 
 use crate::ruby::constant::Constant;

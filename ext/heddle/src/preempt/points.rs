@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use heddle_core::exploration::{Decision, Deviation, Exploration, Strategy};
+use heddle_core::queue::exploration::{Decision, Deviation, Exploration, Strategy};
 use magnus::{Error, Integer, Object, RArray, RModule, Ruby, Value, function, prelude::*};
 
 use crate::ruby::frames::{self, Frame};

@@ -4,8 +4,8 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use heddle_core::Interest;
-use heddle_core::files;
-use heddle_core::try_io::FdKind;
+use heddle_core::io::files;
+use heddle_core::io::try_io::FdKind;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, Ruby, Value};
 use rb_sys::VALUE;

@@ -4,7 +4,7 @@
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use heddle_core::native_thread;
+use heddle_core::threads::native_thread;
 
 use super::outcome::Ignore;
 use magnus::Ruby;

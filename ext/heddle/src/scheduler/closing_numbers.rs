@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use heddle_core::locking::lock;
+use heddle_core::threads::locking::lock;
 use magnus::gc::Marker;
 use magnus::{DataTypeFunctions, Error, Module, RModule, Ruby, TypedData, Value, prelude::*};
 

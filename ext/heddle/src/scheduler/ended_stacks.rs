@@ -9,7 +9,7 @@
 
 use std::cell::Cell;
 
-use heddle_core::map_limit;
+use heddle_core::observe::map_limit;
 use magnus::Ruby;
 
 use crate::ruby::gc;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_core::error::Exhausted;
-use heddle_core::slow_file_backoff::SlowFileBackoff;
-use heddle_core::waker::Waker;
-use heddle_core::workers::WorkerPool;
+use heddle_core::io::slow_file_backoff::SlowFileBackoff;
+use heddle_core::threads::waker::Waker;
+use heddle_core::threads::workers::WorkerPool;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
 use super::options::{BackendChoice, StatsLevel};

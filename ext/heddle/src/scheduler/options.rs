@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use heddle_core::run_queue::Policy;
+use heddle_core::queue::run_queue::Policy;
 use libc::c_int;
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::{Error, Float, RArray, RHash, RString, Ruby, Symbol, TryConvert, Value, prelude::*};

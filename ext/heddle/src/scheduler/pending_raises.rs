@@ -19,7 +19,7 @@
 
 use std::time::{Duration, Instant};
 
-use heddle_core::timers::{TimerKey, Timers};
+use heddle_core::queue::timers::{TimerKey, Timers};
 use magnus::Value;
 
 use super::raise::{PendingRaise, RaisePoint, RaiseScope, Shield};

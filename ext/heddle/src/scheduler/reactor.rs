@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heddle_core::backend::poll::Poll;
-use heddle_core::backend::uring::Uring;
-use heddle_core::busy_poll::{BUSY_POLL_TIME, BusyPoll};
-use heddle_core::mailbox::Mailbox;
-use heddle_core::operations::Operations;
-use heddle_core::waker::Waker;
-use heddle_core::workers::WorkerPool;
+use heddle_core::io::backend::poll::Poll;
+use heddle_core::io::backend::uring::Uring;
+use heddle_core::io::busy_poll::{BUSY_POLL_TIME, BusyPoll};
+use heddle_core::io::operations::Operations;
+use heddle_core::threads::mailbox::Mailbox;
+use heddle_core::threads::waker::Waker;
+use heddle_core::threads::workers::WorkerPool;
 use heddle_core::{Backend, Completion, Error};
 
 use super::options::BackendChoice;
@@ -19,7 +19,7 @@ use crate::ruby::thread;
 pub struct Reactor {
     /// Takes operations, and cancels them.
     pub backend: Box<dyn Backend>,
-    mailbox: Arc<Mailbox>,
+    mailbox: Arc<Mailbox<Completion>>,
     workers: Arc<WorkerPool>,
     waker: Waker,
     arrived: Vec<Completion>,
@@ -41,7 +41,7 @@ impl Reactor {
     }
 
     /// Where worker threads put completions.
-    pub fn mailbox(&self) -> Arc<Mailbox> {
+    pub fn mailbox(&self) -> Arc<Mailbox<Completion>> {
         Arc::clone(&self.mailbox)
     }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::os::fd::RawFd;
 use std::time::Instant;
 
-use heddle_core::end_request::EndRequest;
+use heddle_core::queue::end_request::EndRequest;
 use magnus::gc::Marker;
 
 use super::ended_stacks::Begun;

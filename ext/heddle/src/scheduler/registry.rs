@@ -1,6 +1,6 @@
 //! All open schedulers, for events that concern every scheduler: an IO is closed, or the program takes over a signal.
 
-use heddle_core::locking::lock;
+use heddle_core::threads::locking::lock;
 use std::sync::{Mutex, MutexGuard};
 
 use magnus::typed_data::Obj;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use heddle_core::workers::WorkerPool;
+use heddle_core::threads::workers::WorkerPool;
 use magnus::{Error, Ruby, prelude::*};
 
 use super::record::FiberKey;

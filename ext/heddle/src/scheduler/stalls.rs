@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use heddle_core::stall_watch::{Event, Noticed, StallWatch};
+use heddle_core::observe::stall_watch::{Event, Noticed, StallWatch};
 use magnus::gc::Marker;
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, Module, RArray, RClass, RModule, Ruby, TypedData, Value, method, prelude::*};

@@ -44,7 +44,7 @@ pub enum BlockEnd {
 }
 
 /// Runs a new fiber at once. When it first waits, or is preempted, the calling fiber continues, mostly ahead of the run
-/// queue: see [`heddle_core::run_queue`].
+/// queue: see [`heddle_core::queue::run_queue`].
 pub fn start(
     ruby: &Ruby,
     scheduler: &Receiver<Scheduler>,

@@ -19,9 +19,9 @@ mod waits;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use heddle_core::budget::Budget;
-use heddle_core::run_queue::{Policy, RunQueue};
-use heddle_core::timers::Timers;
+use heddle_core::queue::budget::Budget;
+use heddle_core::queue::run_queue::{Policy, RunQueue};
+use heddle_core::queue::timers::Timers;
 use magnus::gc::Marker;
 
 use self::accounts::Accounts;

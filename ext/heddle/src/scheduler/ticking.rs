@@ -3,8 +3,8 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::time::{Duration, Instant};
 
-use heddle_core::cooperative::Cooperative;
-use heddle_core::tick_spacing::SliceAge;
+use heddle_core::queue::cooperative::Cooperative;
+use heddle_core::queue::tick_spacing::SliceAge;
 use libc::c_int;
 use magnus::{Error, Ruby, Value};
 

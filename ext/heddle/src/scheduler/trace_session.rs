@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use heddle_core::trace::{Kind, Record, Ring, Track};
+use heddle_core::observe::trace::{Kind, Record, Ring, Track};
 use magnus::Value;
 use magnus::gc::Marker;
 use rustc_hash::FxHashMap;

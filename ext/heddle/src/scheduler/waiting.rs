@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use heddle_core::timers::TimerKey;
+use heddle_core::queue::timers::TimerKey;
 use magnus::{Error, Ruby, Value};
 
 use super::Scheduler;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use heddle_core::Error;
-use heddle_core::locking::lock;
+use heddle_core::threads::locking::lock;
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Ruby, TypedData, Value};
 

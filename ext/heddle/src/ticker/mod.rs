@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use heddle_core::Error as CoreError;
-use heddle_core::tick_spacing::{SliceAge, TickSpacing};
+use heddle_core::queue::tick_spacing::{SliceAge, TickSpacing};
 use libc::c_int;
 use magnus::{Error, Ruby};
 

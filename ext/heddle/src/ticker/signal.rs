@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 use heddle_core::Error;
-use heddle_core::locking::lock;
+use heddle_core::threads::locking::lock;
 use libc::{c_int, c_void, sigaction, siginfo_t};
 use nix::errno::Errno;
 

@@ -1,7 +1,7 @@
 //! Whether a ticker ticks.
 
 use crate::ruby::outcome::Ignore;
-use heddle_core::locking::lock;
+use heddle_core::threads::locking::lock;
 use std::mem::ManuallyDrop;
 use std::os::raw::c_void;
 use std::sync::Mutex;

@@ -10,8 +10,9 @@ use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use heddle_core::process_fd::ProcessFd;
-use heddle_core::{Error, native_thread};
+use heddle_core::Error;
+use heddle_core::io::process_fd::ProcessFd;
+use heddle_core::threads::native_thread;
 use nix::errno::Errno;
 
 use super::state::{Expired, TickerState};

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use heddle_core::accounting::{Accounting, Phase, Report, Statement};
+use heddle_core::observe::accounting::{Accounting, Phase, Report, Statement};
 
 use super::State;
 use crate::scheduler::fibers::Fibers;
@@ -12,7 +12,7 @@ use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
 
 /// The kinds of waits, for users, by the numbers that [`kind_of`] returns.
-pub const KINDS: [&str; heddle_core::accounting::KINDS] =
+pub const KINDS: [&str; heddle_core::observe::accounting::KINDS] =
     ["sleep", "block", "io", "process", "address", "suspend", "close", "resume", "raise"];
 
 fn kind_of(wait: Wait) -> usize {

@@ -4,8 +4,8 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use heddle_core::locking::lock;
-use heddle_core::process_fd::ProcessFd;
+use heddle_core::io::process_fd::ProcessFd;
+use heddle_core::threads::locking::lock;
 use magnus::gc::Marker;
 
 use super::{Operations, State};

@@ -1,6 +1,6 @@
 //! What a scheduler counts, for `stats`.
 //!
-//! Nothing here is counted for each switch, and no clock is read for it: [`Budget`](heddle_core::budget::Budget) counts
+//! Nothing here is counted for each switch, and no clock is read for it: [`Budget`](heddle_core::queue::budget::Budget) counts
 //! switches anyway, and a poll reads the clock anyway.
 
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub struct Counters {
     pub polls: u64,
     /// Those that waited, as no fiber was runnable.
     pub parks: u64,
-    /// Those that a busy poll ended, so that the thread did not sleep: see [`heddle_core::busy_poll`].
+    /// Those that a busy poll ended, so that the thread did not sleep: see [`heddle_core::io::busy_poll`].
     pub busy_polls: u64,
     /// How long the parks lasted.
     park_time: Duration,

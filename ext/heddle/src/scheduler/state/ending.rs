@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use heddle_core::Token;
-use heddle_core::end_request::{EndRequest, GRACE_AFTER_KILL};
+use heddle_core::queue::end_request::{EndRequest, GRACE_AFTER_KILL};
 use magnus::gc::Marker;
 use magnus::{Ruby, Value};
 use rustc_hash::FxHashSet;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use heddle_core::timers::TimerKey;
+use heddle_core::queue::timers::TimerKey;
 use magnus::Value;
 use rustc_hash::FxHashMap;
 

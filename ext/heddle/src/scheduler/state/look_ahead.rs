@@ -7,7 +7,7 @@
 //!
 //! Nothing here is read. If a Ruby lays out its stacks in another way, this is of no use, and does no harm.
 
-use heddle_core::prefetch::prefetch;
+use heddle_core::queue::prefetch::prefetch;
 
 use super::State;
 use crate::scheduler::ended_stacks::{Begun, here};

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use heddle_core::operations::kind;
-pub use heddle_core::operations::{KINDS, OperationEnd, Ticket};
-use heddle_core::trace::Source;
+use heddle_core::io::operations::kind;
+pub use heddle_core::io::operations::{KINDS, OperationEnd, Ticket};
+use heddle_core::observe::trace::Source;
 use heddle_core::{Completion, Operation};
 
 use super::State;
@@ -12,7 +12,7 @@ use crate::ruby::io::ReadBuffer;
 use crate::scheduler::record::FiberKey;
 
 /// The operations of a scheduler. One may own the read buffer of an IO that was closed meanwhile.
-pub type Operations = heddle_core::operations::Operations<FiberKey, Rc<ReadBuffer>>;
+pub type Operations = heddle_core::io::operations::Operations<FiberKey, Rc<ReadBuffer>>;
 
 impl State {
     /// See [`Operations::begin`].

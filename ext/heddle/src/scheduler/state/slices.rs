@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heddle_core::stall_watch::StallWatch;
-use heddle_core::tick_spacing::SliceAge;
+use heddle_core::observe::stall_watch::StallWatch;
+use heddle_core::queue::tick_spacing::SliceAge;
 
 use super::State;
 use crate::scheduler::fibers::Claimed;

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use heddle_core::timing::LongSlice;
-use heddle_core::trace::{Source, Subject, Track};
+use heddle_core::observe::timing::LongSlice;
+use heddle_core::observe::trace::{Source, Subject, Track};
 use heddle_core::{Completion, Token};
 
 use super::State;

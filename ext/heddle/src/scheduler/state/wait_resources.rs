@@ -7,8 +7,8 @@
 use std::os::fd::{AsRawFd, RawFd};
 
 use heddle_core::Interest;
-use heddle_core::operations::Ticket;
-use heddle_core::process_fd::ProcessFd;
+use heddle_core::io::operations::Ticket;
+use heddle_core::io::process_fd::ProcessFd;
 use slab::Slab;
 
 use crate::scheduler::record::FiberKey;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use heddle_core::trace::Source;
+use heddle_core::observe::trace::Source;
 use magnus::Value;
 
 use super::{State, TimerAction, make_runnable};

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::RunQueue;
-use crate::exploration::Exploration;
+use crate::queue::exploration::Exploration;
 
 /// In an explored schedule, after how many starts a starter goes to the end of the queue. A clock decides otherwise.
 const EXPLORED_STARTS: u32 = 16;

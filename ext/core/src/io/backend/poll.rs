@@ -18,9 +18,9 @@ use self::offload::{Offload, Transfer};
 use self::watch::{Waiter, Waiting, Watch};
 use super::{Backend, Completion, Interest, Operation, Token};
 use crate::error::Result;
-use crate::files;
-use crate::waker::{Notify, Waker};
-use crate::workers::WorkerPool;
+use crate::io::files;
+use crate::threads::waker::{Notify, Waker};
+use crate::threads::workers::WorkerPool;
 
 /// A backend over epoll.
 ///

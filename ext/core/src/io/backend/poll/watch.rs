@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 
 use nix::errno::Errno;
 
-use crate::backend::{Completion, Interest, Token};
+use crate::io::backend::{Completion, Interest, Token};
 
 /// An operation that waits for a descriptor.
 #[derive(Debug)]

@@ -2,7 +2,7 @@ mod due;
 mod starters;
 
 use super::*;
-use crate::exploration::{Deviation, Exploration, Strategy};
+use crate::queue::exploration::{Deviation, Exploration, Strategy};
 
 const QUANTUM: Duration = Duration::from_millis(10);
 const TICK: Duration = Duration::from_millis(1);

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-use crate::backend::Interest;
 use crate::error::{Error, Result};
-use crate::process_fd::ProcessFd;
+use crate::io::backend::Interest;
+use crate::io::process_fd::ProcessFd;
 
 /// The eventfd's key. No descriptor's key has all bits set, since no descriptor is negative.
 const NOTIFICATION: u64 = u64::MAX;

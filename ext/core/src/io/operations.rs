@@ -7,8 +7,8 @@ use std::os::fd::RawFd;
 
 use slab::Slab;
 
-use crate::backend::{Completion, Operation, Token};
-use crate::descriptor_index::DescriptorIndex;
+use crate::io::backend::{Completion, Operation, Token};
+use crate::io::descriptor_index::DescriptorIndex;
 
 /// An operation that the backend, or a worker, performs for a fiber.
 ///

@@ -31,7 +31,7 @@ use self::due::Due;
 use self::explored::Explored;
 use self::slice::{Class, Slice};
 use self::starters::{Continued, Starters};
-use crate::timing::SliceTiming;
+use crate::observe::timing::SliceTiming;
 
 /// How CPU-bound fibers share the CPU.
 #[derive(Debug, Clone, Copy)]

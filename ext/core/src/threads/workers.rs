@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::signals::SignalsBlocked;
-use crate::sync::{Condvar, Mutex, MutexGuard, thread};
+use crate::threads::signals::SignalsBlocked;
+use crate::threads::sync::{Condvar, Mutex, MutexGuard, thread};
 
 /// How long a thread without work stays alive.
 pub const IDLE_TIME: Duration = Duration::from_secs(10);

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::histogram::Histogram;
-use crate::stall_watch::{EndedStall, StallWatch};
+use crate::observe::histogram::Histogram;
+use crate::observe::stall_watch::{EndedStall, StallWatch};
 
 /// A fiber that waits for less than this is not late.
 const LATE: Duration = Duration::from_millis(1);
@@ -170,7 +170,7 @@ impl SliceTiming {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stall_watch::{Event, Noticed};
+    use crate::observe::stall_watch::{Event, Noticed};
 
     const LIMIT: Duration = Duration::from_millis(10);
 

@@ -6,7 +6,7 @@
 
 use std::os::fd::RawFd;
 
-use crate::backend::Token;
+use crate::io::backend::Token;
 
 /// No operation.
 const NONE: u32 = u32::MAX;

@@ -7,14 +7,14 @@
 //! kernel may have preempted the thread.
 //!
 //! A remote file is never written to here, as a server that does not answer would block the first write without limit:
-//! see [`crate::files`].
+//! see [`crate::io::files`].
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use crate::files::FileSystems;
+use crate::io::files::FileSystems;
 
 /// The longest write that the scheduler's thread does itself. Copying more takes as long as a switch to a worker
 /// thread.

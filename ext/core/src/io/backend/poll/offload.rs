@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::errno::Errno;
 use rustc_hash::FxHashMap;
 
-use crate::backend::{Completion, Token};
-use crate::mailbox::Mailbox;
-use crate::process_fd::ProcessFd;
-use crate::waker::Waker;
-use crate::workers::WorkerPool;
+use crate::io::backend::{Completion, Token};
+use crate::io::process_fd::ProcessFd;
+use crate::threads::mailbox::Mailbox;
+use crate::threads::waker::Waker;
+use crate::threads::workers::WorkerPool;
 
 /// The largest transfer that Linux makes at once.
 const MAX_LENGTH: usize = 0x7fff_f000;
@@ -24,7 +24,7 @@ const MAX_IN_FLIGHT: usize = 256;
 /// Transfers on the worker pool, and their results.
 pub struct Offload {
     workers: Arc<WorkerPool>,
-    mailbox: Arc<Mailbox>,
+    mailbox: Arc<Mailbox<Completion>>,
     waker: Waker,
     /// Transfers whose completion has not been returned, by token. A worker thread sets the flag when it starts the
     /// transfer, and `cancel` to cancel it. The first of both decides.

@@ -17,8 +17,8 @@ use self::ring::Ring;
 use self::set_up::{SUBMISSION_ENTRIES, Setup, check_features, set_up, unavailable};
 use super::{Backend, Completion, Interest, Operation, Token};
 use crate::error::{Error, Result};
-use crate::process_fd::ProcessFd;
-use crate::waker::{Notify, Waker};
+use crate::io::process_fd::ProcessFd;
+use crate::threads::waker::{Notify, Waker};
 
 /// The file offset that means 'the descriptor's own position' (`IORING_FEAT_RW_CUR_POS`).
 const CURRENT_POSITION: u64 = u64::MAX;

@@ -7,10 +7,9 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 
-use crate::backend::Completion;
-use crate::mailbox::Mailbox;
-use crate::waker::{Notify, Waker};
-use crate::workers::WorkerPool;
+use crate::threads::mailbox::Mailbox;
+use crate::threads::waker::{Notify, Waker};
+use crate::threads::workers::WorkerPool;
 
 /// A backend's wait, which ends once it has been notified.
 #[derive(Default, Clone)]
@@ -110,23 +109,22 @@ fn a_disarmed_waker_leaves_at_most_the_notification_of_a_wake_under_way() {
 }
 
 #[test]
-fn every_posted_completion_arrives() {
+fn every_posted_result_arrives() {
     model(3, || {
         let wait = Wait::default();
         let waker = Waker::new(wait.clone());
         let mailbox = Arc::new(Mailbox::new(waker.clone()));
-        for token in 0..2 {
+        for result in 0..2 {
             let mailbox = Arc::clone(&mailbox);
-            thread::spawn(move || mailbox.post(Completion { token, result: 0 }));
+            thread::spawn(move || mailbox.post(result));
         }
-        let mut completions = Vec::new();
-        while completions.len() < 2 {
+        let mut results = Vec::new();
+        while results.len() < 2 {
             wait_until(&waker, &wait, false, || !mailbox.is_empty());
-            mailbox.drain(&mut completions);
+            mailbox.drain(&mut results);
         }
-        let mut tokens: Vec<_> = completions.iter().map(|completion| completion.token).collect();
-        tokens.sort_unstable();
-        assert_eq!(tokens, [0, 1]);
+        results.sort_unstable();
+        assert_eq!(results, [0, 1]);
         assert!(mailbox.is_empty());
     });
 }
@@ -183,17 +181,17 @@ fn jobs_of_two_threads_all_run() {
 }
 
 #[test]
-fn the_completion_of_a_job_arrives() {
+fn the_result_of_a_job_arrives() {
     model(2, || {
         let wait = Wait::default();
         let waker = Waker::new(wait.clone());
         let mailbox = Arc::new(Mailbox::new(waker.clone()));
         let pool = WorkerPool::new(1);
         let reply = Arc::clone(&mailbox);
-        assert!(pool.submit(move || reply.post(Completion { token: 7, result: 1 })).is_ok());
-        let mut completions = Vec::new();
+        assert!(pool.submit(move || reply.post(7)).is_ok());
+        let mut results = Vec::new();
         wait_until(&waker, &wait, false, || !mailbox.is_empty());
-        mailbox.drain(&mut completions);
-        assert_eq!(completions, [Completion { token: 7, result: 1 }]);
+        mailbox.drain(&mut results);
+        assert_eq!(results, [7]);
     });
 }

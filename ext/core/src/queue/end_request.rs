@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::timers::TimerKey;
+use crate::queue::timers::TimerKey;
 
 /// How long a fiber that was killed may run before it is abandoned.
 pub const GRACE_AFTER_KILL: Duration = Duration::from_millis(100);
@@ -95,7 +95,7 @@ impl EndRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timers::Timers;
+    use crate::queue::timers::Timers;
 
     const GRACE: Duration = Duration::from_secs(5);
     const IN_QUEUE: (bool, u32) = (true, 1);

@@ -4,7 +4,7 @@
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-use crate::signals::SignalsBlocked;
+use crate::threads::signals::SignalsBlocked;
 
 /// Starts a native thread, in which asynchronous signals are blocked.
 ///

@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::waker::Waker;
+use crate::threads::waker::Waker;
 
 pub mod poll;
 pub mod uring;
@@ -179,6 +179,6 @@ pub trait Backend: Send {
     fn waker(&self) -> Waker;
 
     /// Releases the backend in a forked child without disturbing the parent's operations. No completion arrives any
-    /// more. The child has closed the backend's descriptors inside fork(2): see [`crate::process_fd`].
+    /// more. The child has closed the backend's descriptors inside fork(2): see [`crate::io::process_fd`].
     fn abandon(self: Box<Self>);
 }

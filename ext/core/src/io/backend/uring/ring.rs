@@ -9,7 +9,7 @@ use nix::errno::Errno;
 
 use super::set_up::unavailable;
 use crate::error::Result;
-use crate::process_fd::Registration;
+use crate::io::process_fd::Registration;
 
 /// Where the kernel maps the entries (`IORING_OFF_SQES`).
 const ENTRIES_OFFSET: libc::off_t = 0x1000_0000;

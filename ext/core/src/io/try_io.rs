@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-use crate::raw_slice::{RawSlice, RawSliceMut};
+use crate::io::raw_slice::{RawSlice, RawSliceMut};
 
 /// How many bytes fit into any descriptor that poll(2) reports as writable (`_POSIX_PIPE_BUF`). More might block.
 const ROOM_WHEN_WRITABLE: usize = 512;
@@ -104,7 +104,7 @@ pub fn write_at(fd: RawFd, buffer: RawSlice<'_>, offset: u64) -> TryIo {
 }
 
 /// Writes to a regular file, at `offset` or at the descriptor's own position. This may block: see
-/// [`crate::slow_file_backoff`].
+/// [`crate::io::slow_file_backoff`].
 pub fn write_file(fd: RawFd, buffer: RawSlice<'_>, offset: Option<u64>) -> TryIo {
     let written = match offset.map(libc::off_t::try_from) {
         None => retry(|| plain_write(fd, buffer)),
@@ -134,7 +134,7 @@ pub fn poll_now(fd: RawFd, events: libc::c_short) -> Result<libc::c_short, Errno
 
 /// Whether the descriptor is a regular file or a block device, which are always 'ready' and may block.
 pub fn is_file(fd: RawFd) -> bool {
-    crate::files::kind(fd).is_some_and(|kind| kind == libc::S_IFREG || kind == libc::S_IFBLK)
+    crate::io::files::kind(fd).is_some_and(|kind| kind == libc::S_IFREG || kind == libc::S_IFBLK)
 }
 
 /// Whether the descriptor is a listening socket. It never becomes ready for `recv`, which fails immediately.

@@ -1,0 +1,19 @@
+//! Which fiber runs next, and how long.
+//!
+//! * [`run_queue`]: which fibers are runnable, and in which order they run.
+//! * [`timers`]: deadlines that are cheap to cancel.
+//! * [`budget`]: when a fiber that never has to wait must yield.
+//! * [`tick_spacing`]: how often a tick looks whether a fiber is to be preempted.
+//! * [`cooperative`]: whose code is not preempted.
+//! * [`end_request`]: how long a fiber that is asked to end may take for that.
+//! * [`exploration`]: chooses the schedule of a test.
+//! * [`prefetch`]: fetching memory into the cache before it is needed.
+
+pub mod budget;
+pub mod cooperative;
+pub mod end_request;
+pub mod exploration;
+pub mod prefetch;
+pub mod run_queue;
+pub mod tick_spacing;
+pub mod timers;
