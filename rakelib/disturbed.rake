@@ -10,7 +10,7 @@ module DisturbedSpecs
   module_function
 
   def run
-    copy = CopiedBuild.new("disturbed", flags: "--cfg heddle_disturbed", files: FILES)
+    copy = CopiedBuild.new("disturbed-#{Build::ABI}", flags: "--cfg heddle_disturbed", files: FILES)
     copy.make
     specs = ENV.fetch("SPEC", SPECS.join(" ")).split
     failed = Specs.failing(Specs.backends) do |backend, output|

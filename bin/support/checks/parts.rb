@@ -38,7 +38,7 @@ module Checks
 
     def specs
       combinations.each_with_index.flat_map do |combination, number|
-        next disturbed(combination, number) if number == disturbed_number
+        next disturbed(combination, number) if disturbed?(number)
 
         (1..SLICES).map { |slice| spec(combination, number, slice) }
       end
@@ -51,9 +51,9 @@ module Checks
            after: [compiled(combination.ruby)], cpus: RSPEC_CPUS)
     end
 
-    # The combination whose examples run on disturbed threads, so that luck is found before a user finds it: the last
-    # one that has every example which depends on its Ruby or its backend.
-    def disturbed_number = (combinations.size - 1 if all?)
+    # The combinations whose examples run on disturbed threads, so that luck is found before a user finds it: all but
+    # the first, of which the second has every library, and the last each Ruby's and each backend's own examples.
+    def disturbed?(number) = all? && (number.positive? || combinations.one?)
 
     # What `rake disturbed` leaves out runs undisturbed.
     def disturbed(combination, number)
