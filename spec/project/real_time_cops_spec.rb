@@ -3,11 +3,13 @@
 require "tempfile"
 
 RSpec.describe "The cops against real time in examples" do
+  include Libraries
+
   before(:context) do
     require "rubocop"
     require_relative "../cops/real_time"
   rescue LoadError
-    skip "RuboCop is not installed for this Ruby"
+    skip_or_fail_without("rubocop")
   end
 
   # @return [Array<String>] the names of the cops that refuse the source

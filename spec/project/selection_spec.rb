@@ -26,16 +26,12 @@ RSpec.describe Selection do
   {
     "spec/hooks" => [0, 2], "spec/io" => [0, 2],
     "spec/scheduler" => [0, 2], "spec/preemption" => [0, 2], "spec/structured" => [0, 2], "spec/testing" => [0, 2],
-    "verification/differential" => [0, 2], "spec/libraries" => [0, 1], "spec/observability" => [0], "spec/slow" => [0]
+    "verification/differential" => [0, 2], "spec/libraries" => [0, 1], "spec/observability" => [0], "spec/slow" => [0],
+    "spec/project" => []
   }.each do |folder, numbers|
     it "takes an example of #{folder}/ with the Rubies and backends on which it depends" do
       expect(taken([example(folder)], combinations)).to eq [numbers]
     end
-  end
-
-  it "deals the examples of other folders out to combinations with each Ruby and each backend" do
-    examples = Array.new(40) { |index| example("spec/project", "example #{index}") }
-    expect(taken(examples, combinations).flatten.tally).to match(0 => be_positive, 2 => be_positive)
   end
 
   it "takes an example with each backend where there is one Ruby" do

@@ -12,7 +12,7 @@ require "zlib"
 # | hooks/, io/, scheduler/, preemption/, structured/, testing/ | with each Ruby, and each backend | once, ten of each |
 # | libraries/ | with the first Ruby, which is likeliest to have libraries, and each backend | once, one of each file |
 # | observability/, slow/ | with the first combination | once, ten and one of each file |
-# | all others | once | once, ten of each file |
+# | project/ | in a part of their own, with the gems that they need | no |
 # | differential programs | as each contestant of a backend, with one Ruby | one of three, as one contestant |
 #
 # Examples that are tagged `:timed` have real time as their subject. They have a part of their own in `--all`, and do
@@ -32,7 +32,7 @@ module Selection
   ON = {
     "hooks" => :each, "io" => :each, "scheduler" => :each, "preemption" => :each, "structured" => :each,
     "testing" => :each, "differential" => :each,
-    "libraries" => :backend, "observability" => :first, "slow" => :first
+    "libraries" => :backend, "observability" => :first, "slow" => :first, "project" => :apart
   }.freeze
   # What libraries are needed for.
   FIRST = %w[libraries observability slow].freeze
@@ -72,19 +72,19 @@ module Selection
 
   def combination?(metadata, name)
     folder = metadata[:file_path][%r{(?:spec|verification)/(\w+)/}, 1]
-    return runs_on(folder, name).include?(number) unless ENV.key?("HEDDLE_QUICK")
+    return runs_on(folder).include?(number) unless ENV.key?("HEDDLE_QUICK")
     return quick_program?(*metadata[:program]) if metadata[:program]
 
     quick_on(folder, name) == number && rank(metadata) < QUICK[folder]
   end
 
-  # @return [Array<Integer>] the combinations that run the example
-  def runs_on(folder, name)
-    case ON[folder]
+  # @return [Array<Integer>] the combinations that run the folder's examples
+  def runs_on(folder)
+    case ON.fetch(folder)
     when :each then each_once
     when :backend then combinations.each_index.select { |other| ruby_of(other) == ruby_of(0) }
     when :first then [0]
-    else [dealt(each_once, name)]
+    when :apart then []
     end
   end
 

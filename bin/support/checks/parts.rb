@@ -14,7 +14,8 @@ module Checks
     # How many RSpec processes share the examples of a combination.
     SLICES = 2
     # What does not run on disturbed threads: rakelib/disturbed.rake lists the others.
-    UNDISTURBED = "verification/differential spec/project"
+    PROGRAMS = "verification/differential"
+    PROJECT_GEMFILE = "gemfiles/project.gemfile"
     # Where the examples with the tag `:timed` are.
     TIMED = "spec/preemption"
 
@@ -55,15 +56,25 @@ module Checks
     # the first, of which the second has every library, and the last each Ruby's and each backend's own examples.
     def disturbed?(number) = all? && (number.positive? || combinations.one?)
 
-    # What `rake disturbed` leaves out runs undisturbed.
     def disturbed(combination, number)
       name = "specs, Ruby #{combination.ruby}, #{combination.backend}"
       ruby = rubies.fetch(combination.ruby)
       options = { after: [compiled(combination.ruby)], cpus: RSPEC_CPUS }
       environment = choice(combination, number)
       [rake("#{name}, disturbed", ruby, "disturbed", environment:, **options),
-       rake("#{name}, programs and project", ruby, "spec",
-            environment: { **environment, "SPEC" => UNDISTURBED }, **options)]
+       (programs(name, ruby, environment, options) if each_once.include?(combination))]
+    end
+
+    def programs(name, ruby, environment, options)
+      rake("#{name}, programs", ruby, "spec", environment: { **environment, "SPEC" => PROGRAMS }, **options)
+    end
+
+    # The documents and the tools, with the gems that these need.
+    def project
+      gemfile = [PROJECT_GEMFILE, "Gemfile", Plan::SPECS_GEMFILE].find { |path| bundled?(@first, path) }
+      rake("specs of the documents and tools", @first, "spec", after: compiled_all, cpus: RSPEC_CPUS,
+                                                               environment: { "BUNDLE_GEMFILE" => gemfile, "HEDDLE_BACKEND" => backends.first, "SPEC" => "spec/project",
+                                                                              "SPEC_OPTS" => "--seed #{seed}" })
     end
 
     # See spec/support/selection.rb.

@@ -48,12 +48,15 @@ module Checks
     # Beside each other: each Ruby, each backend and each ticker; with --all also the first Ruby, which has libraries,
     # with each backend.
     def combinations
+      return each_once unless all?
+
+      [each_once.first, *backends.map { |backend| Combination.new(rubies.keys.first, backend, nil) }, *each_once].uniq
+    end
+
+    def each_once
       count = [rubies.size, backends.size].max
       lists = [rubies.keys, backends, count == 1 || all? ? [nil] : TICKERS].map(&:cycle)
-      each = Array.new(count) { Combination.new(*lists.map(&:next)) }
-      return each unless all?
-
-      [each.first, *backends.map { |backend| Combination.new(rubies.keys.first, backend, nil) }, *each].uniq
+      Array.new(count) { Combination.new(*lists.map(&:next)) }
     end
 
     def tickers = combinations.map(&:ticker).uniq.then { |names| names == [nil] ? TICKERS : names }
@@ -68,7 +71,7 @@ module Checks
     private
 
     # What --all adds.
-    def complete = [*lints, *rust, *packages, *timed, *verification]
+    def complete = [*lints, *rust, *packages, project, *timed, *verification]
 
     def leave_out(name, reason)
       @left_out[name] = reason
