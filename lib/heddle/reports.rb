@@ -30,11 +30,14 @@ module Heddle
       # @param grace [Float] seconds
       def abandon(scheduler, fiber, block, grace)
         Native.defer_raises(scheduler) do
-          line = overdue(fiber, block, grace)
+          name = describe(fiber, TreeNode.of(fiber)&.block || block, "suspended")
+          place = (fiber.backtrace(0, FRAMES) || []).join(", ")
           outcome = Native.abandon(scheduler, fiber)
           # A fiber that was killed reports its end to its task itself; these two cannot.
           TreeNode.of(fiber)&.killed if %i[abandoned forgotten].include?(outcome)
-          write { line } if %i[abandoned killed].include?(outcome)
+          next unless %i[abandoned killed].include?(outcome)
+
+          write { "#{name} has not ended #{grace} s after it was stopped, and is #{outcome}. It was at: #{place}\n" }
         end
       end
 
@@ -48,12 +51,6 @@ module Heddle
       end
 
       private
-
-      def overdue(fiber, block, grace)
-        name = describe(fiber, TreeNode.of(fiber)&.block || block, "suspended")
-        place = (fiber.backtrace(0, FRAMES) || []).join(", ")
-        "#{name} has not ended #{grace} s after it was stopped, and is abandoned. It was at: #{place}\n"
-      end
 
       # The fiber, as `inspect` shows a fiber that was made with this block, with its name.
       def describe(fiber, block, state)

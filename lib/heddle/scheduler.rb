@@ -110,7 +110,7 @@ module Heddle
     #
     #   @return [void]
     #   @raise [FiberError] in a fiber that other fibers wait for, as a parent waits for its children
-    #   @raise [SystemExit] if a fiber calls `exit`, when the other fibers have ended
+    #   @raise [SystemExit] if a fiber calls `exit`; the other fibers keep waiting
     #   @raise an exception for the whole thread (Ctrl-C, `Thread#raise`); the other fibers keep waiting
     #   @example
     #     Fiber.set_scheduler(Heddle::Scheduler.new)
@@ -118,16 +118,16 @@ module Heddle
     #     Fiber.scheduler.run # takes one second
 
     # @!method close
-    #   Waits until all other fibers have ended, then closes the backend and ends the workers. If Ctrl-C or
-    #   `Thread#kill` ends the thread, the fibers are cancelled instead; their `ensure` clauses run. Further calls do
-    #   nothing. A hook that is called later opens a new backend.
+    #   Waits until all other fibers have ended, then closes the backend and ends the workers. If a fiber calls `exit`,
+    #   or Ctrl-C or `Thread#kill` ends the thread, the fibers are cancelled instead; their `ensure` clauses run. Further
+    #   calls do nothing. A hook that is called later opens a new backend.
     #
     #   A scheduled fiber may call it, too. It returns when the other fibers have ended, and the fiber continues without
     #   a scheduler. If several fibers call it at the same time, the last of them closes the scheduler.
     #
     #   @return [void]
     #   @raise [FiberError] in a fiber that other fibers wait for, as a parent waits for its children
-    #   @raise [SystemExit] if a fiber calls `exit`, when the other fibers have ended
+    #   @raise [SystemExit] if a fiber calls `exit`, when the other fibers have been cancelled
     #   @raise an exception for the whole thread, when the other fibers have been cancelled
     #   @example Ruby calls it
     #     Fiber.set_scheduler(Heddle::Scheduler.new)
@@ -260,7 +260,7 @@ module Heddle
     #   @param descriptor [Integer]
     #   @return [Boolean] false if it was not a descriptor; Ruby then closes it itself and reports the error
 
-    # @!method timeout_after(duration, exception, message)
+    # @!method timeout_after(duration, exception, *arguments)
     #   `Timeout.timeout`. Uses no thread. The exception is raised in the calling fiber, whatever it waits for.
     #
     #   @api private
@@ -268,7 +268,7 @@ module Heddle
     #   @param exception [Class, Exception] what is raised when the time has elapsed. If it is an exception object that
     #     `raise` raises itself, and not a StandardError, it is raised again when the block rescues it, until the block
     #     ends. `Timeout.timeout` passes such an object if the program gives no class.
-    #   @param message [String]
+    #   @param arguments [Array] of the exception: usually its message
     #   @yieldparam duration [Numeric]
     #   @return [Object] the block's value
     #   @raise `exception`

@@ -176,6 +176,17 @@ RSpec.describe Heddle::Scheduler do
       expect { Heddle.run { scheduler.timeout_after(0.005, error, "late") { sleep } } }.to raise_error(error, "late")
     end
 
+    it "raises the given class with its own message without one" do
+      error = Class.new(StandardError) { def message = "its own" }
+      expect { Heddle.run { scheduler.timeout_after(0.005, error) { sleep } } }.to raise_error(error, "its own")
+    end
+
+    it "makes the exception with all given arguments" do
+      error = Class.new(StandardError) { def initialize(what, why) = super("#{what}, #{why}") }
+      expect { Heddle.run { scheduler.timeout_after(0.005, error, "late", "slow") { sleep } } }
+        .to raise_error(error, "late, slow")
+    end
+
     it "raises the given instance itself" do
       error = Class.new(Exception).new("its own") # rubocop:disable Lint/InheritException -- as Ruby 4.1 does
       raised = Heddle.run do

@@ -150,13 +150,13 @@ RSpec.describe "A thread with CPU-bound fibers" do
       expect([output, errors, status.success?]).to eq ["other\ncpu_bound\n", "", true]
     end
 
-    it "ends by exit in a CPU-bound fiber, and other fibers run to their end, with the ticker #{ticker}" do
+    it "ends by exit in a CPU-bound fiber, and other fibers run their ensure, with the ticker #{ticker}" do
       output, errors, status = run_ruby(<<~RUBY)
         require "heddle"
         $stdout.sync = true
         Heddle.run(ticker: :#{ticker}) do
           done = false
-          Fiber.schedule { sleep(a_moment); puts "other" }
+          Fiber.schedule { begin; sleep; ensure; puts "other"; end }
           YieldingFiber.schedule { Integer.sqrt(2) until done; exit(3) }
           done = true
         end

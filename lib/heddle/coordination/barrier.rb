@@ -19,6 +19,7 @@ module Heddle
 
     def initialize
       @guard = Guard.new
+      @generation = Native.generation
       @nodes = []
       @failed = []
       @running = 0
@@ -27,12 +28,12 @@ module Heddle
 
     # @return [Integer] the number of fibers that have not ended
     def size
-      @running
+      synchronize { @running }
     end
 
     # @return [Boolean] whether all fibers have ended
     def empty?
-      @running.zero?
+      size.zero?
     end
 
     # Makes a fiber as {Heddle.spin} does, and adds it to the group. {#await_all} raises an error that ends it, if it is
@@ -68,16 +69,16 @@ module Heddle
     def await_all
       Heddle.without_preemption do
         call = nil
-        @guard.synchronize { call = begin_wait }
+        synchronize { call = begin_wait }
         wait { call.ended || call.failed }
         settled = true
         stop if call.failed
-        @guard.synchronize { forget_ended }
+        synchronize { forget_ended }
         raise call.failed.error if call.failed
 
         call.ended.map(&:value)
       ensure
-        @guard.synchronize { end_wait(call, settled) } if call
+        synchronize { end_wait(call, settled) } if call
       end
     end
 
@@ -88,13 +89,13 @@ module Heddle
     # @return [self]
     def stop
       Heddle.shield do
-        others = @guard.synchronize { @nodes.reject { |node| node.fiber.equal?(Fiber.current) } }
+        others = synchronize { @nodes.reject { |node| node.fiber.equal?(Fiber.current) } }
         others.each { |node| node.stop unless node.ended? }
         wait do
           others.pop while others.last&.ended?
           others.empty?
         end
-        @guard.synchronize { forget_ended if @waits.empty? }
+        synchronize { forget_ended if @waits.empty? }
       end
       self
     end
@@ -104,7 +105,7 @@ module Heddle
     #
     # @return [Integer] how many calls of {#await_all} raise its error
     def ended(node)
-      @guard.synchronize do
+      synchronize do
         @running -= 1
         fail_with(node) if node.error
         end_waits if @running.zero?
@@ -120,10 +121,26 @@ module Heddle
 
     private
 
+    def synchronize
+      @guard.synchronize do
+        leave_fibers_in_parent unless @generation == Native.generation
+        yield
+      end
+    end
+
+    # In a forked child the fibers of its parent do not exist, but for the one that has forked.
+    def leave_fibers_in_parent
+      @generation = Native.generation
+      @nodes.reject! { |node| node.ended? || node.fiber.nil? || node.left_in_parent? }
+      @running = @nodes.size
+      [@failed, @waits].each(&:clear)
+      @waiter = nil
+    end
+
     # Waits until the block's value is true.
     def wait
       until yield
-        waiter = @guard.synchronize { yield ? nil : @waiter ||= Waiter.new }
+        waiter = synchronize { yield ? nil : @waiter ||= Waiter.new }
         waiter&.wait
       end
     end
@@ -131,7 +148,7 @@ module Heddle
     # The methods below are called with the guard, but for the next two.
 
     def add(node)
-      @guard.synchronize do
+      synchronize do
         @nodes << node
         @running += 1
       end
@@ -139,7 +156,7 @@ module Heddle
 
     # Removes a fiber that could not be made.
     def remove(node)
-      @guard.synchronize do
+      synchronize do
         next unless @nodes.delete(node)
 
         @running -= 1

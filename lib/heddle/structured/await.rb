@@ -42,7 +42,7 @@ module Heddle # :nodoc:
     #   Heddle.run { Heddle.state(Heddle.spin { }) } # => :runnable
     def state(fiber)
       ArgumentChecks.fiber(fiber, "Heddle.state")
-      Native.state(fiber)
+      TreeNode.of(fiber)&.left_in_parent? ? :dead : Native.state(fiber)
     end
 
     private

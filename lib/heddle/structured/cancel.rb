@@ -148,7 +148,7 @@ module Heddle # :nodoc:
 
     # Whether the fiber has ended while the calling fiber was preempted, or has been abandoned.
     def ended?(fiber)
-      !fiber.alive? || TreeNode.of(fiber)&.ended?
+      !fiber.alive? || TreeNode.of(fiber)&.then { |node| node.ended? || node.left_in_parent? }
     end
 
     # Raises a {Cancelled} in the block, and `error` outside; or `error` in both places if it is no StandardError.

@@ -51,6 +51,8 @@ module Heddle
       raise FiberError, "#{method}: #{fiber.inspect} can't await itself" if fiber.equal?(Fiber.current)
 
       node = TreeNode.observed(fiber, scheduler)
+      return node if node&.left_in_parent?
+
       if node&.scheduler.equal?(scheduler)
         refuse_ancestor(node, scheduler, method)
         return node

@@ -207,6 +207,15 @@ module Heddle
     # @return [Boolean]
     def ended? = @ended || false
 
+    # In a forked child: the fiber exists in the parent process only. Here it is dead, as Ruby has it for threads.
+    #
+    # @return [Boolean]
+    def left_in_parent?
+      return false if @generation == Native.generation || Native.observe_exit(@scheduler, @fiber, self)
+
+      @ended = true
+    end
+
     # @return [Boolean]
     def background? = @background
 

@@ -24,25 +24,36 @@ RSpec.describe "The end" do
       RUBY
     end
 
-    it "by exit in a fiber lets the other fibers run to their end" do
-      expect(result_of(<<~RUBY)).to eq ["ensured\nother\n", 3]
+    it "by exit in a fiber stops the other fibers, which run their ensure" do
+      expect(result_of(<<~RUBY)).to eq ["own\nother\n", 3]
         Fiber.set_scheduler(Heddle::Scheduler.new)
-        ensured = false
-        Fiber.schedule { sleep(0.001) until ensured; puts "other" }
-        Fiber.schedule { begin; sleep(a_moment); exit(3); ensure; puts "ensured"; ensured = true; end }
+        Fiber.schedule { begin; sleep; ensure; puts "other"; end }
+        Fiber.schedule { begin; sleep(a_moment); exit(3); ensure; puts "own"; end }
       RUBY
     end
 
-    it "by exit in a fiber of Heddle.run lets the other fibers run to their end" do
-      expect(result_of(<<~RUBY)).to eq ["block\nother\n", 3]
+    it "by exit in an ensure clause of a fiber stops the other fibers" do
+      expect(result_of(<<~RUBY)).to eq ["other\n", 3]
+        Fiber.set_scheduler(Heddle::Scheduler.new)
+        Fiber.schedule { begin; sleep; ensure; puts "other"; end }
+        Fiber.schedule { begin; sleep(a_moment); ensure; exit(3); end }
+      RUBY
+    end
+
+    it "by exit in two fibers lets each run its ensure" do
+      expect(result_of(<<~RUBY)).to eq ["second\nthird\n", 4]
+        Fiber.set_scheduler(Heddle::Scheduler.new)
+        Fiber.schedule { sleep(a_moment); exit(3) }
+        Fiber.schedule { begin; sleep; ensure; puts "second"; exit(4); end }
+        Fiber.schedule { begin; sleep; ensure; sleep(a_moment); puts "third"; end }
+      RUBY
+    end
+
+    it "by exit in a fiber of Heddle.run stops its block" do
+      expect(result_of(<<~RUBY)).to eq ["block\n", 3]
         Heddle.run do
-          exiting = over = false
-          Fiber.schedule { sleep(0.001) until over; puts "other" }
-          Fiber.schedule { sleep(a_moment); exiting = true; exit(3) }
-          sleep(0.001) until exiting
-          sleep(a_moment)
-          puts "block"
-          over = true
+          Fiber.schedule { sleep(a_moment); exit(3) }
+          begin; sleep; ensure; puts "block"; end
         end
         puts "not reached"
       RUBY
@@ -72,7 +83,7 @@ RSpec.describe "The end" do
         require "heddle"
         $stdout.sync = true
         Heddle.run do
-          Fiber.schedule { sleep(a_moment); puts "other" }
+          Fiber.schedule { begin; sleep; ensure; puts "other"; end }
           Fiber.schedule { abort("aborted") }
         end
       RUBY
@@ -181,11 +192,11 @@ RSpec.describe "The end" do
       expect(ended).to be_a Thread
     end
 
-    it "by exit in a fiber lets the other fibers run to their end" do
+    it "by exit in a fiber stops its other fibers" do
       expect(result_of(<<~RUBY)).to eq ["other\n", 6]
         thread = Thread.new do
           Fiber.set_scheduler(Heddle::Scheduler.new)
-          Fiber.schedule { sleep(a_moment); puts "other" }
+          Fiber.schedule { begin; sleep; ensure; puts "other"; end }
           Fiber.schedule { sleep(a_moment); exit(6) }
         end
         thread.join

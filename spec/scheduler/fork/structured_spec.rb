@@ -54,6 +54,42 @@ RSpec.describe "fork from a fiber of a tree" do
     expect([output, errors, status.success?]).to eq(["forked\ntrue\nchild's ensure in parent\n", "", true])
   end
 
+  it "has its parent's other fibers dead in the child" do
+    seen = Heddle.run do
+      fiber = Heddle.spin(background: true) { sleep }
+      Heddle.snooze
+      in_child { Heddle.run { [fiber.state, fiber.await, fiber.stop.equal?(fiber)] } }
+    end
+
+    expect(seen).to eq([:dead, nil, true])
+  end
+
+  it "leaves none of its parent's fibers in a barrier in the child" do
+    seen = Heddle.run do
+      barrier = Heddle::Barrier.new
+      2.times { barrier.spin { sleep } }
+      Heddle.snooze
+      in_child { Heddle.run { [barrier.size, barrier.stop.await_all, barrier.spin { :new } && barrier.await_all] } }
+    ensure
+      barrier.stop
+    end
+
+    expect(seen).to eq([0, [], [:new]])
+  end
+
+  it "keeps the fiber that forks in its barrier in the child" do
+    seen = Heddle.run do
+      barrier = Heddle::Barrier.new
+      barrier.spin { sleep }
+      forker = barrier.spin { in_child { [barrier.size, barrier.empty?] } }
+      forker.await
+    ensure
+      barrier.stop
+    end
+
+    expect(seen).to eq([1, false])
+  end
+
   it "without a block continues the fiber in both processes" do
     output, errors, status = run_ruby(<<~RUBY)
       require "heddle"

@@ -89,7 +89,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("io_select", method!(io_wait::io_select, -1))?;
     class.define_method("io_close", method!(closing::io_close, 1))?;
 
-    class.define_method("timeout_after", method!(timeout_after::timeout_after, 3))?;
+    class.define_method("timeout_after", method!(timeout_after::timeout_after, -1))?;
     class.define_method("process_wait", method!(process_wait::process_wait, 2))?;
     class.define_method("address_resolve", method!(address_resolve::address_resolve, 1))?;
     native.define_singleton_method("look_up", function!(address_resolve::look_up, 5))?;

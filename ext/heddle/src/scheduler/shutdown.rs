@@ -30,7 +30,7 @@ impl Scheduler {
         }
         let hook = self.enter(ruby)?;
         let drained = match thread::is_aborting(ruby) {
-            Ok(is_aborting) if is_aborting || self.is_closed_by_interrupt(ruby) => {
+            Ok(is_aborting) if is_aborting || self.is_closed_for_all(ruby) => {
                 return self.cancel_all(ruby, hook.key);
             }
             Ok(_) => self.drain(ruby, hook.key),
@@ -43,40 +43,38 @@ impl Scheduler {
         }
     }
 
-    /// Whether the scheduler is closed because of Ctrl-C, another signal, or an exception that another thread has
-    /// raised here.
-    fn is_closed_by_interrupt(&self, ruby: &Ruby) -> bool {
-        error::current(ruby)
-            .is_some_and(|error| error.is_kind_of(ruby.exception_signal()) || self.is_interrupted_by(&error))
+    /// Whether the scheduler is closed because of Ctrl-C, another signal, an exception that another thread has raised
+    /// here, or an `exit` in a fiber.
+    fn is_closed_for_all(&self, ruby: &Ruby) -> bool {
+        error::current(ruby).is_some_and(|error| error.is_kind_of(ruby.exception_signal()) || self.ends_all(&error))
     }
 
-    /// Waits until all other fibers have ended. After an `exit` in one of them, this still waits for the rest. Any
-    /// other exception that is raised here (Ctrl-C, `Thread#raise`, an `exit` in a signal handler) ends the wait.
+    /// Waits until all other fibers have ended. An exception that is raised here (an `exit` in one of them, Ctrl-C,
+    /// `Thread#raise`) ends the wait.
     pub fn drain(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        let mut exit = Ok(());
-        loop {
-            let waited = self
-                .wait(ruby, key, Wait::Drain, None, |state| (state.fibers.awaited_count(key) == 0).then_some(()))
-                .map(|_: Outcome<()>| ());
-            match waited {
-                Ok(()) => return exit,
-                Err(error) if error.is_kind_of(ruby.exception_system_exit()) && !self.is_interrupted_by(&error) => {
-                    exit = Err(error);
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        self.wait(ruby, key, Wait::Drain, None, |state| (state.fibers.awaited_count(key) == 0).then_some(()))
+            .map(|_: Outcome<()>| ())
     }
 
-    /// Ends all other fibers, running their `ensure` clauses, and waits for that.
+    /// Ends all other fibers, running their `ensure` clauses, and waits for that. An `exit` in such a clause ends no
+    /// other one.
     fn cancel_all(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         let stop = error::stop_class(ruby)?;
         self.state.borrow_mut().stop_all(stop.as_value());
         self.force_ticks(ruby);
-        let result = self.drain(ruby, key);
+        let mut exit = Ok(());
+        let result = loop {
+            match self.drain(ruby, key) {
+                Ok(()) => break Ok(()),
+                Err(error) if error.is_kind_of(ruby.exception_system_exit()) && !self.is_interrupted_by(&error) => {
+                    exit = Err(error);
+                }
+                Err(error) => break Err(error),
+            }
+        };
         self.state.borrow_mut().end_stopping();
         match result {
-            Ok(()) => Ok(()),
+            Ok(()) => exit,
             // A second interrupt came while an `ensure` clause did not end: the remaining fibers are abandoned.
             Err(error) => Err(error).and_ensure(|| self.release(ruby)),
         }

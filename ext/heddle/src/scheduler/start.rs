@@ -162,6 +162,12 @@ impl Scheduler {
         if let Some(begun) = begun {
             self.ended_stacks.add(ruby, begun);
         }
+        if let Err(error) = &result
+            && error.is_kind_of(ruby.exception_system_exit())
+            && let Some(exit) = error::exception_of(error)
+        {
+            self.note_exit(exit);
+        }
         // Ruby decides which fiber continues; see `FiberState`.
         if let Some(key) = key {
             self.state.borrow_mut().end_fiber(key);
