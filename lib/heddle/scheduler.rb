@@ -119,8 +119,8 @@ module Heddle
 
     # @!method close
     #   Waits until all other fibers have ended, then closes the backend and ends the workers. If a fiber calls `exit`,
-    #   or Ctrl-C or `Thread#kill` ends the thread, the fibers are cancelled instead; their `ensure` clauses run. Further
-    #   calls do nothing. A hook that is called later opens a new backend.
+    #   or Ctrl-C or `Thread#kill` ends the thread, the fibers are cancelled instead; their `ensure` clauses run.
+    #   Further calls do nothing. A hook that is called later opens a new backend.
     #
     #   A scheduled fiber may call it, too. It returns when the other fibers have ended, and the fiber continues without
     #   a scheduler. If several fibers call it at the same time, the last of them closes the scheduler.

@@ -81,8 +81,8 @@ RSpec.describe "A termination that the fiber ignores beyond its grace" do
     end
     place = "#{__FILE__}:#{line}:in"
 
-    expect(text.lines).to match([a_string_including("#<Fiber:0x", "#{__FILE__}:#{line - 2} (suspended)>",
-                                                    "has not ended #{short} s after it was stopped, and is killed.", place)])
+    told = "has not ended #{short} s after it was stopped, and is killed."
+    expect(text.lines).to match([a_string_including("#<Fiber:0x", "#{__FILE__}:#{line - 2} (suspended)>", told, place)])
   end
 
   it "makes Heddle.await return nil" do

@@ -72,9 +72,9 @@ module Checks
     # The documents and the tools, with the gems that these need.
     def project
       gemfile = [PROJECT_GEMFILE, "Gemfile", Plan::SPECS_GEMFILE].find { |path| bundled?(@first, path) }
-      rake("specs of the documents and tools", @first, "spec", after: compiled_all, cpus: RSPEC_CPUS,
-                                                               environment: { "BUNDLE_GEMFILE" => gemfile, "HEDDLE_BACKEND" => backends.first, "SPEC" => "spec/project",
-                                                                              "SPEC_OPTS" => "--seed #{seed}" })
+      environment = { "BUNDLE_GEMFILE" => gemfile, "HEDDLE_BACKEND" => backends.first, "SPEC" => "spec/project",
+                      "SPEC_OPTS" => "--seed #{seed}" }
+      rake("specs of the documents and tools", @first, "spec", after: compiled_all, cpus: RSPEC_CPUS, environment:)
     end
 
     # See spec/support/selection.rb.
