@@ -7,12 +7,14 @@ RSpec.describe "Heddle::Executor" do
 
   let(:library) { "concurrent" }
 
-  # How many schedules; the errors that were there once were found by then, or long before.
-  pairs = { %i[post kill] => 150, %i[post shutdown] => 150, %i[replace post] => 700, %i[replace kill] => 150,
-            %i[kill wait] => 150 }
+  # The operations, how many tasks run before them, and how many schedules; the errors that were there once were found
+  # by then, or long before.
+  pairs = { [:post, :kill, 0] => 150, [:post, :kill, 1] => 150,
+            [:post, :shutdown, 1] => 150, [:replace, :post, 1] => 700,
+            [:replace, :kill, 1] => 150, [:kill, :wait, 1] => 150 }
 
-  pairs.each do |(first, second), runs|
-    it "terminates after a kill, whenever #{first} and #{second} have been preempted" do
+  pairs.each do |(first, second, tasks), runs|
+    it "terminates after a kill, whenever #{first} and #{second} have been preempted, beside #{tasks} tasks" do
       expect(printed(<<~RUBY)).to eq "terminated\n"
         require "heddle/executor"
         require "heddle/testing"
@@ -26,7 +28,7 @@ RSpec.describe "Heddle::Executor" do
         paths = $LOADED_FEATURES.grep(%r{/heddle/executor(\\.rb|/)})
         Heddle::Testing.explore(strategy: :exhaustive, preemptions: 1, runs: #{runs}, clock: :virtual, paths:) do
           executor = Heddle::Executor.new(fibers: 1)
-          executor.post { sleep }
+          #{tasks}.times { executor.post { sleep } }
           fibers = %i[#{first} #{second}].map do |name|
             Heddle.spin do
               operations.fetch(name).call(executor)

@@ -298,6 +298,35 @@ RSpec.describe "Heddle::Executor" do
     RUBY
   end
 
+  it "loses no task of two threads of a forked child, which find it at the same time" do
+    expect(printed(<<~RUBY)).to eq "[:done, :done, 2]\n"
+      $stdout.sync = true
+      executor = Heddle::Executor.new
+      Concurrent::Promises.future_on(executor) { }.value!
+      child = fork do
+        begun, gate, resets = Queue.new, Queue.new, 0
+        tracing = TracePoint.new(:call) do |event|
+          next unless event.method_id == :reset && event.defined_class == Heddle::Executor && (resets += 1) == 1
+          begun << true
+          gate.pop
+        end
+        tracing.enable
+        post = -> { Thread.new { Concurrent::Promises.future_on(executor) { :done }.value!(30) } }
+        threads = [post.call]
+        begun.pop
+        threads << post.call
+        Thread.pass until threads.last.stop?
+        gate << true
+        values = threads.map(&:value)
+        executor.shutdown
+        executor.wait_for_termination
+        p [*values, executor.completed_task_count]
+        exit!(0)
+      end
+      Process.wait(child)
+    RUBY
+  end
+
   it "loses no task of four threads, when tasks are preempted everywhere" do
     expect(printed(<<~RUBY)).to eq "[true, 800, 800]\n"
       executor = Heddle::Executor.new(fibers: 7, tick: 0.0001, quantum: 0.0001)

@@ -33,4 +33,26 @@ RSpec.describe "A tick, while the program's own code waits where ticks are suppr
     end
     expect(raised).to be_a error
   end
+
+  it "preempts fibers of another thread beside an `initialize` that blocks its own thread" do
+    begun, gate = Array.new(2) { Queue.new }
+    error = Class.new(StandardError) do
+      define_method(:initialize) do |*arguments|
+        begun << true
+        Fiber.blocking { gate.pop }
+        super(*arguments)
+      end
+    end
+    other = Thread.new do
+      begun.pop
+      Heddle.run(preempt: :all) { take_turns { gate << :go } }
+    end
+    raised = Heddle.run(preempt: :all) do
+      Timeout.timeout(0.001, error) { loop { nil } }
+    rescue error => e
+      e
+    end
+    other.join
+    expect(raised).to be_a error
+  end
 end

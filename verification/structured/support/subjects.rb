@@ -35,7 +35,10 @@ module Subjects
 
   SUBJECTS = {
     "a task" => Subject.new(-> { Heddle.spin { quietly { sleep 3 } } }, FIBER, OVER, false),
-    "a fiber of Fiber.schedule" => Subject.new(-> { Fiber.schedule { quietly { sleep 3 } } }, FIBER, OVER, false),
+    # Its own first child, too, may come at any time.
+    "a fiber of Fiber.schedule" => Subject.new(
+      -> { Fiber.schedule { quietly { Heddle.snooze && Heddle.spin { sleep 1 } && sleep(3) } } }, FIBER, OVER, false
+    ),
     "Barrier" => Subject.new(
       -> { Heddle::Barrier.new },
       {
