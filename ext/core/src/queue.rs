@@ -3,6 +3,7 @@
 //! * [`run_queue`]: which fibers are runnable, and in which order they run.
 //! * [`timers`]: deadlines that are cheap to cancel.
 //! * [`budget`]: when a fiber that never has to wait must yield.
+//! * [`tick`]: what a tick does to the fiber that runs.
 //! * [`tick_spacing`]: how often a tick looks whether a fiber is to be preempted.
 //! * [`cooperative`]: whose code is not preempted.
 //! * [`end_request`]: how long a fiber that is asked to end may take for that.
@@ -15,5 +16,6 @@ pub mod end_request;
 pub mod exploration;
 pub mod prefetch;
 pub mod run_queue;
+pub mod tick;
 pub mod tick_spacing;
 pub mod timers;

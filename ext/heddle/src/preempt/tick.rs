@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use heddle_core::queue::tick::{self, Action, YieldDue};
 use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
@@ -17,7 +18,7 @@ use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::root_interrupts::Interrupts;
 use crate::scheduler::state::Requeue;
-use crate::scheduler::ticking::{NextBranch, TickSuppression, YieldDue};
+use crate::scheduler::ticking::{NextBranch, TickSuppression};
 use crate::scheduler::{HookGuard, Scheduler};
 use crate::ticker::Ticker;
 use crate::ticker::foreign_ticker::yield_state_of;
@@ -51,6 +52,40 @@ impl postponed_job::Job for Tick {
 /// Registers the job with Ruby.
 pub fn register(ruby: &Ruby) {
     postponed_job::register::<Tick>(ruby);
+}
+
+/// What a tick has found.
+struct Finding<'a> {
+    scheduler: &'a Scheduler,
+    ruby: &'a Ruby,
+    now: Instant,
+    due: YieldDue,
+    /// The fiber in which an exception is due.
+    raising: Option<FiberKey>,
+}
+
+impl tick::Finding for Finding<'_> {
+    fn due(&self) -> YieldDue {
+        self.due
+    }
+
+    fn is_raise_due(&self) -> bool {
+        self.raising.is_some()
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.scheduler.state.borrow().queue.is_used_up(self.now)
+    }
+
+    fn may_raise(&self) -> bool {
+        self.scheduler.may_raise_here(self.ruby)
+    }
+
+    fn may_switch(&self) -> bool {
+        safe_points::may_switch_here(self.ruby)
+            && !self.scheduler.is_in_cooperative_code(self.ruby)
+            && !interrupts::is_trap_due(self.ruby)
+    }
 }
 
 impl Scheduler {
@@ -170,34 +205,26 @@ impl Scheduler {
             return;
         }
         // A masked exception is checked again when other fibers are due: Ruby does not report the end of a mask.
-        let interrupted = running.filter(|running| self.due_unmasked(ruby, *running));
+        let raising = running.filter(|running| self.due_unmasked(ruby, *running));
         let now = Instant::now();
         self.preemption.last_tick.set(Some(now));
         let due = self.yield_due(now);
-        // If a fiber's time limits are over again and again, it yields first, and receives the exception after that.
-        let may_raise = due != YieldDue::Now || !self.state.borrow().queue.is_used_up(now);
-        if let Some(running) = interrupted.filter(|_| may_raise && self.may_raise_here(ruby)) {
-            if due == YieldDue::Now {
-                self.try_again_soon();
-            }
-            return self.raise_now(ruby, current, running);
-        }
-        if due != YieldDue::Now {
+        let action = tick::decide(&Finding { scheduler: self, ruby, now, due, raising });
+        if due != YieldDue::Now && !matches!(action, Action::Raise { .. }) {
             self.state.borrow_mut().could_preempt(now);
         }
-        match due {
-            YieldDue::Now if self.may_preempt_here(ruby) && !interrupts::is_trap_due(ruby) => {
-                self.preempt_current(ruby, current);
+        match action {
+            Action::Raise { yields_next } => {
+                if yields_next {
+                    self.try_again_soon();
+                }
+                raising.inspect(|running| self.raise_now(ruby, current, *running));
             }
-            YieldDue::Now => self.try_again_soon(),
-            _ if interrupted.is_some() => self.try_again_soon(),
-            YieldDue::In(time) => self.expect_tick_in(time),
-            YieldDue::Unknown => self.suppress_ticks(ruby, now),
+            Action::Preempt => self.preempt_current(ruby, current),
+            Action::TryAgain => self.try_again_soon(),
+            Action::ComeIn(time) => self.expect_tick_in(time),
+            Action::Suppress => self.suppress_ticks(ruby, now),
         }
-    }
-
-    fn may_preempt_here(&self, ruby: &Ruby) -> bool {
-        safe_points::may_switch_here(ruby) && !self.is_in_cooperative_code(ruby)
     }
 
     fn may_raise_here(&self, ruby: &Ruby) -> bool {

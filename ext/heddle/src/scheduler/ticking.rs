@@ -4,6 +4,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::time::{Duration, Instant};
 
 use heddle_core::queue::cooperative::Cooperative;
+use heddle_core::queue::tick::YieldDue;
 use heddle_core::queue::tick_spacing::SliceAge;
 use libc::c_int;
 use magnus::{Error, Ruby, Value};
@@ -89,16 +90,6 @@ pub enum TickSuppression {
     Expected,
     /// The next tick is postponed.
     Begun,
-}
-
-/// When the running fiber has to yield to another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum YieldDue {
-    Now,
-    /// After this time, if it still computes.
-    In(Duration),
-    /// A later tick will tell.
-    Unknown,
 }
 
 /// Why a ticker does not begin.
