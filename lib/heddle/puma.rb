@@ -12,6 +12,11 @@ unless Heddle.supported?
   return
 end
 
+if Heddle::PumaSupport::Settings.off?
+  Kernel.warn("Heddle: Puma serves with its threads, because HEDDLE=off")
+  return
+end
+
 require "puma/thread_pool"
 require_relative "puma/server"
 

@@ -5,6 +5,7 @@ module Heddle
     # What `plugin :heddle` adds to the language of `config/puma.rb`.
     module DSL
       # Sets options of `plugin :heddle`. Without a call, the defaults hold. Puma's `threads` has no effect then.
+      # `HEDDLE=off` in the environment turns the plugin off.
       #
       # @param options [Hash]
       # @option options [Integer] :fibers (512) how many requests are handled at a time, in each worker process. Further
@@ -22,8 +23,8 @@ module Heddle
       #   plugin :heddle
       #   heddle fibers: 200, quantum: 0.005
       def heddle(**)
-        # Where Heddle cannot run, Puma serves with its threads.
-        return unless Heddle.supported?
+        # Where Heddle cannot run, or is turned off, Puma serves with its threads.
+        return if !Heddle.supported? || Settings.off?
 
         @options[:heddle] = @options[:heddle]&.with(**) || Settings.new(**)
       end

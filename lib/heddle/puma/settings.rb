@@ -16,6 +16,16 @@ module Heddle
       SIGNAL = "USR2"
       private_constant :FIBERS, :FIBERS_RANGE, :SIGNALS, :SIGNAL
 
+      # @return [Boolean] whether the environment variable `HEDDLE` turns the plugin off
+      # @raise [ArgumentError] if it is neither `on` nor `off`, nor empty
+      def self.off?
+        case (value = ENV.fetch("HEDDLE", ""))
+        when "", "on" then false
+        when "off" then true
+        else raise ArgumentError, "HEDDLE=#{value}: must be on or off"
+        end
+      end
+
       # @return [Integer] how many requests are handled at a time
       attr_reader :fibers
 

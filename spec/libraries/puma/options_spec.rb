@@ -86,6 +86,28 @@ RSpec.describe "The options of Puma's plugin :heddle" do
     end
   end
 
+  it "do nothing while the environment has HEDDLE=off: Puma serves with its threads" do
+    shows_scheduler = "run ->(_env) { [200, {}, [Fiber.scheduler.inspect]] }"
+    with_server(shows_scheduler, "threads 1, 2\nheddle fibers: 7", env: { "HEDDLE" => "off" }) do |server|
+      expect([server.get("/"), server.log])
+        .to match ["nil", /^Heddle: Puma serves with its threads, because HEDDLE=off$.*Max threads: 2$/m]
+    end
+  end
+
+  it "hold if the environment has HEDDLE=on" do
+    with_server(app, "heddle fibers: 7", env: { "HEDDLE" => "on" }) do |server|
+      expect(server.log).to include "7 fibers"
+    end
+  end
+
+  it "stop Puma at its start if the environment has HEDDLE with another value" do
+    with_server(app, env: { "HEDDLE" => "0" }) do |server|
+      server.wait
+
+      expect(server.log).to include "HEDDLE=0: must be on or off (ArgumentError)"
+    end
+  end
+
   describe "about signals" do
     # The signals that the process handles, and that are accepted for a ticker.
     accepted = <<~RUBY
