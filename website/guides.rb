@@ -10,7 +10,7 @@ module Website
       "Start" => %w[README.md docs/performance.md docs/libraries.md docs/glossary.md],
       "Move" => %w[docs/migrating.md docs/async.md docs/rails.md docs/puma.md],
       "Write" => %w[docs/structured-concurrency.md docs/preemption.md docs/testing.md],
-      "Run" => %w[docs/deployment.md docs/rollout.md docs/upgrading.md docs/observability.md docs/troubleshooting.md],
+      "Run" => %w[docs/deployment.md docs/rollout.md docs/upgrading.md docs/observability.md docs/apm.md docs/troubleshooting.md],
       "Project" => %w[CHANGELOG.md CONTRIBUTING.md SECURITY.md]
     }.freeze
     PATTERNS = %w[README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md docs/internals/*.md].freeze
