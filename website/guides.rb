@@ -7,10 +7,11 @@ module Website
   class Guides
     # The menu. What is in no group is under 'Internals'.
     GROUPS = {
-      "Start" => %w[README.md docs/performance.md docs/libraries.md docs/glossary.md],
+      "Start" => %w[README.md docs/comparison.md docs/performance.md docs/libraries.md docs/glossary.md],
       "Move" => %w[docs/migrating.md docs/async.md docs/rails.md docs/puma.md],
       "Write" => %w[docs/structured-concurrency.md docs/preemption.md docs/testing.md],
-      "Run" => %w[docs/deployment.md docs/rollout.md docs/upgrading.md docs/observability.md docs/apm.md docs/troubleshooting.md],
+      "Run" => %w[docs/deployment.md docs/rollout.md docs/upgrading.md docs/observability.md docs/apm.md
+                  docs/troubleshooting.md],
       "Project" => %w[CHANGELOG.md CONTRIBUTING.md SECURITY.md]
     }.freeze
     PATTERNS = %w[README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md docs/internals/*.md].freeze
