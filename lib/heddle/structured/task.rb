@@ -17,7 +17,9 @@ module Heddle
     # @param scheduler [Scheduler]
     # @return [Task] a fiber that the scheduler can start
     def self.make(scheduler)
-      allocate.tap { |task| INITIALIZE.bind_call(task, &FiberBody.for(scheduler)) }
+      task = allocate
+      INITIALIZE.bind_call(task, &FiberBody.for(scheduler))
+      task
     end
 
     # Waits for the task's end.

@@ -20,7 +20,10 @@ module Heddle
       # @return [TreeNode] the current fiber's node; it is made if need be
       def current(scheduler)
         node = of(Fiber.current)
-        node ? node.tap { |known| known.reset_after_fork(scheduler) } : adopt(Fiber.current, scheduler)
+        return adopt(Fiber.current, scheduler) unless node
+
+        node.reset_after_fork(scheduler)
+        node
       end
 
       # Returns the node of a fiber, and makes one for a fiber of `Fiber.schedule`. The scheduler reports the fiber's
@@ -145,7 +148,8 @@ module Heddle
       begin
         Native.raise_deferred(@scheduler)
         returned = Native.run_user_block(@scheduler) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
-        children.await
+        # Most fibers have started none.
+        @children ? @children.await : Native.raise_at_end(@scheduler)
         value = returned
       rescue Stop, SignalException => e
         # A fiber that was stopped has no error. A signal is raised again, below.
