@@ -1,11 +1,14 @@
-//! A histogram of durations whose buckets double in size.
+//! A histogram of durations: four buckets for each power of two, so that the end of a bucket is at most a quarter more
+//! than what is in it.
 
 use std::time::Duration;
 
-/// The number of buckets. The last one begins at 2^38 ns, which is four and a half minutes.
-pub const BUCKETS: usize = 40;
+/// Buckets for each power of two.
+const STEPS: usize = 4;
+/// The number of buckets. The last one begins at 2^40 ns, which is 18 minutes.
+pub const BUCKETS: usize = 39 * STEPS + 1;
 
-/// Counts durations in buckets: the first has 0 ns, and bucket n has those from 2^(n-1) ns to less than 2^n ns. The
+/// Counts durations in buckets: up to 7 ns each has its own, and then each power of two has four of the same size. The
 /// last bucket has all that are longer.
 #[derive(Debug, Clone)]
 pub struct Histogram {
@@ -46,8 +49,10 @@ impl Histogram {
 
 fn bucket(duration: Duration) -> usize {
     let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    let bits = u64::BITS - nanoseconds.leading_zeros();
-    (bits as usize).min(BUCKETS - 1)
+    // How many bits follow the first one and the two that tell the four buckets apart.
+    let rest = nanoseconds.checked_ilog2().unwrap_or(0).saturating_sub(STEPS.ilog2());
+    let bucket = rest as usize * STEPS + (nanoseconds >> rest) as usize;
+    bucket.min(BUCKETS - 1)
 }
 
 #[cfg(test)]
@@ -65,13 +70,19 @@ mod tests {
     }
 
     #[test]
-    fn buckets_begin_at_powers_of_two() {
-        assert_eq!(occupied(&filled(&[0, 1, 2, 3, 4, 1023, 1024])), [(0, 1), (1, 1), (2, 2), (3, 1), (10, 1), (11, 1)]);
+    fn a_power_of_two_has_four_buckets() {
+        let filled = filled(&[0, 1, 7, 8, 9, 10, 1023, 1024, 1279, 1280]);
+        assert_eq!(occupied(&filled), [(0, 1), (1, 1), (7, 1), (8, 2), (9, 1), (35, 1), (36, 2), (37, 1)]);
+    }
+
+    #[test]
+    fn the_bucket_before_the_last_one_ends_where_that_begins() {
+        assert_eq!(occupied(&filled(&[(1 << 40) - 1])), [(BUCKETS - 2, 1)]);
     }
 
     #[test]
     fn the_last_bucket_has_what_is_longer() {
-        let mut histogram = filled(&[1 << 38, u64::MAX]);
+        let mut histogram = filled(&[1 << 40, u64::MAX]);
         histogram.record(Duration::MAX);
         assert_eq!(occupied(&histogram), [(BUCKETS - 1, 3)]);
         assert_eq!((histogram.sum(), histogram.max()), (Duration::MAX, Duration::MAX));
