@@ -190,24 +190,25 @@ RSpec.describe "heddle/metrics/prometheus" do
     RUBY
   end
 
-  it "keeps its first hundred names, and counts all further ones as one, although the scheduler replaces idle names" do
-    expect(printed(<<~RUBY)).to eq "[100, 101, 0, 300.0]\n"
-      # What a scheduler tells in the course of an hour: it forgets names, and adds what they had counted to the others.
-      source = Class.new do
-        total = Heddle::Metrics.const_get(:Source)::Total
-        define_method(:names) do
-          @minute = (@minute || -1) + 1
-          ran = { "other" => (@minute - 1).clamp(0..) * 100.0 }
-          [@minute - 1, @minute].each { |minute| 100.times { |n| ran["\#{minute} \#{n}"] = 1.0 } if minute >= 0 }
-          ran.map do |name, ran|
-            total.new(name:, count: 1, sum: ran, buckets: [[1.0, 1]], max: 1, ran:, runnable: 0.0, waited: {})
-          end
-        end
-      end.new
-      names = Heddle::Metrics.const_get(:LifetimeNames).new(source)
-      read = Array.new(3) { names.names.to_h { |total| [total.name, total.ran] } }
-      falls = read.each_cons(2).sum { |before, after| before.count { |name, ran| after.fetch(name) < ran } }
-      p [(read.first.keys - ["other"]).size, read.last.size, falls, read.last.values.sum]
+  it "has no values by name while they are counted for the dashboard alone" do
+    expect(printed(<<~RUBY)).to eq "{}\n"
+      Heddle.run do
+        register(Fiber.scheduler)
+        Heddle.const_get(:Accounting).run_for(60)
+        Heddle.annotate("part") { sleep 0 }
+        p values(:heddle_name_age_seconds)
+      end
+    RUBY
+  end
+
+  it "has the first hundred names, and all others as one" do
+    expect(printed(<<~RUBY)).to eq "[101, 50]\n"
+      Heddle.run(stats: :detailed) do
+        register(Fiber.scheduler)
+        ("aa".."zz").first(150).each { |name| Heddle.annotate(name) { nil } }
+        ages = values(:heddle_name_age_seconds)
+        p [ages.size, ages[{ name: "other" }]["+Inf"]]
+      end
     RUBY
   end
 end

@@ -98,7 +98,7 @@ module Heddle
         name = total.name
         parts = { key("heddle.name.ran", name) => total.ran, key("heddle.name.runnable", name) => total.runnable }
         total.waited.each { |kind, seconds| parts[key("heddle.name.waited", name, kind.to_s)] = seconds }
-        total.buckets.each { |bound, count| parts[key(AGE, name, bound)] = count }
+        total.ages.buckets.each { |bound, count| parts[key(AGE, name, bound)] = count }
         parts
       end
 

@@ -3,7 +3,6 @@
 require "prometheus/client"
 require_relative "../../heddle"
 require_relative "catalogue"
-require_relative "lifetime_names"
 require_relative "source"
 
 module Heddle
@@ -37,7 +36,7 @@ module Heddle
       #   plugin :heddle
       #   before_thread_start { Heddle::Metrics::Prometheus.register(Fiber.scheduler) }
       def self.register(scheduler, registry: ::Prometheus::Client.registry, labels: {})
-        source = LifetimeNames.new(Source.new(scheduler))
+        source = Source.new(scheduler)
         check(labels)
         added = []
         all.each do |own|
@@ -131,8 +130,8 @@ module Heddle
       #
       # @api private
       class SampledByName < Sampled
-        # @yieldparam total [Source::Total]
-        # @yieldreturn [Hash{Hash => Integer, Float, Source::Total}] the values by labels
+        # @yieldparam total [NameTotal]
+        # @yieldreturn [Hash{Hash => Integer, Float, Histogram}] the values by labels
         def initialize(kind, name, description, &values)
           super(Metric.new(path: [], kind:, description:), name)
           @values = values
@@ -151,7 +150,7 @@ module Heddle
 
       BY_NAME = [
         SampledByName.new(:histogram, :heddle_name_age_seconds, "Seconds that fibers had a name") do |total|
-          { {} => total }
+          { {} => total.ages }
         end,
         SampledByName.new(:counter, :heddle_name_ran_seconds_total, "Seconds that fibers with a name ran") do |total|
           { {} => total.ran }

@@ -2,8 +2,8 @@
 
 module Heddle
   module Metrics
-    # A scheduler's numbers, for a reader that asks for one after the other; and what it has counted by name, see
-    # {NameReport}. There are at most 100 names, and `other`; fibers without a name are left out.
+    # A scheduler's numbers, for a reader that asks for one after the other; and what it has counted by name, with
+    # `stats: :detailed`. There are at most 100 names, and `other`; fibers without a name are left out.
     #
     # @api private
     class Source
@@ -11,8 +11,6 @@ module Heddle
       AGE = 0.05
       # The numbers that were read last.
       Kept = Data.define(:read_at, :generation, :stats)
-      # A name: how many fibers had it and for how long, as a histogram, and what they spent that time on.
-      Total = Data.define(:name, :count, :sum, :buckets, :max, :ran, :runnable, :waited)
       private_constant :AGE, :Kept
 
       # @raise [TypeError] if it is no {Scheduler}
@@ -42,16 +40,15 @@ module Heddle
         scheduler.stats.tap { |stats| @kept = Kept.new(now, Native.generation, stats) }
       end
 
-      # @return [Array<Total>] what was counted by name; empty if nothing is counted, and after {#detach}
+      # @return [Array<NameTotal>] what was counted by name, of which nothing ever decreases. Empty if that is not
+      #   counted for good, as with `stats: :detailed`, and after {#detach}
       def names
         return [] unless (scheduler = @scheduler)
 
-        Native.name_totals(scheduler).filter_map do |values|
-          name, _, count, _, _, max, ran, runnable, waited, _, sum, buckets = values
-          next if name.nil? || (count.zero? && ran.zero?)
+        _, always, totals = Native.name_totals(scheduler)
+        return [] unless always
 
-          Total.new(name: NameReport.text(name), count:, sum:, buckets:, max:, ran:, runnable:, waited:)
-        end
+        totals.map { |values| NameTotal.of(*values) }.reject { |total| total.name.nil? || total.empty? }
       end
     end
     private_constant :Source

@@ -28,13 +28,13 @@ module Heddle # :nodoc:
       def within(what, detail)
         fiber = Fiber.current
         previous = of(fiber)
-        label = Native.label_account(fiber, what) if Accounting.begun?
+        Native.label_account(fiber, what) if Accounting.begun?
         begin
           fiber.instance_variable_set(VARIABLE, detail ? Said.new(what, detail) : what)
           yield
         ensure
           fiber.instance_variable_set(VARIABLE, previous)
-          Native.label_account(fiber, label) if Accounting.begun?
+          Native.label_account(fiber, previous.is_a?(Said) ? previous.what : previous) if Accounting.begun?
         end
       end
     end

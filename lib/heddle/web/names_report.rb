@@ -17,13 +17,14 @@ module Heddle
       GROUPS = 12
       LATE = 50
       PAGE = "heddle: this page"
+      NAMES = NameReport.new
       # What differs among fibers that wait for the same thing: how much of a time limit is left, and which fibers use
       # the thing.
       REST = /, \d+\.\d s left\z/
       DETAILS = / \(.*\)/
       # The number of a fiber that is waited for, before its name.
       NUMBER = /\bfiber \d+ (?=")/
-      private_constant :REST, :DETAILS, :NUMBER, :PAGE, :COUNTED, :WINDOW, :WINDOWS, :DESCRIBED, :GROUPS, :LATE
+      private_constant :REST, :DETAILS, :NUMBER, :PAGE, :NAMES, :COUNTED, :WINDOW, :WINDOWS, :DESCRIBED, :GROUPS, :LATE
 
       # @param parameters [Hash{String => String}] the request's: `window`, in seconds, and `only`
       # @param mount [String] where the application is mounted
@@ -37,15 +38,15 @@ module Heddle
       # @return [Array] what the report depends on
       def key = [@window, @filter.key]
 
-      # @return [Hash] what `Heddle::NameReport.take` tells, where the page's own requests are of the kind `heddle`; and
+      # @return [Hash] what `Heddle::NameReport#take` tells, where the page's own requests are of the kind `heddle`; and
       #   `waits`, groups of the `waiting` fibers, of which the `described` ones have waited longest, the largest group
       #   first
       def to_h
         Accounting.run_for(COUNTED)
-        NameReport.take(window: @window) => { window:, seconds:, names:, history:, late: }
+        NAMES.take(window: @window) => { window:, seconds:, names:, history:, late: }
         late = late.reject { |each| @own_requests.include?(each[:name]) }.first(LATE)
-        { pid: Process.pid, window:, seconds:, names: names.map { |row| row(row) },
-          history: history.map { |slot| slot(slot) }, late: late.map { |each| late(each) }, **waits }
+        { pid: Process.pid, window:, seconds:, names: rows(names), late: late.map { |each| late(each) },
+          history: history.map { |span| { **span, names: rows(span[:names]) } }, **waits }
       end
 
       private
@@ -68,30 +69,18 @@ module Heddle
       # @return [Hash{Symbol => Object}] `waiting_for` is the text of the fiber that has waited longest
       def group(group)
         longest, text = group.max_by { |entry, _| entry.seconds }
-        { waiting_for: text(text), count: group.size, longest: longest.seconds }
+        { waiting_for: Text.of_name(text), count: group.size, longest: longest.seconds }
       end
 
-      # Names of waits come from programs, too.
-      def row(row)
-        { **row, name: text(row[:name]), kind: kind(row[:name], row[:kind]),
-                 waited: row[:waited].transform_keys { |kind| text(kind.to_s) } }
+      def rows(rows)
+        rows.map { |row| @own_requests.include?(row[:name]) ? { **row, kind: :heddle } : row }
       end
-
-      def slot(slot)
-        names = slot[:names].to_h { |name, row| [text(name), { **row, kind: kind(name, row[:kind]) }.compact] }
-        { **slot, names: }
-      end
-
-      def kind(name, kind) = @own_requests.include?(name) ? :heddle : kind
 
       def late(late)
-        { **late, name: text(late[:name]),
-                  ran_meanwhile: late[:ran_meanwhile].map { |other| { **other, name: text(cause(other[:name])) } } }
+        { **late, ran_meanwhile: late[:ran_meanwhile].map { |other| { **other, name: cause(other[:name]) } } }
       end
 
       def cause(name) = @own_requests.include?(name) ? PAGE : name
-
-      def text(name) = Text.of_name(name)
     end
     private_constant :NamesReport
   end

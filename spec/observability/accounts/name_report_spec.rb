@@ -6,7 +6,9 @@ RSpec.describe "Heddle::NameReport" do
   include Processes
   include Swallowing
 
-  def report(**) = Heddle.const_get(:NameReport).take(**)
+  let(:reports) { Heddle.const_get(:NameReport).new }
+
+  def report(**) = reports.take(**)
 
   def row(name) = report[:names].find { |row| row[:name] == name }
 
@@ -77,8 +79,8 @@ RSpec.describe "Heddle::NameReport" do
       Fiber.schedule { Heddle.annotate("done") { compute_for(0.01) } }
     end.join
 
-    totals = Heddle.const_get(:Native).name_totals(scheduler).map { |total| total.first(3) }
-    expect(totals).to include(["done", 0, 1])
+    _, _, totals = Heddle.const_get(:Native).name_totals(scheduler)
+    expect(totals.assoc("done").last(2).map { |counts,| counts.sum }).to eq [1, 0]
   end
 
   it "does not count a fiber that was abandoned as running" do
@@ -123,11 +125,60 @@ RSpec.describe "Heddle::NameReport" do
     expect(late).to include(include(name: "GET /slow", waited: be >= 0.05))
   end
 
-  it "has the spans of the last minutes" do
-    found = Heddle.run(stats: :detailed) { Heddle.annotate("part") { compute_for(0.01).then { report[:history] } } }
+  it "has all that was counted when it is taken for the first time, and what was done since then later" do
+    first, second = Heddle.run(stats: :detailed) do
+      Heddle.annotate("before") { compute_for(0.02) }
+      first = report
+      Heddle.annotate("after") { nil }
+      [first, report]
+    end
 
-    expect(found.sum { |span| span[:names].fetch("part", { ran: 0 })[:ran] }).to be >= 0.01
+    expect(first).to include(seconds: be >= 0.02, names: include(include(name: "before", finished: 1)))
+    expect(second[:names].filter_map { |row| row[:name] }).to eq ["after"]
+  end
+
+  it "has the spans since it was taken for the first time" do
+    found = Heddle.run(stats: :detailed) do
+      Heddle.annotate("part") do
+        report
+        compute_for(0.01)
+        report[:history]
+      end
+    end
+
+    expect(found.sum { |span| span[:names].sum { |row| row[:name] == "part" ? row[:ran] : 0 } }).to be >= 0.01
     expect(found.last[:at]).to be_within(600).of(Time.now.to_f)
+  end
+
+  describe "after some minutes" do
+    let(:context) { Heddle.const_get(:Context) }
+
+    # How often a fiber had a name, by the report of the last of these times. Before each report one has it once.
+    def finished_at(*seconds, **)
+      native = Heddle.const_get(:Native)
+      allow(native).to(receive(:name_totals).and_wrap_original { |read, *of| read.call(*of)&.fill(1e6, 0, 1) })
+      Heddle.run(stats: :detailed) { seconds.map { |time| finished_by(time, **) } }.last
+    end
+
+    def finished_by(time, **)
+      Heddle.annotate("part") { nil }
+      allow(context).to receive(:now).and_return(1000.0 + time)
+      report(**)[:names].sum { |row| row[:name] == "part" ? row[:finished] : 0 }
+    ensure
+      allow(context).to receive(:now).and_call_original
+    end
+
+    it "has what was done since the last one that is as old as the window" do
+      expect(finished_at(0, 30, 60, 90, 120, window: 60)).to eq 2
+    end
+
+    it "has what was done since the first one, if none is as old" do
+      expect(finished_at(0, 30, 60, 90, 120, window: 300)).to eq 4
+    end
+
+    it "has all, if all others are older than five minutes" do
+      expect(finished_at(0, 400, window: 10)).to eq 2
+    end
   end
 
   it "refuses a window that is no number of seconds" do
@@ -169,7 +220,7 @@ RSpec.describe "Heddle::NameReport" do
         Fiber.schedule { run_for(60) }
       end.join
 
-      expect(Heddle.const_get(:Native).name_totals(scheduler)).to be_empty
+      expect(Heddle.const_get(:Native).name_totals(scheduler)).to be_nil
       expect(scheduler.stats[:run_queue][:slice_duration]).to be_nil
     end
 

@@ -1,7 +1,7 @@
 //! What `Heddle.fibers`, `Heddle.dump` and `Heddle.dump_on` need of Rust. Not hooks: `lib/heddle/observability` calls
 //! these methods, on any thread, and in trap handlers. [`insides`] is for a spec.
 
-mod accounts;
+pub mod accounts;
 mod insides;
 pub mod on_signal;
 mod snapshot;

@@ -37,7 +37,7 @@ pub fn snapshot(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<RArray, Error>
     let survivor = if scheduler.is_inherited() { Some(fiber::ensure_current(ruby)?) } else { None };
     let (mut entries, labels) = {
         let state = scheduler.state.borrow();
-        (entries(&state), state.labels())
+        (entries(&state), state.accounting().map_or_else(Vec::new, |accounting| accounting.labels().to_vec()))
     };
     if let Some(survivor) = survivor {
         entries.retain(|entry| entry.fiber == survivor);

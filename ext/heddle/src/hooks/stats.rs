@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use heddle_core::observe::histogram::Histogram;
 use heddle_core::threads::workers::{Load, WorkerPool};
-use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
+use magnus::{Error, IntoValue, RHash, Ruby};
 
+use crate::dump::accounts::histogram;
 use crate::ruby::outcome::Ignore;
 use crate::scheduler::Scheduler;
 use crate::scheduler::record::FiberState;
@@ -116,7 +117,7 @@ impl Snapshot {
             .with("failed_count", failed)?;
         let [depth, switches, exhausted] = self.queue;
         let [scheduled, slices] = match &self.histograms {
-            Some([scheduled, slices]) => [histogram(ruby, scheduled)?, histogram(ruby, slices)?],
+            Some([scheduled, slices]) => [histogram(ruby, scheduled), histogram(ruby, slices)],
             None => [(); 2].map(|()| ruby.qnil().into_value_with(ruby)),
         };
         let queue = Numbers::new(ruby)
@@ -160,11 +161,4 @@ impl Snapshot {
             .try_fold(numbers, |numbers, (kind, count)| numbers.with(kind, *count))
             .map(|kinds| kinds.hash)
     }
-}
-
-/// `[counts of the buckets, sum, max]`, in seconds.
-fn histogram(ruby: &Ruby, histogram: &Histogram) -> Result<Value, Error> {
-    let counts: RArray = ruby.ary_from_iter(histogram.counts().iter().copied());
-    let times = (histogram.sum().as_secs_f64(), histogram.max().as_secs_f64());
-    Ok((counts, times.0, times.1).into_value_with(ruby))
 }

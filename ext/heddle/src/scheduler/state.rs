@@ -109,7 +109,7 @@ pub struct State {
     /// What the waits of fibers own.
     pub resources: WaitResources,
     /// What the fibers spend their time on, if that is counted.
-    accounts: Accounts,
+    accounts: Option<Box<Accounts>>,
     /// Where the records of a trace go, while there is one.
     pub trace: Option<Tracing>,
     /// A test's clock. `None` is the real one.
@@ -137,7 +137,7 @@ impl Default for State {
             look_ahead: LookAhead::default(),
             is_observed: false,
             resources: WaitResources::default(),
-            accounts: Accounts::default(),
+            accounts: None,
             trace: None,
             clock: None,
         }
@@ -150,7 +150,7 @@ fn make_runnable(
     record: &mut Record,
     parked: &mut Parked,
     queue: &mut RunQueue<(FiberKey, u32)>,
-    accounts: &mut Accounts,
+    accounts: &mut Option<Box<Accounts>>,
     trace: &Option<Tracing>,
 ) {
     if let Some(trace) = trace {
@@ -158,7 +158,7 @@ fn make_runnable(
     }
     let epoch = record.move_to(FiberState::Runnable, parked);
     queue.push_woken((record.key, epoch));
-    accounts.woken(record.account, || queue.timing()?.last_enqueued());
+    accounts::note_woken(accounts, record.account, || queue.timing()?.last_enqueued());
 }
 
 impl State {

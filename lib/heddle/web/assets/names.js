@@ -4,7 +4,7 @@ import { ask, address } from "./client.js";
 import { byId, count, duration, element, fill, number, percent, rate } from "./elements.js";
 import { find } from "./fibers.js";
 import { Rows } from "./rows.js";
-import { parts, splitBar, totalOf, waitedIn } from "./split.js";
+import { parts, splitBar, totalOf } from "./split.js";
 import { legend, Timeline } from "./timeline.js";
 
 const HEADINGS = ["Name", "Now", "Per s", "p50", "p99", "Ran", "Turn", "Where the time went"];
@@ -33,20 +33,6 @@ const isShown = (kind) => byId("all").checked || !["heddle", "unnamed"].includes
 
 let sort = "total";
 let report = null;
-let kinds = new Map();
-
-function rowsNow() {
-  return { seconds: report.seconds, rows: report.names };
-}
-
-function rowsAt(slot) {
-  // A name that is missing is empty here.
-  const rows = Object.entries(slot.names).map(([name, times]) => ({
-    name: name || null, kind: kinds.get(label(name)), running: null, per_second: times.finished / slot.seconds, p50: null,
-    p99: null, max: null, ...times,
-  }));
-  return { seconds: slot.seconds, rows };
-}
 
 function details(place, row, seconds) {
   const total = totalOf(row);
@@ -78,7 +64,7 @@ function details(place, row, seconds) {
 function item(row, seconds) {
   const cells = [
     null,
-    { text: row.running === null ? "–" : number(row.running), className: "number" },
+    { text: row.running === undefined ? "–" : number(row.running), className: "number" },
     { text: rate(row.per_second), className: "number" },
     { text: duration(row.p50), className: "number" },
     { text: duration(row.p99), className: `number ${row.p99 >= 1 ? "long" : ""}` },
@@ -97,8 +83,8 @@ function item(row, seconds) {
 }
 
 function showTable(slot) {
-  const { seconds, rows } = slot ? rowsAt(slot) : rowsNow();
-  const shown = rows.filter((row) => isShown(row.kind)).sort((a, b) => SORTS[sort](b) - SORTS[sort](a));
+  const { seconds, names } = slot ?? report;
+  const shown = names.filter((row) => isShown(row.kind)).sort((a, b) => SORTS[sort](b) - SORTS[sort](a));
   table.show(shown.map((row) => item(row, Math.max(seconds, 0.001))));
   byId("no-names").hidden = shown.length > 0;
   byId("names-count").textContent = slot ? "" : `the last ${number(seconds)} s`;
@@ -237,10 +223,9 @@ function changed(key, value) {
 const timeline = new Timeline((slot) => report && showTable(slot));
 
 function showReport() {
-  kinds = new Map(report.names.map((row) => [label(row.name), row.kind]));
   const rows = report.names.filter((row) => isShown(row.kind));
   const seconds = Math.max(report.seconds, 0.001);
-  timeline.show(report.history, (name, row) => isShown(row.kind ?? kinds.get(label(name))));
+  timeline.show(report.history, (row) => isShown(row.kind));
   showTable(timeline.slot);
   showSlowest(rows);
   showComputing(report.names, seconds);

@@ -51,12 +51,12 @@ export class Timeline {
     return this.slots.find((slot) => slot.number === this.number) ?? null;
   }
 
-  // `visible(name, row)` says whether a name is shown.
+  // `visible(row)` says whether a name is shown.
   show(history, visible) {
     this.slots = history;
     if (!this.slot) this.number = null;
-    const sums = this.slots.map((slot) => Object.entries(slot.names).filter(([name, row]) => visible(name, row))
-      .reduce((sum, [, row]) => ({
+    const sums = this.slots.map((slot) => slot.names.filter(visible)
+      .reduce((sum, row) => ({
         ran: sum.ran + row.ran, runnable: sum.runnable + row.runnable, waited: sum.waited + waitedIn(row),
       }), { ran: 0, runnable: 0, waited: 0 }));
     const top = Math.max(0, ...sums.map((sum, index) => totalOf(sum) / this.length(index)));

@@ -19,24 +19,21 @@ pub fn of(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     let mut group = String::with_capacity(name.len());
-    let mut rest = name;
-    while !rest.is_empty() {
-        let end = rest.find(['/', ' ']).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(end);
+    for part in name.split_inclusive(['/', ' ']) {
+        let word = part.trim_end_matches(['/', ' ']);
         let in_path = group.ends_with('/');
         let stem = if in_path { word.split('.').next().unwrap_or(word) } else { word };
-        match is_id(stem) {
-            true if in_path => {
-                group.push_str(ID);
-                group.push_str(&word[stem.len()..]);
-            }
-            // A job's id follows its class.
-            true => group.truncate(group.trim_end_matches(' ').len()),
-            false => group.push_str(word),
+        if !is_id(stem) {
+            group.push_str(part);
+            continue;
         }
-        let separator = after.chars().next().map_or(0, char::len_utf8);
-        group.push_str(&after[..separator]);
-        rest = &after[separator..];
+        if in_path {
+            group.push_str(ID);
+        } else {
+            // A job's id follows its class.
+            group.truncate(group.trim_end_matches(' ').len());
+        }
+        group.push_str(&part[stem.len()..]);
     }
     if group.is_empty() { Cow::Borrowed(name) } else { Cow::Owned(group) }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
+use super::names::UNNAMED;
+
 /// A fiber that waits for less than this after its wake-up is not late, in nanoseconds.
-pub const LATE: u64 = 10_000_000;
+const LATE: u64 = 10_000_000;
 /// For how long a late fiber is remembered.
-pub const REMEMBERED: u64 = 10_000_000_000;
-/// A shorter slice is not told apart from others.
+const REMEMBERED: u64 = 10_000_000_000;
+/// Slices of one name are one slice, if less than this is between them.
 const SHORT: u64 = 100_000;
 /// How many slices are kept.
 const SLICES: usize = 2048;
@@ -15,7 +17,7 @@ const LATE_FIBERS: usize = 64;
 /// How many names a late fiber tells that ran meanwhile.
 const CAUSES: usize = 3;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Slice {
     name: usize,
     begin: u64,
@@ -44,7 +46,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// A fiber has run.
+    /// A fiber with this name has run.
     pub fn ran(&mut self, name: usize, begin: u64, end: u64) {
         let ran = end.saturating_sub(begin);
         if let Some(last) = self.slices.back_mut()
@@ -55,10 +57,7 @@ impl Lateness {
             last.ran += ran;
             return;
         }
-        // A slice that has not become long makes room for the next one.
-        if self.slices.back().is_some_and(|last| last.ran < SHORT) {
-            self.slices.pop_back();
-        } else if self.slices.len() == SLICES {
+        if self.slices.len() == SLICES {
             self.slices.pop_front();
         }
         self.slices.push_back(Slice { name, begin, end, ran });
@@ -86,12 +85,12 @@ impl Lateness {
         self.late.push_back(Late { at: now, name, waited, causes });
     }
 
-    /// The fiber that runs since then has taken a name. If it was late, that is whom to tell of: the fiber of a
-    /// connection takes a request's name after it has read the request.
-    pub fn named(&mut self, old: usize, name: usize, began: u64) {
+    /// The fiber that runs since then had no name, and has taken one. If it was late, it is told by that name: the fiber
+    /// of a connection takes a request's name after it has read the request.
+    pub fn named(&mut self, name: usize, began: u64) {
         if let Some(last) = self.late.back_mut()
             && last.at == began
-            && last.name == old
+            && last.name == UNNAMED
         {
             last.name = name;
         }
@@ -145,17 +144,17 @@ mod tests {
     #[test]
     fn a_late_fiber_has_the_name_that_it_takes_before_others_run() {
         let mut lateness = Lateness::default();
-        lateness.waited(0, 0, 2 * LATE);
-        lateness.named(0, 5, 2 * LATE);
+        lateness.waited(UNNAMED, 0, 2 * LATE);
+        lateness.named(5, 2 * LATE);
         assert_eq!(only(&lateness, 2 * LATE).name, 5);
     }
 
     #[test]
     fn a_name_that_another_fiber_takes_is_not_the_late_one_s() {
         let mut lateness = Lateness::default();
-        lateness.waited(0, 0, 2 * LATE);
-        lateness.named(0, 5, 2 * LATE + 1);
-        assert_eq!(only(&lateness, 2 * LATE + 1).name, 0);
+        lateness.waited(UNNAMED, 0, 2 * LATE);
+        lateness.named(5, 2 * LATE + 1);
+        assert_eq!(only(&lateness, 2 * LATE + 1).name, UNNAMED);
     }
 
     #[test]
@@ -194,16 +193,17 @@ mod tests {
     }
 
     #[test]
-    fn short_slices_of_one_name_add_up_and_others_make_no_entry() {
+    fn short_slices_add_up() {
+        const US: u64 = 1_000;
         let mut lateness = Lateness::default();
-        lateness.ran(5, 0, MS);
-        for index in 0..100 {
-            lateness.ran(index as usize % 2, MS + index * 1000, MS + index * 1000 + 1000);
+        for index in 0..10_000 {
+            lateness.ran(6, 2 * index * US, (2 * index + 1) * US);
         }
         for index in 0..1000 {
-            lateness.ran(6, 2 * MS + index * 10_000, 2 * MS + index * 10_000 + 10_000);
+            lateness.ran(7 + index as usize % 2, 20 * MS + 10 * index * US, 20 * MS + 10 * (index + 1) * US);
         }
-        lateness.waited(9, 0, 12 * MS);
-        assert_eq!(only(&lateness, 12 * MS).causes, [(6, 10 * MS), (5, MS)]);
+        assert_eq!(lateness.slices.len(), 1001);
+        lateness.waited(9, 0, 30 * MS);
+        assert_eq!(only(&lateness, 30 * MS).causes, [(6, 10 * MS), (8, 5 * MS), (7, 5 * MS)]);
     }
 }

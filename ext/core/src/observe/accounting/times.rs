@@ -39,32 +39,4 @@ impl Times {
             Phase::Waiting(kind) => &mut self.waited[label.map_or(kind, |label| KINDS + label)],
         }
     }
-
-    /// Adds other times.
-    pub fn add(&mut self, other: &Times) {
-        self.ran += other.ran;
-        self.runnable += other.runnable;
-        self.preemptions += other.preemptions;
-        self.waited.iter_mut().zip(other.waited).for_each(|(time, more)| *time += more);
-    }
-
-    /// What was added since `earlier`.
-    pub fn since(&self, earlier: &Times) -> Times {
-        let mut difference = *self;
-        difference.ran -= earlier.ran;
-        difference.runnable -= earlier.runnable;
-        difference.preemptions -= earlier.preemptions;
-        difference.waited.iter_mut().zip(earlier.waited).for_each(|(time, before)| *time -= before);
-        difference
-    }
-
-    /// All of the time.
-    pub fn total(&self) -> u64 {
-        self.ran + self.runnable + self.waited.iter().sum::<u64>()
-    }
-
-    /// Whether there is nothing.
-    pub fn is_zero(&self) -> bool {
-        *self == Times::default()
-    }
 }

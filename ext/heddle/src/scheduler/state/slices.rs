@@ -118,7 +118,7 @@ impl State {
     fn observe_switch(&mut self, next: FiberKey) {
         self.end_idle_time();
         self.note_stall();
-        if self.accounts.is_counting()
+        if self.accounts.is_some()
             && let Some(now) = self.slice_began()
         {
             self.account_switch(next, now);
