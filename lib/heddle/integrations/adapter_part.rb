@@ -127,13 +127,14 @@ module Heddle
       constant == path ? found : found.singleton_class
     end
 
-    # The class's own method, below what other libraries have prepended.
+    # The class's own method, below what other libraries have prepended. What every object has from Kernel, such as a
+    # private `select`, is none of the class.
     def method_of(owner, name)
       return unless owner.method_defined?(name) || owner.private_method_defined?(name)
 
       found = owner.instance_method(name)
       found = found.super_method until found.owner == owner || found.super_method.nil?
-      found
+      found unless found.owner == Kernel
     end
 
     # @return [Array<Array(Integer, Array<Symbol>)>] for each list, the number of positional arguments, and the keywords

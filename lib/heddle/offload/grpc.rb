@@ -13,6 +13,10 @@ module Heddle
     end
     private_constant :GrpcCalls
 
-    ::GRPC::Core::Call.prepend(GrpcCalls)
+    AdapterPart.new(
+      "grpc", ::GRPC::VERSION,
+      right_with: "1.51.1", without: "a call of a gRPC client blocks all fibers of its thread",
+      overrides: { "GRPC::Core::Call" => GrpcCalls }
+    ).install
   end
 end

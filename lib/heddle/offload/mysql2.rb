@@ -28,7 +28,14 @@ module Heddle
     end
     private_constant :Mysql2Calls
 
-    ::Mysql2::Client.prepend(Mysql2Calls::Client)
-    ::Mysql2::Statement.prepend(Mysql2Calls::Statement)
+    # `Client#connect` is private.
+    {
+      "connecting by mysql2, and preparing a statement, block" => { "Mysql2::Client" => Mysql2Calls::Client },
+      "executing a prepared statement of mysql2 blocks" => { "Mysql2::Statement" => Mysql2Calls::Statement }
+    }.each do |what, overrides|
+      AdapterPart.new(
+        "mysql2", ::Mysql2::VERSION, right_with: "0.5.7", without: "#{what} all fibers of the thread", overrides:
+      ).install
+    end
   end
 end

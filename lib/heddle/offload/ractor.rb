@@ -19,6 +19,10 @@ module Heddle
     end
     private_constant :RactorWaits
 
-    ::Ractor.prepend(RactorWaits)
+    AdapterPart.new(
+      "Ruby", RUBY_VERSION,
+      right_with: "4.0.1", without: "a fiber that waits for a Ractor blocks all fibers of its thread",
+      overrides: { "Ractor" => RactorWaits }
+    ).install
   end
 end

@@ -20,6 +20,10 @@ module Heddle
     end
     private_constant :SQLite3Waits
 
-    ::SQLite3::Database.prepend(SQLite3Waits)
+    AdapterPart.new(
+      "sqlite3", ::SQLite3::VERSION,
+      right_with: "2.9.6", without: "a wait for a lock of SQLite by busy_timeout= blocks all fibers of its thread",
+      uses: ["SQLite3::Database#busy_handler_timeout=(_)"], overrides: { "SQLite3::Database" => SQLite3Waits }
+    ).install
   end
 end

@@ -15,6 +15,11 @@ module Heddle
     end
     private_constant :TyphoeusCalls
 
-    ::Ethon::Curl.singleton_class.prepend(TyphoeusCalls)
+    # Typhoeus makes its requests by ethon. Both methods of ethon are undocumented.
+    AdapterPart.new(
+      "ethon", ::Ethon::VERSION,
+      right_with: "0.18.0", without: "a request of typhoeus blocks all fibers of its thread",
+      overrides: { "Ethon::Curl.singleton_class" => TyphoeusCalls }
+    ).install
   end
 end
