@@ -2,6 +2,11 @@
 
 require_relative "../heddle"
 
+unless Heddle.supported?
+  require_relative "offload/unsupported"
+  return
+end
+
 module Heddle
   # Runs calls that would block a scheduler's thread in threads of a pool, while the other fibers run. `require
   # "heddle/offload/mysql2"` and the like do that for the calls of a library.

@@ -22,6 +22,16 @@ RSpec.describe "Heddle without its extension" do
     RUBY
   end
 
+  it "runs the calls of Heddle::Offload in place, and leaves their libraries as they are" do
+    expect(printed(<<~RUBY, library: "sqlite3")).to eq "true\n1\n"
+      changed = -> { SQLite3::Database.ancestors.first != SQLite3::Database }
+      before = changed.call
+      require "heddle/offload/sqlite3"
+      p changed.call == before
+      p Heddle::Offload.call { 1 }
+    RUBY
+  end
+
   # Each prints one line on `$stderr`, and then what runs on threads.
   {
     "heddle/puma" => ["puma", <<~RUBY, "Puma serves with its threads", "200 true"],

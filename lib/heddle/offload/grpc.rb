@@ -3,6 +3,8 @@
 require "grpc"
 require_relative "../offload"
 
+return unless Heddle.supported?
+
 module Heddle
   module Offload # :nodoc:
     # Each call of a gRPC client waits in `GRPC::Core::Call#run_batch`, which blocks the thread. Streams call it for

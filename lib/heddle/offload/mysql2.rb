@@ -3,6 +3,8 @@
 require "mysql2"
 require_relative "../offload"
 
+return unless Heddle.supported?
+
 module Heddle
   module Offload # :nodoc:
     # Connecting, `ping` and prepared statements of mysql2 block the thread; `query` does not.

@@ -2,6 +2,8 @@
 
 require_relative "../offload"
 
+return unless Heddle.supported?
+
 module Heddle
   module Offload # :nodoc:
     # Waiting for a Ractor blocks the thread: by `take`, and in Ruby 4.0 by `value` and `join`.

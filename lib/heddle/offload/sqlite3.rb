@@ -3,6 +3,8 @@
 require "sqlite3"
 require_relative "../offload"
 
+return unless Heddle.supported?
+
 module Heddle
   module Offload # :nodoc:
     # `busy_timeout=` waits for a lock inside SQLite, with the GVL, so no thread of a pool could help: no other thread

@@ -3,6 +3,8 @@
 require "typhoeus"
 require_relative "../offload"
 
+return unless Heddle.supported?
+
 module Heddle
   module Offload # :nodoc:
     # Single requests wait in libcurl, a Hydra's in `select`; both block the thread.
