@@ -26,6 +26,7 @@ module Contestants
     ItsiContestant.new("itsi", "itsi-scheduler"),
     LibevContestant.new("libev", "libev_scheduler"),
     ThreadsContestant.new("threads", "threads"),
+    ThreadsContestant.new("threads-10ms", "threads, 10 ms slice", milliseconds: 10),
     BareContestant.new("bare", "bare limit"),
     PlainContestant.new("plain", "work alone"),
     ArticleContestant.new("article-50ms", "article, 50 ms", seconds: 0.05),
@@ -43,7 +44,8 @@ module Contestants
   REFERENCE = "async"
   THROUGHPUT = %w[heddle-io_uring heddle-poll async async-uring uringmachine itsi libev threads bare].freeze
   PREEMPTING = %w[heddle-io_uring-signal heddle-io_uring-timerfd heddle-poll-signal heddle-poll-timerfd].freeze
-  LATENCY = [*PREEMPTING, "article-10ms", "article-50ms", "async", "threads"].freeze
+  THREADS = %w[threads threads-10ms].freeze
+  LATENCY = [*PREEMPTING, "article-10ms", "article-50ms", "async", *THREADS].freeze
   # Without a yielding fiber, these should cost the same.
   UNUSED_PREEMPTION = %w[heddle-io_uring-none heddle-io_uring-yielding heddle-poll-none heddle-poll-yielding].freeze
   HEDDLE = %w[heddle-io_uring heddle-poll].freeze

@@ -6,7 +6,8 @@ require_relative "run/session"
 require_relative "report/table"
 
 # `rake bench:latency`: how late sleepers and echoes are beside CPU-bound fibers, with Heddle's tickers, the 2021
-# article's technique, Async and threads. The work is calibrated once at the beginning and is the same for all.
+# article's technique, Async, and threads with two time slices. The work is calibrated once at the beginning and is the
+# same for all.
 session = Session.new("latency", LatencyCatalogue::CASES, rounds: 3)
 session.find_contestants
 session.calibrate("calibrate")

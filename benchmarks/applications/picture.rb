@@ -3,8 +3,8 @@
 require_relative "../report/charts/svg"
 require_relative "../report/format"
 
-# The picture of a comparison for a document: two groups of bars, one bar for each server. It has its colours with it,
-# as the README has no style sheet.
+# The picture of a comparison for a document: two groups of bars, one bar for each server, Heddle's last. It has its
+# colours with it, as the README has no style sheet.
 class Picture
   WIDTH = 760
   LABEL = 220
@@ -14,7 +14,8 @@ class Picture
   GROUP = 44
   HEAD = 40
   ATTRIBUTES = %(xmlns="http://www.w3.org/2000/svg" font-family="Helvetica, Arial, sans-serif" font-size="14")
-  COLORS = ["#c77f2e", "#2e7d4f"].freeze
+  OTHERS = "#c77f2e"
+  HEDDLE = "#2e7d4f"
 
   # `rows` has a label, a number and the text after the bar for each server.
   Group = Data.define(:title, :rows)
@@ -46,7 +47,8 @@ class Picture
   def draw(group, top)
     most = group.rows.map { |_, value, _| value }.max
     bars = group.rows.each_with_index.flat_map do |(label, value, note), index|
-      bar(label, value / most * PLOT, note, top + 30 + (ROW * index), COLORS.fetch(index))
+      fill = index == group.rows.size - 1 ? HEDDLE : OTHERS
+      bar(label, value / most * PLOT, note, top + 30 + (ROW * index), fill)
     end
     [Svg.text(group.title, 16, top + 18, font_size: 12, fill: "#555"), *bars]
   end

@@ -25,7 +25,7 @@ class ApplicationBenchmark
   QUERIES = ["fast page beside 20 clients that query", "/hello", 1, "/query", 20].freeze
   # The scenario of the picture.
   DRAWN = "fast page beside 2 CPU-heavy clients"
-  DRAWN_SERVERS = ["Puma, 5 threads", ApplicationServer::HEDDLE].freeze
+  DRAWN_SERVERS = ["Puma, 5 threads", ApplicationServer::SHORT_SLICE, ApplicationServer::HEDDLE].freeze
   PICTURES = "tmp/benchmarks"
   COLUMNS = { rate: "per second", p50: "p50, ms", p99: "p99, ms", cpu: "CPU, µs", memory: "memory, MB" }.freeze
   UNITS = { "us" => 0.001, "ms" => 1.0, "s" => 1000.0, "m" => 60_000.0 }.freeze
@@ -94,8 +94,8 @@ class ApplicationBenchmark
   end
 
   def report
-    left_out = ApplicationServer::CONFIGURATIONS.keys - @contestants
-    puts "Left out, as its gems are not installed: #{left_out.join(", ")}", "" unless left_out.empty?
+    ApplicationServer.left_out.each { |name, reason| puts "left out: #{name}: #{reason}" }
+    puts
     puts "| | | #{COLUMNS.values.join(" | ")} |", "|---|---|#{"---|" * COLUMNS.size}"
     scenarios.map(&:first).product(@contestants).each do |scenario, name|
       rounds = @results[[scenario, name]]
@@ -114,7 +114,7 @@ class ApplicationBenchmark
   end
 
   def drawn(key)
-    DRAWN_SERVERS.map do |name|
+    (DRAWN_SERVERS & @contestants).map do |name|
       values = @results[[DRAWN, name]].filter_map { |round| round[key] }
       [name, Statistics.median(values), Format.summary(values)]
     end

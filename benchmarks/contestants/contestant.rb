@@ -17,6 +17,9 @@ class Contestant
   # Loads the libraries; raises LoadError or NotInstalled if one is missing.
   def prepare; end
 
+  # Variables of the process that measures.
+  def environment = {}
+
   # The versions of the libraries, for the report.
   def version = "Ruby #{RUBY_VERSION}"
 

@@ -19,7 +19,8 @@ class LatencyPage < Page
   def lead
     "CPU-bound fibers compute for 2.6 seconds (times the scale) in all, without waiting; beside them sleepers sleep " \
       "1 ms and 10 ms. How much later than requested do they wake up? Async does not preempt the CPU-bound fibers; " \
-      "the article's technique preempts them every 10 or 50 ms."
+      "the article's technique preempts them every 10 or 50 ms. Ruby's threads have a time slice of 100 ms, or of " \
+      "10 ms by RUBY_THREAD_TIMESLICE."
   end
 
   def body = render("latency")

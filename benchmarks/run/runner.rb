@@ -9,11 +9,13 @@ require_relative "machine"
 # the child has started. Returns the child's Hash, in which `failed` says what went wrong.
 #
 # Removes Bundler's variables from the environment: the contestants are the system's gems, not this project's. RubyGems
-# loads Bundler again as long as BUNDLER_SETUP is set.
+# loads Bundler again as long as BUNDLER_SETUP is set. Also removes what only a contestant may set.
 class Runner
   CHILD = File.expand_path("child.rb", __dir__)
   LIMIT = 90
-  ENVIRONMENT = %w[RUBYOPT RUBYLIB BUNDLE_GEMFILE BUNDLER_SETUP HEDDLE_BACKEND].to_h { |name| [name, nil] }.freeze
+  ENVIRONMENT = %w[
+    RUBYOPT RUBYLIB BUNDLE_GEMFILE BUNDLER_SETUP HEDDLE_BACKEND RUBY_THREAD_TIMESLICE
+  ].to_h { |name| [name, nil] }.freeze
   LONGEST_MESSAGE = 400
 
   # The figure is the difference of two traced runs of different lengths, since both include the start and the end.
@@ -28,7 +30,7 @@ class Runner
   def measure(contestant, workload: nil, parameters: {}, traced: false)
     return calls_per_operation(contestant, workload, parameters) if traced
 
-    run(ruby(contestant, workload, parameters))
+    run(contestant, ruby(contestant, workload, parameters))
   end
 
   private
@@ -38,10 +40,11 @@ class Runner
     [RbConfig.ruby, CHILD, JSON.generate(request.compact)]
   end
 
-  def run(command)
+  def run(contestant, command)
     Tempfile.create("heddle-bench-errors") do |errors|
       reader, writer = IO.pipe
-      pid = spawn(ENVIRONMENT, *Machine.on(Machine::SERVER, command), out: writer, err: errors, pgroup: true)
+      environment = ENVIRONMENT.merge(contestant.environment)
+      pid = spawn(environment, *Machine.on(Machine::SERVER, command), out: writer, err: errors, pgroup: true)
       writer.close
       output = Thread.new { reader.read }
       ended = Process.detach(pid).join(LIMIT)
@@ -75,7 +78,7 @@ class Runner
   def traced(contestant, workload, parameters)
     Tempfile.create("heddle-bench-strace") do |summary|
       tracing = ["strace", "-c", "-f", "-b", "execve", "-o", summary.path]
-      result = run([*tracing, *ruby(contestant, workload, parameters)])
+      result = run(contestant, [*tracing, *ruby(contestant, workload, parameters)])
       calls = File.read(summary.path)[/^100\.00\s+\S+\s+\d+\s+(\d+).* total$/, 1]
       next result unless result[:operations]
       next { left_out: "strace can't trace here" } unless calls
