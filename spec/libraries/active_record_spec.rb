@@ -100,6 +100,13 @@ RSpec.describe "ActiveRecord" do
     expect(loaded).to eq "\"active_record/base\"\n"
   end
 
+  it "may be replaced by an object, as in tests of a program" do
+    expect(printed(<<~RUBY, library: "active_support/lazy_load_hooks")).to eq "1\n"
+      ActiveRecord = ConnectionPool = Object.new
+      Heddle.run { p 1 }
+    RUBY
+  end
+
   # An application that sets the isolation level after ActiveRecord is loaded, as Rails does at the end of its start.
   it "is checked when a Rails application has been initialized" do
     rails = <<~RUBY

@@ -32,13 +32,14 @@ module Heddle # :nodoc:
 
       private
 
-      # These two methods do not trigger an autoload.
+      # These two methods do not trigger an autoload. A program's tests may put an object in a library's place.
       def active_support?
         defined?(::ActiveSupport) && ::ActiveSupport.respond_to?(:on_load)
       end
 
       def active_record?
-        defined?(::ActiveRecord) && !::ActiveRecord.autoload?(:Base) && ::ActiveRecord.const_defined?(:Base)
+        defined?(::ActiveRecord) && ::ActiveRecord.is_a?(Module) && !::ActiveRecord.autoload?(:Base) &&
+          ::ActiveRecord.const_defined?(:Base)
       end
 
       # Rails applies the application's setting at the end of its initialization. Until then, the warning must wait.

@@ -34,8 +34,8 @@ module Heddle
     class << self
       # Called when a scheduler is made: the libraries may be loaded at any time before.
       def install
-        install_active_record if Object.const_defined?("ActiveRecord::ConnectionAdapters::ConnectionPool::Queue")
-        install_connection_pool if Object.const_defined?("ConnectionPool::TimedStack")
+        install_active_record if defined?(::ActiveRecord::ConnectionAdapters::ConnectionPool::Queue)
+        install_connection_pool if defined?(::ConnectionPool::TimedStack)
       end
 
       # @return [String, nil] `20 of 20 in use, by GET /orders, Report and 18 more`
