@@ -177,6 +177,23 @@ RSpec.describe "Heddle::Testing.explore" do
     expect(failure(strategy: :exhaustive, preemptions: 0)).to be_nil
   end
 
+  # Waits for another fiber by computing. The block is called again and again until that one has run.
+  def spin_until_done
+    done = false
+    fiber = Heddle.spin { done = true }
+    yield until done
+    fiber.await
+  end
+
+  { random: 50, pct: 50, exhaustive: 20 }.each do |strategy, runs|
+    it "lets a fiber that spins, and one that calls Thread.pass, see what another fiber does by #{strategy}" do
+      passes = Heddle::Testing.explore(strategy:, runs:, steps: 500) { spin_until_done { Thread.pass } }
+      spins = Heddle::Testing.explore(strategy:, runs:, steps: 5_000) { spin_until_done { [].push(1) } }
+
+      expect([passes, spins].map(&:runs)).to eq([runs, runs])
+    end
+  end
+
   it "lets an exit of the program leave the exploration" do
     expect { Heddle::Testing.explore { exit } }.to raise_error(SystemExit)
   end

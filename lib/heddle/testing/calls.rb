@@ -41,6 +41,8 @@ module Heddle
         BasicObject => %i[singleton_method_added],
         Kernel => %i[require require_relative define_singleton_method]
       }.freeze
+      # What lets others run.
+      YIELDING = { Thread.singleton_class => %i[pass] }.freeze
       # Methods of Ruby that are written in Ruby, and end with a check for interrupts.
       IN_RUBY = {
         to_i: [Integer], to_int: [Integer], zero?: [Integer, Float], even?: [Integer], odd?: [Integer],
@@ -58,15 +60,16 @@ module Heddle
       # Where the caller of a method that returns is in the backtrace of {line_after}: behind the TracePoint's block and
       # the method.
       CALLER = 3
-      private_constant :INSTRUCTIONS, :VARYING, :IN_RUBY, :EITHER, :INSTRUCTIONS_OF_LITERALS, :LITERAL, :CALLER
+      private_constant :INSTRUCTIONS, :VARYING, :YIELDING, :IN_RUBY, :EITHER, :INSTRUCTIONS_OF_LITERALS, :LITERAL,
+                       :CALLER
 
       @kinds = Hash.new { |kinds, owner| kinds[owner] = {} }.compare_by_identity
       @lines = Hash.new { |lines, path| lines[path] = File.file?(path) ? File.readlines(path) : [] }
 
       class << self
         # @param point [TracePoint] a `:c_return`
-        # @return [:point, :last, :none, :varies] the last two are no points; after `:last` and `:varies` no branch of
-        #   the line is one
+        # @return [:point, :yields, :last, :none, :varies] the last two are no points; after `:last` and `:varies` no
+        #   branch of the line is one
         def kind(point)
           owner = point.defined_class
           name = point.method_id
@@ -95,6 +98,7 @@ module Heddle
         def decide(owner, name)
           return :varies if listed?(VARYING, owner, name)
           return :last if EITHER.include?(owner)
+          return :yields if listed?(YIELDING, owner, name)
           return :none if listed?(INSTRUCTIONS, owner, name) || accessor?(owner, name)
 
           listed?(INSTRUCTIONS_OF_LITERALS, owner, name) ? :literal : :point

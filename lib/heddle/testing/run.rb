@@ -12,8 +12,11 @@ module Heddle
       # After these the line goes on, and the next branch in it is a point.
       WITHIN_LINE = %i[line c_return].freeze
       THREADS = %i[new start fork].freeze
+      # How many points more a program may pass that has rescued the error of too many points.
       AGAIN = 1_000
-      private_constant :VARIABLE, :EVENTS, :WITHIN_LINE, :THREADS, :AGAIN
+      # How many fibers are killed of a program that continues nevertheless.
+      MOST_KILLS = 1_000
+      private_constant :VARIABLE, :EVENTS, :WITHIN_LINE, :THREADS, :AGAIN, :MOST_KILLS
 
       class << self
         # @return [Run, nil] the run that is under way on this thread
@@ -47,6 +50,7 @@ module Heddle
         @options = { preempt: :all, backend: settings.backend, cooperative: settings.cooperative }.compact
         @story = story
         @errors = []
+        @kills = 0
       end
 
       # @param schedule [#begin] see {Schedule}
@@ -76,7 +80,7 @@ module Heddle
         return if kind == :none
 
         pass_at(point, point.event) do
-          Native.pass_point(@scheduler, kind == :point && WITHIN_LINE.include?(point.event))
+          Native.pass_point(@scheduler, kind != :last && WITHIN_LINE.include?(point.event), kind == :yields)
         end
       end
 
@@ -86,7 +90,7 @@ module Heddle
       def pass_end(line)
         return if @scheduler.nil?
 
-        pass_at(line, :c_return) { Native.pass_point(@scheduler, false) }
+        pass_at(line, :c_return) { Native.pass_point(@scheduler, false, false) }
       end
 
       # An error has left a fiber that nothing awaits.
@@ -140,13 +144,23 @@ module Heddle
                            "no part of the schedule, so a failure could not be repeated: use Heddle.spin in the test"
       end
 
-      # The program may rescue the error, and gets it again after so many points more.
+      # The program may rescue the error. If it then passes many points more, each fiber is killed at its next point,
+      # which nothing rescues.
       def never_ends(place)
+        return kill(Fiber.current) if @never_ends
+
+        @never_ends = NeverEnds.new("the program has passed #{@limit} points without an end, at last in " \
+                                    "#{Story.label(Fiber.current)} at #{at(place)}: raise steps: if it needs more")
         @limit += AGAIN
-        error = NeverEnds.new("the program has passed #{@limit - AGAIN} points without an end, at last in " \
-                              "#{Story.label(Fiber.current)} at #{at(place)}: raise steps: if it needs more")
-        @errors << error
-        raise error
+        @errors << @never_ends
+        raise @never_ends
+      end
+
+      # An `ensure` clause of a loop may continue the loop all the same. Such a fiber waits until the scheduler, at its
+      # end, abandons it.
+      def kill(fiber)
+        @kills += 1
+        @kills > MOST_KILLS ? @scheduler.block(:never_ends, nil) : fiber.kill
       end
 
       def at(place) = @files.place(place.path, place.lineno)

@@ -10,6 +10,11 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::iter;
+
+/// After so many points without a wait, a fiber yields if another one is runnable. So a loop that spins until another
+/// fiber has done something ends under every strategy.
+const POINTS_OF_A_TURN: u32 = 1_000;
 
 /// At its decision `point`, the fiber `from` was followed by `to`, which would not have been next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -163,6 +168,8 @@ pub struct Exploration {
     current: u32,
     /// Which fiber is next, as it was decided at a point.
     decided: Option<u32>,
+    /// How many points the running fiber has passed since it was chosen.
+    turn: u32,
     steps: u64,
     deviations: Vec<Deviation>,
     /// All decisions, if they are wanted.
@@ -178,6 +185,7 @@ impl Exploration {
             points: Vec::new(),
             current: 0,
             decided: None,
+            turn: 0,
             steps: 0,
             deviations: Vec::new(),
             decisions: keeps_decisions.then(Vec::new),
@@ -206,13 +214,23 @@ impl Exploration {
     }
 
     /// The fiber with this key passes a point, and those with the keys `queued` are runnable. Returns whether it is
-    /// preempted. Then [`Exploration::next_index`] returns the fiber that was chosen.
-    pub fn is_preempted(&mut self, running: u64, queued: impl Iterator<Item = u64>) -> bool {
+    /// preempted. Then [`Exploration::next_index`] returns the fiber that was chosen. A fiber that `yields` is the last
+    /// of the choices, and not the first.
+    pub fn is_preempted(&mut self, running: u64, yields: bool, queued: impl Iterator<Item = u64>) -> bool {
         let from = self.number(running);
         self.current = from;
-        let mut options = vec![from];
+        self.turn += 1;
+        let yields = yields || self.turn > POINTS_OF_A_TURN;
+        let mut options = Vec::new();
+        if !yields {
+            options.push(from);
+        }
         self.add_options(&mut options, queued);
-        let to = self.decide(true, options);
+        if yields {
+            self.turn = 0;
+            self.add_options(&mut options, iter::once(running));
+        }
+        let to = self.decide(!yields, options);
         self.decided = (to != from).then_some(to);
         to != from
     }
@@ -226,6 +244,7 @@ impl Exploration {
             None => self.decide(false, options),
         };
         self.current = to;
+        self.turn = 0;
         queued.into_iter().position(|key| self.number(key) == to).unwrap_or(0)
     }
 

@@ -22,10 +22,11 @@ pub fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("explore_recorded", function!(explore_recorded, 3))?;
     native.define_singleton_method("explore_random", function!(explore_random, 2))?;
     native.define_singleton_method("explore_priorities", function!(explore_priorities, 4))?;
-    native.define_singleton_method("pass_point", function!(pass_point, 2))?;
+    native.define_singleton_method("pass_point", function!(pass_point, 3))?;
     native.define_singleton_method("preempted_at_branch?", function!(preempted_at_branch, 1))?;
     native.define_singleton_method("end_line", function!(end_line, 1))?;
     native.define_singleton_method("with_branches", function!(with_branches, 0))?;
+    native.define_singleton_method("deviations", function!(deviations, 1))?;
     native.define_singleton_method("explored", function!(explored, 1))?;
     native.define_singleton_method("stop_clock", function!(stop_clock, 2))?;
     native.define_singleton_method("virtual_time", function!(virtual_time, 1))
@@ -86,11 +87,17 @@ fn virtual_time(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<In
 }
 
 /// The running fiber passes a point. Within a line (where it begins, and after a method written in C has returned to
-/// it) the next branch of the line is a point, too. Returns how many points there were; nil without an exploration.
-fn pass_point(ruby: &Ruby, scheduler: Receiver<Scheduler>, within_line: bool) -> Result<Option<u64>, Error> {
+/// it) the next branch of the line is a point, too. A fiber that yields lets others run first. Returns how many points
+/// there were; nil without an exploration.
+fn pass_point(
+    ruby: &Ruby,
+    scheduler: Receiver<Scheduler>,
+    within_line: bool,
+    yields: bool,
+) -> Result<Option<u64>, Error> {
     let steps = scheduler.state.borrow_mut().queue.exploration_mut().map(Exploration::step);
     if let Some(steps) = steps {
-        let passed = scheduler.pass_point(ruby, steps)?;
+        let passed = scheduler.pass_point(ruby, steps, yields)?;
         let next = passed.filter(|_| within_line).map_or(NextBranch::NoPoint, NextBranch::WithinLine);
         scheduler.preemption.next_branch.set(next);
     }
@@ -135,6 +142,11 @@ fn notice(ruby: &Ruby, event: LineEvent) {
     }
 }
 
+/// How many deviations there were until now.
+fn deviations(_: &Ruby, scheduler: Receiver<Scheduler>) -> usize {
+    scheduler.state.borrow().queue.exploration().map_or(0, |exploration| exploration.deviations().len())
+}
+
 /// What was explored: the number of points, the deviations as Arrays of three numbers, and all decisions if they were
 /// kept, as `[from, point, is_preemption, options, to]`.
 fn explored(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<RArray>, Error> {
@@ -162,7 +174,7 @@ impl Scheduler {
     /// Preempts the running fiber if it may be preempted and the exploration decides so. Raises what is due in it: the
     /// caller is a method of Ruby's, so no safe point is needed for that. Returns the fiber's number, if it may be
     /// preempted.
-    fn pass_point(&self, ruby: &Ruby, steps: u64) -> Result<Option<u64>, Error> {
+    fn pass_point(&self, ruby: &Ruby, steps: u64, yields: bool) -> Result<Option<u64>, Error> {
         if self.is_inherited() || !self.is_owned_by(thread::current(ruby)) || interrupts::is_trap_due(ruby) {
             return Ok(None);
         }
@@ -178,7 +190,7 @@ impl Scheduler {
             self.raise_due_unmasked(ruby, running)?;
         }
         let number = running.map_or(0, FiberKey::number);
-        if self.state.borrow_mut().is_preempted_at_point(number) {
+        if self.state.borrow_mut().is_preempted_at_point(number, yields) {
             let hook = self.enter(ruby)?.keep_wake_ups();
             self.yield_masked(ruby, current, hook.key)?;
             self.raise_due_unmasked(ruby, hook.key)?;
@@ -199,7 +211,7 @@ impl Scheduler {
         let is_preempted = {
             let mut state = self.state.borrow_mut();
             state.queue.exploration_mut().map(Exploration::step);
-            state.is_preempted_at_point(fiber)
+            state.is_preempted_at_point(fiber, false)
         };
         if is_preempted {
             self.preemption.preempted_at_branch.set(true);

@@ -9,7 +9,7 @@ fn run(exploration: &mut Exploration, fibers: u64, points: u32) -> Vec<u64> {
         exploration.step();
         passed.push(running);
         left[running as usize] -= 1;
-        if exploration.is_preempted(running, queue.iter().copied()) {
+        if exploration.is_preempted(running, false, queue.iter().copied()) {
             queue.push(running);
         } else if left[running as usize] > 0 {
             continue;
@@ -107,7 +107,7 @@ fn all_decisions_are_kept_if_they_are_wanted() {
 fn a_fiber_that_yields_lets_a_fiber_of_lower_priority_run() {
     for seed in 0..50 {
         let mut exploration = Exploration::new(Strategy::priorities(seed, 1, 10), false);
-        exploration.is_preempted(0, std::iter::empty());
+        exploration.is_preempted(0, false, std::iter::empty());
         // Fiber 0 has put itself behind fiber 1.
         assert_eq!(exploration.next_index([1, 0].into_iter()), 0);
     }
@@ -142,4 +142,35 @@ fn priorities_find_a_defect_of_depth_three_as_often_as_their_bound() {
 fn priorities_let_the_fiber_continue_first_that_was_lowered_last() {
     // Of the six orders of initial priorities one will do: n!·k².
     assert_found(3, 3, 3, &[0, 1, 2, 2, 2, 1, 1, 0, 0], 6 * 9 * 9);
+}
+
+/// How many points the fiber 0 passes before the fiber 1 first runs.
+fn points_of_a_spin(strategy: Strategy) -> usize {
+    let mut exploration = Exploration::new(strategy, false);
+    let passed = run(&mut exploration, 2, 5_000);
+    passed.iter().position(|fiber| *fiber == 1).unwrap_or(passed.len())
+}
+
+#[test]
+fn a_fiber_that_passes_many_points_lets_the_others_run() {
+    assert_eq!(points_of_a_spin(Strategy::recorded([])), 1_001);
+    for seed in 0..50 {
+        assert!(points_of_a_spin(Strategy::priorities(seed, 1, 10)) <= 1_001);
+    }
+}
+
+#[test]
+fn a_fiber_that_yields_at_a_point_runs_after_the_others() {
+    let mut exploration = Exploration::new(Strategy::recorded([]), true);
+    assert!(!exploration.is_preempted(0, true, [].into_iter()));
+    assert!(exploration.is_preempted(0, true, [1, 2].into_iter()));
+    assert_eq!(exploration.next_index([1, 2, 0].into_iter()), 0);
+    assert!(exploration.decisions().iter().all(|decision| !decision.is_preemption));
+}
+
+#[test]
+fn a_recorded_deviation_lets_a_fiber_continue_that_yields() {
+    let mut exploration = Exploration::new(Strategy::recorded([Deviation { from: 0, point: 1, to: 0 }]), false);
+    assert!(!exploration.is_preempted(0, true, [1].into_iter()));
+    assert!(exploration.is_preempted(0, true, [1].into_iter()));
 }

@@ -46,10 +46,10 @@ impl<T> RunQueue<T> {
     }
 
     /// Whether the test that chooses the schedule has the fiber with the number `running` preempted, which passes a
-    /// point where it may be. The fiber then has to be enqueued.
-    pub fn is_preempted_at_point(&mut self, running: u64) -> bool {
+    /// point where it may be. The fiber then has to be enqueued. `yields` says whether it asks for that.
+    pub fn is_preempted_at_point(&mut self, running: u64, yields: bool) -> bool {
         let Some(Explored { exploration, number, .. }) = self.explored.as_deref_mut() else { return false };
-        exploration.is_preempted(running, self.woken.iter().map(*number))
+        exploration.is_preempted(running, yields, self.woken.iter().map(*number))
     }
 
     /// In an explored schedule, drops void entries, so that none is a choice. Otherwise they are dropped when they are

@@ -354,7 +354,7 @@ fn an_exploration_preempts_in_favour_of_the_fiber_that_it_chooses() {
     let mut queue = queue();
     queue.explore(recorded(&[(0, 1, 2)]), number);
     ["second", "third"].into_iter().for_each(|entry| queue.push_woken(entry));
-    assert!(queue.is_preempted_at_point(number(&"first")));
+    assert!(queue.is_preempted_at_point(number(&"first"), false));
     queue.push_preempted("first", Instant::now());
     assert_eq!(pop(&mut queue), Some("third"));
 }

@@ -102,9 +102,9 @@ impl State {
 
     /// Whether the test that chooses the schedule has the fiber with the number `running` preempted. See
     /// `RunQueue::is_preempted_at_point`.
-    pub fn is_preempted_at_point(&mut self, running: u64) -> bool {
+    pub fn is_preempted_at_point(&mut self, running: u64, yields: bool) -> bool {
         self.drop_void_choices();
-        self.queue.is_preempted_at_point(running)
+        self.queue.is_preempted_at_point(running, yields)
     }
 
     /// A choice that is none would have an exploration run the same schedule again.
