@@ -5,6 +5,7 @@ require "heddle"
 return unless Heddle.supported?
 
 require_relative "testing/errors"
+require_relative "testing/faults"
 require_relative "testing/surroundings"
 require_relative "testing/schedule"
 require_relative "testing/program_files"

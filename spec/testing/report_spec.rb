@@ -53,6 +53,28 @@ RSpec.describe "The report of Heddle::Testing" do
     expect((1..4).map { |seed| failure(seed: seed * 7)&.switches }.compact.uniq).to eq([1])
   end
 
+  it "compares classes of errors by name, which the program makes for each run" do
+    program = lambda do
+      type = Class.new(StandardError)
+      account = ExploredBank::Account.new(100)
+      Heddle.await_all(*%w[A B].map { |name| Heddle.spin(name:) { account.withdraw(10) } })
+      raise type, "lost" unless account.balance == 80
+    end
+
+    expect(failure(program).message)
+      .to match(/\Alost \(a StandardError of a class without a name\)\nseed \d+, run \d+; one switch is enough:/)
+  end
+
+  it "tells the error that was found, and no other one of its class" do
+    program = lambda do
+      first = nil
+      Heddle.await_all(*%w[A B].map { |name| Heddle.spin { first ||= name } })
+      raise first == "A" ? "usual" : "unusual"
+    end
+
+    expect((1..20).map { |seed| failure(program, seed:).cause.message }).to include("unusual")
+  end
+
   it "says that the usual schedule fails" do
     expect(report("raise 'always'")).to include("always (RuntimeError)\nseed 0, run 1; the usual schedule fails")
   end

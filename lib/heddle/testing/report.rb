@@ -23,11 +23,11 @@ module Heddle
       # @param note [String, nil] what could not be done
       # @return [String]
       def text(error, head, replay, note = nil)
-        whole = Text.clean(error.message.to_s)
+        whole = Text.clean(Faults.message(error))
         message = whole.split.join(" ")
         brief = message.length <= BRIEF
         first = brief ? message : whole.strip.lines.first.to_s.chomp
-        ["#{first} (#{Text.clean(error.class.to_s)})\n#{head}\n\n#{schedule}", "Replay: #{replay}", *note,
+        ["#{first} (#{Text.clean(Faults.class_name(error))})\n#{head}\n\n#{schedule}", "Replay: #{replay}", *note,
          *(whole unless brief)].join("\n\n")
       end
 
