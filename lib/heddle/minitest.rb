@@ -63,7 +63,7 @@ module Heddle
 
       def explore_test(arguments)
         file, = method(name).source_location
-        command = -> { ["ruby", file, "-n", name] }
+        command = -> { ["ruby", *Testing.ruby_options, file, "-n", name] }
         time_it { Testing.explore_test(file, command, arguments) { run_anew } }
       rescue ::Minitest::Skip => e
         failures << e

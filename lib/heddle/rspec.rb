@@ -113,11 +113,16 @@ module Heddle
       private
 
       def explore(options)
-        command = -> { ["rspec", @example.location_rerun_argument] }
         path = @example.metadata[:absolute_file_path]
-        Testing.explore_test(path, command, options) { run_anew }
+        Testing.explore_test(path, -> { command }, options) { run_anew }
       ensure
         forget_errors
+      end
+
+      def command
+        ruby = Testing.ruby_options
+        folders = ::RSpec.configuration.libs.flat_map { |folder| ["-I", folder] }
+        [*(["ruby", *ruby, "-S"] unless ruby.empty?), "rspec", *folders, @example.location_rerun_argument]
       end
 
       def run_anew

@@ -6,6 +6,7 @@ return unless Heddle.supported?
 
 require_relative "testing/errors"
 require_relative "testing/faults"
+require_relative "testing/command"
 require_relative "testing/surroundings"
 require_relative "testing/schedule"
 require_relative "testing/program_files"
@@ -141,8 +142,7 @@ module Heddle
       #   end
       def explore(**options, &block)
         ArgumentChecks.block(block, "Heddle::Testing.explore")
-        command = -> { ["ruby", $PROGRAM_NAME, *ARGV] }
-        explore_test(block.source_location&.first, command, options, &block)
+        explore_test(block.source_location&.first, -> { Command.words }, options, &block)
       end
 
       # {explore}, for a test framework.
@@ -154,6 +154,12 @@ module Heddle
       def explore_test(path, command, options, &program)
         Explorer.new(program, Settings.new(path, options), command).call
       end
+
+      # For a test framework: the options of Ruby's by which this process was started, such as `-Ilib`.
+      #
+      # @api private
+      # @return [Array<String>]
+      def ruby_options = Command.options
 
       # Errors of these classes are verdicts of a test framework that are no failures, such as that a test is skipped.
       #

@@ -194,8 +194,13 @@ RSpec.describe "Heddle::Testing.explore" do
     end
   end
 
-  it "lets an exit of the program leave the exploration" do
-    expect { Heddle::Testing.explore { exit } }.to raise_error(SystemExit)
+  it "lets an exit of the program leave the exploration, and says under which schedule it was" do
+    expect { expect { Heddle::Testing.explore { exit } }.to raise_error(SystemExit) }
+      .to output(/: the program exits in run 1\. Replay: HEDDLE_SCHEDULE='none' ruby /).to_stderr
+  end
+
+  it "runs the program as often with priorities as it is told to" do
+    expect(Heddle::Testing.explore(strategy: :pct, runs: 5) { nil }.runs).to eq(5)
   end
 
   it "lets an exception that another thread raises in this one leave the exploration" do

@@ -2,6 +2,7 @@
 
 require "heddle/testing"
 require "json"
+require "shellwords"
 require "stringio"
 require "tmpdir"
 
@@ -51,6 +52,57 @@ RSpec.describe "The report of Heddle::Testing" do
 
   it "has the fewest switches that still fail" do
     expect((1..4).map { |seed| failure(seed: seed * 7)&.switches }.compact.uniq).to eq([1])
+  end
+
+  # Two counters that lose updates.
+  let(:counters) do
+    Struct.new(:one, :two) do
+      def count
+        seen = one
+        one = seen + 1
+        one.succ
+        self.one = one
+        seen = two
+        two = seen + 1
+        two.succ
+        self.two = two
+      end
+    end
+  end
+
+  it "replaces two switches by one where that still fails" do
+    program = lambda do
+      shared = counters.new(0, 0)
+      Heddle.await_all(*Array.new(2) { Heddle.spin { 2.times { shared.count } } })
+      raise "both lost" if shared.to_a == [2, 2]
+    end
+
+    expect((1..100).filter_map { |seed| failure(program, seed:, backend: :poll)&.switches }).to include(2)
+  end
+
+  it "shows which fiber is chosen where others wait, and what it does" do
+    program = lambda do
+      queue = Queue.new
+      values = []
+      takers = %w[A B].map { |name| Heddle.spin(name:) { values << [name, queue.pop] } }
+      queue << 1 << 2
+      Heddle.await_all(*takers)
+      raise "wrong order" if values.first != ["A", 1]
+    end
+
+    expect(failure(program).message).to match(/ -- B is chosen to run next\n  B  .* values << \[name, queue.pop\]/)
+  end
+
+  it "tells an error whose message raises an error" do
+    error = Class.new(StandardError) { define_method(:message) { raise KeyError } }
+
+    expect(failure(-> { raise error }).message).to match(/\A\(an error whose message raises KeyError\).*^Replay: /m)
+  end
+
+  it "has Ruby's options in the command that replays the run" do
+    command = report("raise 'always'")[/^Replay: (.*)/m, 1].shellsplit
+
+    expect(command).to include("HEDDLE_SEED=0", "ruby", "-I", "-e").and include(/raise 'always'/)
   end
 
   it "compares classes of errors by name, which the program makes for each run" do

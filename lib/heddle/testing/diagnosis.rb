@@ -6,10 +6,6 @@ module Heddle
   module Testing
     # Finds out what a failing schedule needs in order to fail, and raises the {Failure} that tells it.
     class Diagnosis
-      # How many schedules are tried to find a shorter one.
-      RUNS_FOR_FEWER = 500
-      private_constant :RUNS_FOR_FEWER
-
       # @param settings [Settings]
       # @param command [Proc] returns the words of the command that runs this test
       # @yieldparam schedule [#begin] see {Schedule}
@@ -39,33 +35,35 @@ module Heddle
         raise_failure(outcome, seed, head(seed, number, outcome.deviations.size))
       end
 
+      # Says under which schedule the program exits, if it does. That ends the exploration, and leaves no report.
+      #
+      # @yield the run
+      def telling_exit(schedule, number)
+        yield
+      rescue SystemExit
+        seed, deviations = schedule.to_h.values_at(:seed, :deviations)
+        replay = command(seed, Schedule.text(deviations || []))
+        Reports.write { "Heddle::Testing.explore: the program exits in run #{number}. Replay: #{replay}\n" }
+        raise
+      end
+
       private
 
       def same?(error, other) = Faults.same?(error, other, messages: @messages)
 
       # @return [Run::Outcome]
       def shortened(error, outcome)
-        deviations = fewer(error, shrink(error, outcome.deviations))
+        deviations = shrink(error, outcome.deviations)
         final = @run.call(Schedule::Recorded.new(deviations:), Story.new)
         same?(error, final.error) ? final : outcome
       end
 
       def shrink(error, deviations)
         shrinking = Shrinking.new do |shorter|
-          outcome = @run.call(Schedule::Recorded.new(deviations: shorter), nil)
-          outcome.deviations if same?(error, outcome.error)
+          outcome = @run.call(Schedule::Recorded.new(deviations: shorter, keeps_decisions: true), nil)
+          [outcome, same?(error, outcome.error)]
         end
         shrinking.call(deviations)
-      end
-
-      # What cannot be shortened may still not be the shortest.
-      def fewer(error, deviations)
-        return deviations if deviations.size < 2
-
-        size = deviations.size - 1
-        search = Search.new(preemptions: size, size:, runs: RUNS_FOR_FEWER) { |schedule| @run.call(schedule, nil) }
-        found, = search.find { |outcome| same?(error, outcome.error) }
-        found ? found.deviations : deviations
       end
 
       def fail_unrepeatable(error, outcome, seed, difference)

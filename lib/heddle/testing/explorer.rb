@@ -63,6 +63,7 @@ module Heddle
       def try_seed(seed)
         schedule = schedule(seed)
         outcome = run(schedule)
+        @usual_steps ||= outcome.steps if seed.zero?
         @diagnosis.fail_with(outcome.error, schedule, seed, @runs) if outcome.error
       end
 
@@ -96,7 +97,7 @@ module Heddle
       def run(schedule, story: nil)
         Kernel.srand(RANDOM_SEED)
         @runs += 1
-        outcome = Run.new(@program, @settings, story:).call(schedule)
+        outcome = @diagnosis.telling_exit(schedule, @runs) { Run.new(@program, @settings, story:).call(schedule) }
         @steps = [@steps, outcome.steps].max
         raise outcome.error if Testing.verdicts.any? { |type| outcome.error.is_a?(type) }
 

@@ -6,9 +6,11 @@ module Heddle
     class Report
       # How many lines are shown of a fiber until it is preempted or another fiber runs.
       SHOWN = 6
+      # How many segments are shown if the usual schedule fails.
+      LAST = 6
       # The length of a message that is shown in one line.
       BRIEF = 160
-      private_constant :SHOWN, :BRIEF
+      private_constant :SHOWN, :LAST, :BRIEF
 
       # @param story [Story]
       # @param files [ProgramFiles]
@@ -33,7 +35,7 @@ module Heddle
 
       private
 
-      # Only what is near to a preemption tells something.
+      # Only what is near to a switch tells something, if the schedule has decided it.
       def schedule
         rows = shown.flat_map { |index| index ? segment_rows(index) : [["", "…", ""]] }
         widths = [0, 1].map { |column| rows.map { |row| row[column].length }.max || 0 }
@@ -43,14 +45,24 @@ module Heddle
 
       # @return [Array<Integer, nil>] indexes of segments; nil stands for those that are left out
       def shown
-        segments = @story.segments
-        switches = segments.each_index.select { |index| segments[index].preempted }
-        near = switches.empty? ? segments.each_index.to_a.last(3) : switches.flat_map { |index| meanwhile(index) }
-        near = near.uniq.sort
+        near = near_switches
+        near = @story.segments.each_index.to_a.last(LAST) if near.empty?
         near.each_with_index.flat_map { |index, at| at.positive? && index > near[at - 1] + 1 ? [nil, index] : [index] }
       end
 
-      # From a preemption until the fiber continues.
+      def near_switches
+        segments = @story.segments
+        switches = segments.each_index.select { |index| segments[index].preempted || chosen_after(index) }
+        switches.flat_map { |index| meanwhile(index) }.uniq.sort
+      end
+
+      # @return [Story::Segment, nil] what follows, if a fiber runs in it that would not have run usually
+      def chosen_after(index)
+        following = @story.segments[index + 1]
+        following if following&.chosen
+      end
+
+      # From a switch until the fiber continues.
       def meanwhile(index)
         segments = @story.segments
         back = ((index + 1)...segments.size).find { |later| segments[later].fiber.equal?(segments[index].fiber) }
@@ -59,14 +71,21 @@ module Heddle
 
       def segment_rows(index)
         segment = @story.segments[index]
-        rows = lines(segment.run_places).map { |place| ["", short(place), @files.source(place.path, place.line) || ""] }
-        rows = shorten(rows, index)
-        rows = segment.places.first(1).map { |place| ["", short(place), ""] } if rows.empty?
+        rows = shorten(place_rows(segment), index)
         return [] if rows.empty?
 
         rows.first[0] = segment.label
-        rows << ["", "", ending(segment)] if segment.preempted
+        rows << ["", "", "-- preempted #{where(segment)}"] if segment.preempted
+        chosen = chosen_after(index)
+        rows << ["", "", "-- #{chosen.label} is chosen to run next"] if chosen && !segment.preempted
         rows
+      end
+
+      def place_rows(segment)
+        places = lines(segment.run_places)
+        # The line has not begun, or was begun before.
+        places = segment.places.first(1) if places.empty?
+        places.map { |place| ["", short(place), (@files.source(place.path, place.line) unless segment.before?(place))] }
       end
 
       # The lines that tell most are those before a preemption, and those after the last one.
@@ -86,10 +105,9 @@ module Heddle
         before && segments[before].preempted
       end
 
-      def ending(segment)
-        where = segment.before_line? ? "before" : "in"
+      def where(segment)
         branch = ", at a branch" if segment.preempted == :branch
-        "-- preempted #{where} line #{segment.places.last.line}#{branch}"
+        "#{segment.before_line? ? "before" : "in"} line #{segment.places.last.line}#{branch}"
       end
 
       def short(place) = @files.place(place.path, place.line)

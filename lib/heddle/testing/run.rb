@@ -130,7 +130,7 @@ module Heddle
 
       def pass_in_story(place, event)
         @story.preempt_at_branch if Native.preempted_at_branch?(@scheduler)
-        segment = @story.pass(place, event)
+        segment = @story.pass(place, event, Native.deviations(@scheduler))
         steps = yield
         @story.continue(segment)
         steps

@@ -7,13 +7,11 @@ module Heddle
     class Search
       # @param preemptions [Integer] how many preemptions a schedule may have
       # @param runs [Integer] how many schedules are taken at most
-      # @param size [Integer, nil] how many deviations a schedule may have; nil is any number
       # @yieldparam schedule [Schedule::Recorded]
       # @yieldreturn [Run::Outcome]
-      def initialize(preemptions:, runs:, size: nil, &run)
+      def initialize(preemptions:, runs:, &run)
         @preemptions = preemptions
         @runs = runs
-        @size = size
         @run = run
         @waiting = [[[], 0]]
         @complete = true
@@ -22,9 +20,7 @@ module Heddle
       # @return [Boolean] whether {find} has taken all schedules within the bounds
       def complete? = @complete
 
-      # @yieldparam outcome [Run::Outcome]
-      # @yieldreturn [Boolean] whether this is looked for; without a block a failure is
-      # @return [Array(Run::Outcome, Schedule::Recorded), nil]
+      # @return [Array(Run::Outcome, Schedule::Recorded), nil] the first run that fails
       def find
         until @waiting.empty?
           return @complete = nil if (@runs -= 1).negative?
@@ -32,7 +28,7 @@ module Heddle
           deviations, preemptions = @waiting.shift
           schedule = Schedule::Recorded.new(deviations:, keeps_decisions: true)
           outcome = @run.call(schedule)
-          return [outcome, schedule] if block_given? ? yield(outcome) : outcome.error
+          return [outcome, schedule] if outcome.error
 
           extend_schedule(deviations, preemptions, outcome.decisions)
         end
@@ -41,7 +37,6 @@ module Heddle
       private
 
       def extend_schedule(deviations, preemptions, decisions)
-        return if deviations.size == @size
         # There are more schedules than will be taken.
         return if @waiting.size > @runs
 

@@ -11,10 +11,14 @@ module Heddle
       end
 
       # The places that a fiber passes until another fiber runs. `preempted` is true if it was preempted at the last
-      # one, `:branch` if it was preempted at a branch within the last line, and false otherwise.
-      Segment = Struct.new(:fiber, :label, :places, :preempted) do
+      # one, `:branch` if it was preempted at a branch within the last line, and false otherwise. `chosen` is true if
+      # another fiber would have run usually.
+      Segment = Struct.new(:fiber, :label, :places, :preempted, :chosen) do
         # @return [Boolean] whether the fiber was preempted before it has begun to run the line of the last place
         def before_line? = preempted == true && places.last&.event == :line
+
+        # @return [Boolean] whether the fiber was preempted before it has begun to run the line of this place
+        def before?(place) = before_line? && places.last.equal?(place)
 
         # @return [Array<Place>] the places whose lines the fiber has begun to run in this segment
         def run_places = before_line? ? places[..-2] : places
@@ -47,19 +51,23 @@ module Heddle
         @labels = {}.compare_by_identity
         # The lines in which fibers were preempted at a branch.
         @unfinished = {}.compare_by_identity
+        @deviations = 0
       end
 
       # The running fiber passes a point.
       #
       # @param place [#path, #lineno]
       # @param event [Symbol] of TracePoint
+      # @param deviations [Integer] by how many the schedule differs from the usual one until now
       # @return [Segment]
-      def pass(place, event)
+      def pass(place, event, deviations)
         fiber = Fiber.current
         segment = @segments.last
         unless segment&.fiber.equal?(fiber) && !segment.preempted
-          @segments << (segment = Segment.new(fiber, label(fiber), [*@unfinished.delete(fiber)], false))
+          chosen = deviations > @deviations
+          @segments << (segment = Segment.new(fiber, label(fiber), [*@unfinished.delete(fiber)], false, chosen))
         end
+        @deviations = deviations
         segment.places << Place.new(path: place.path, line: place.lineno, event:)
         segment
       end
@@ -71,7 +79,7 @@ module Heddle
         segment.preempted = true
         place = segment.places.last
         # Its line runs now.
-        @segments << Segment.new(segment.fiber, segment.label, place.event == :line ? [place] : [], false)
+        @segments << Segment.new(segment.fiber, segment.label, place.event == :line ? [place] : [], false, false)
       end
 
       # The fiber that passed the last point was preempted afterwards, at a branch within its line.
