@@ -146,6 +146,24 @@ RSpec.describe "Heddle::Testing.explore" do
     expect(numbers.uniq.size).to eq(2)
   end
 
+  it "finds the lost update of a method in a String, and names the line that evaluates it" do
+    account = Class.new(ExploredBank::Account)
+    account.class_eval <<~RUBY # rubocop:disable Style/EvalWithLocation -- this is what is tested
+      def withdraw(amount)
+        eval "balance = @balance
+        @balance = balance - amount"
+      end
+    RUBY
+    line = __LINE__ - 6
+    program = lambda do
+      shared = account.new(100)
+      Heddle.await_all(*Array.new(2) { Heddle.spin { shared.withdraw(10) } })
+      raise "lost" unless shared.balance == 80
+    end
+
+    expect(failure(program).message).to match(/explore_spec.rb:#{line} \(eval:1\) +account\.class_eval <<~RUBY/)
+  end
+
   it "finds the lost update by priorities" do
     expect(failure(strategy: :pct)).to be_a(Heddle::Testing::Failure)
   end

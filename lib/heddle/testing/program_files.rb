@@ -7,18 +7,21 @@ module Heddle
       # What marks the folder of a project.
       MARKS = %w[Gemfile gems.rb Rakefile .git *.gemspec].freeze
       LIBRARY = File.expand_path("../..", __dir__)
-      private_constant :MARKS, :LIBRARY
+      # How Ruby names the code of a String that is evaluated without the name of a file.
+      EVALUATED = /\A\(eval at (?<path>.+):(?<line>\d+)\)\z/m
+      private_constant :MARKS, :LIBRARY, :EVALUATED
 
       # @param caller_path [String, nil] the file that calls
       # @param paths [Array<String>, nil] files and folders
       def initialize(caller_path, paths)
-        @caller_path = caller_path
-        @root = caller_path && File.file?(caller_path) ? project(File.dirname(File.expand_path(caller_path))) : Dir.pwd
+        @caller_path = caller_path && evaluating(caller_path).first
+        @root = root
         @folders = paths ? paths.map { |path| File.expand_path(path) } : [@root]
         @excluded = paths ? [] : gems
         @explicit = !paths.nil?
-        # By identity, as Ruby has one String for the path of a file.
-        @known = Hash.new { |known, path| known[path] = own?(path) }.compare_by_identity
+        @evaluated = Hash.new { |evaluated, path| evaluated[path] = own?(evaluating(path).first) }
+        @known = known
+        @sources = Hash.new { |sources, path| sources[path] = read(path) }
       end
 
       # @param path [String, nil] as Ruby names it
@@ -27,25 +30,53 @@ module Heddle
 
       # @return [String] the path and the line, for a report
       def place(path, line)
+        outer, at = evaluating(path)
+        return "#{place(outer, at)} (eval:#{line})" if at
+
         full = File.expand_path(path)
         short = full.start_with?("#{@root}/") ? full.delete_prefix("#{@root}/") : path
         "#{Text.clean(short)}:#{line}"
       end
 
-      # @return [String, nil] the line of the source, if its file can be read
+      # @return [String, nil] the line of the source, or the one that evaluates it, if its file can be read
       def source(path, line)
-        @sources ||= {}
-        @sources[path] ||= File.file?(path) ? File.readlines(path, encoding: Encoding::UTF_8, chomp: true) : []
-        @sources[path][line - 1]&.scrub&.strip
-      rescue SystemCallError
-        nil
+        outer, at = evaluating(path)
+        @sources[outer][(at || line) - 1]&.scrub&.strip
       end
 
       private
 
+      # By identity, as Ruby has one String for the path of a file. It has a new one for each evaluation, however.
+      def known
+        Hash.new { |known, path| evaluated?(path) ? @evaluated[path] : known[path] = own?(path) }.compare_by_identity
+      end
+
+      def root
+        return Dir.pwd unless @caller_path && File.file?(@caller_path)
+
+        project(File.dirname(File.expand_path(@caller_path)))
+      end
+
+      def read(path)
+        File.file?(path) ? File.readlines(path, encoding: Encoding::UTF_8, chomp: true) : []
+      rescue SystemCallError
+        []
+      end
+
+      def evaluated?(path) = path&.start_with?("(eval at ")
+
+      # @return [Array(String, Integer), Array(String)] the file and the line that evaluate the code, if it is a String
+      def evaluating(path)
+        found = EVALUATED.match(path)
+        return [path] unless found
+
+        outer, line = evaluating(found[:path])
+        [outer, line || Integer(found[:line], 10)]
+      end
+
       def own?(path)
         return true if path == @caller_path && !@explicit
-        # Ruby's own code, and code in Strings. An Enumerator that ends has no path.
+        # Ruby's own code, and code in Strings that names no file. An Enumerator that ends has no path.
         return false if path.nil? || path.start_with?("<", "(")
 
         full = File.expand_path(path)
