@@ -45,4 +45,33 @@ RSpec.describe "Heddle::Executor" do
       RUBY
     end
   end
+
+  # What an exploration of a program says that begins with this expression.
+  def explored(future)
+    printed(<<~RUBY)
+      require "heddle/executor"
+      require "heddle/testing"
+      # The pool of threads has begun.
+      Concurrent::Promises.future { nil }.value!
+      begin
+        Heddle::Testing.explore(runs: 3) do
+          executor = Heddle::Executor.new
+          print #{future}
+        end
+      rescue Heddle::Testing::Failure => e
+        print e.message
+      end
+    RUBY
+  end
+
+  %w[Promises.future Future.execute].each do |method|
+    it "is what the task of Concurrent::#{method} needs in an explored schedule" do
+      expect(explored("Concurrent::#{method} { nil }"))
+        .to start_with("Heddle::Testing.explore: the program has a thread of concurrent-ruby run a task at -e:")
+    end
+  end
+
+  it "runs the task of Concurrent::Promises.future_on in an explored schedule" do
+    expect(explored("Concurrent::Promises.future_on(executor) { 1 }.value!")).to eq("111")
+  end
 end

@@ -57,9 +57,9 @@ module Heddle
       # What is an instruction in other versions, where the object is written in front of it.
       INSTRUCTIONS_OF_LITERALS = RUBY_VERSION < "3.4" ? { Array => %i[include?] }.freeze : {}.freeze
       LITERAL = /\]\.include\?/
-      # Where the caller of a method that returns is in the backtrace of {line_after}: behind the TracePoint's block and
-      # the method.
-      CALLER = 3
+      # Where the caller of a method that returns is in the backtrace of {line_after}: behind Run.outside, the
+      # TracePoint's block and the method.
+      CALLER = 4
       private_constant :INSTRUCTIONS, :VARYING, :YIELDING, :IN_RUBY, :EITHER, :INSTRUCTIONS_OF_LITERALS, :LITERAL,
                        :CALLER
 

@@ -27,12 +27,24 @@ module Heddle
           points = TracePoint.new(*EVENTS) do |point|
             if files.include?(point.path)
               of_thread&.pass(point)
-            elsif point.event == :return && (line = Calls.line_after(point, files))
-              of_thread&.pass_end(line)
+            else
+              outside(point, files)
             end
           end
           # With a block it is enabled for this thread only.
           Native.with_branches { points.enable { yield } } # rubocop:disable Style/ExplicitBlockArgument
+        end
+
+        private
+
+        # Calls.line_after counts the frames down to here.
+        def outside(point, files)
+          if point.event == :return
+            line = Calls.line_after(point, files)
+            of_thread&.pass_end(line) if line
+          elsif point.event == :call && point.method_id == :post
+            of_thread&.refuse_pool(point.self)
+          end
         end
       end
 
@@ -91,6 +103,22 @@ module Heddle
         return if @scheduler.nil?
 
         pass_at(line, :c_return) { Native.pass_point(@scheduler, false, false) }
+      end
+
+      # A method `post` of a gem begins. By that, concurrent-ruby gives a task to a pool of threads.
+      #
+      # @param executor [Object] whose method it is
+      def refuse_pool(executor)
+        return unless @scheduler && defined?(::Concurrent::RubyExecutorService)
+        return unless executor.is_a?(::Concurrent::RubyExecutorService)
+
+        place = caller_locations.find { |location| @files.include?(location.path) }
+        error = ThreadError.new("Heddle::Testing.explore: the program has a thread of concurrent-ruby run a task" \
+                                "#{" at #{at(place)}" if place}. What threads do is no part of the schedule, so a " \
+                                "failure could not be repeated: give the task to a Heddle::Executor in the test")
+        # The gem may rescue it.
+        @errors << error
+        raise error
       end
 
       # An error has left a fiber that nothing awaits.
