@@ -110,7 +110,9 @@ module Heddle
       # do is not part of the schedule.
       #
       # @param options [Hash] nil stands for a default
-      # @option options [Integer] :runs (1_000) how often the block runs at most
+      # @option options [Integer] :runs (1_000) how often the block runs at most; 100,000 if `seconds` are given
+      # @option options [Float, Integer, Rational] :seconds after so many seconds no further run begins. To shorten a
+      #   failing schedule takes longer
       # @option options [:random, :pct, :exhaustive] :strategy (:random) how schedules are chosen. `:pct` takes
       #   priorities and `depth - 1` changes of priority at random. `:exhaustive` takes all schedules with at most so
       #   many `preemptions`, those with few first.

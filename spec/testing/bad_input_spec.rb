@@ -11,6 +11,8 @@ RSpec.describe "Heddle::Testing.explore" do
     { seed: 1.5 } => [TypeError, "seed must be an Integer from 0 to #{highest}, not 1.5"],
     { runs: 0 } => [ArgumentError, "runs: must be an Integer of at least 1, not 0"],
     { runs: "many" } => [TypeError, "runs: must be an Integer of at least 1, not \"many\""],
+    { seconds: -1 } => [ArgumentError, "seconds: seconds must be finite and not negative, not -1"],
+    { seconds: "5" } => [TypeError, "seconds: seconds must be an Integer, a Float or a Rational, not \"5\""],
     { steps: 0 } => [ArgumentError, "steps: must be an Integer of at least 1, not 0"],
     { depth: 0 } => [ArgumentError, "depth: must be an Integer from 1 to 1000, not 0"],
     { preemptions: -1 } => [ArgumentError, "preemptions: must be an Integer of at least 0, not -1"],
@@ -25,7 +27,7 @@ RSpec.describe "Heddle::Testing.explore" do
     { idle: 10**30 } => [ArgumentError, "idle: must be seconds from 0 to 86400, not 1000000000000000000000000000000"],
     { paths: ["lib", "/missing"] } => [ArgumentError, "paths: there is no file or folder \"/missing\": give those"],
     { seed: 5, schedule: "none" } => [ArgumentError, "seed: 5 and schedule: \"none\" name a schedule each: give one"],
-    { times: 3 } => [ArgumentError, "there is no option times:, but runs:, strategy:"],
+    { times: 3 } => [ArgumentError, "there is no option times:, but runs:, seconds:, strategy:"],
     { backend: :fast } => [ArgumentError, "backend"]
   }.each do |options, (error, message)|
     it "raises #{error} for #{options}" do

@@ -217,6 +217,20 @@ RSpec.describe "Heddle::Testing.explore" do
       .to output(/: the program exits in run 1\. Replay: HEDDLE_SCHEDULE='none' ruby /).to_stderr
   end
 
+  %i[random pct exhaustive].each do |strategy|
+    it "runs the program once by #{strategy} if its time has passed then" do
+      program = -> { Heddle.await_all(Heddle.spin { nil }, Heddle.spin { nil }) }
+
+      expect(Heddle::Testing.explore(strategy:, seconds: 0, &program)).to have_attributes(runs: 1, complete: false)
+    end
+  end
+
+  it "runs the program more than 1,000 times if there is time" do
+    runs = 0
+
+    expect(failure(-> { raise "late" if (runs += 1) > 1_100 }, seconds: 3600).message).to include("run 1101;")
+  end
+
   it "runs the program as often with priorities as it is told to" do
     expect(Heddle::Testing.explore(strategy: :pct, runs: 5) { nil }.runs).to eq(5)
   end

@@ -17,6 +17,7 @@ module Heddle
         @settings = settings
         @diagnosis = Diagnosis.new(settings, command) { |schedule, story| run(schedule, story:) }
         @runs = @steps = 0
+        @began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       end
 
       # @return [Summary]
@@ -57,7 +58,16 @@ module Heddle
         return try_seed(@settings.seed) if @settings.seed
         return try_all? if @settings.strategy == :exhaustive
 
-        @settings.runs.times { |seed| try_seed(seed) }
+        @settings.runs.times do |seed|
+          try_seed(seed)
+          break if over?
+        end
+      end
+
+      # @return [Boolean] whether the time of the settings has passed
+      def over?
+        seconds = @settings.seconds
+        !seconds.nil? && Process.clock_gettime(Process::CLOCK_MONOTONIC) - @began >= seconds
       end
 
       def try_seed(seed)
@@ -77,7 +87,9 @@ module Heddle
 
       # @return [Boolean] whether these were all schedules within the bound
       def try_all?
-        search = Search.new(preemptions: @settings.preemptions, runs: @settings.runs) { |schedule| run(schedule) }
+        search = Search.new(preemptions: @settings.preemptions, runs: @settings.runs) do |schedule|
+          run(schedule).tap { search.stop if over? }
+        end
         failed, schedule = search.find
         @diagnosis.fail_with(failed.error, schedule, nil, @runs) if failed
         search.complete?

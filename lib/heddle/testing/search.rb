@@ -20,6 +20,9 @@ module Heddle
       # @return [Boolean] whether {find} has taken all schedules within the bounds
       def complete? = @complete
 
+      # No further schedule is taken.
+      def stop = @runs = 0
+
       # @return [Array(Run::Outcome, Schedule::Recorded), nil] the first run that fails
       def find
         until @waiting.empty?

@@ -7,17 +7,23 @@ module Heddle
       METHOD = "Heddle::Testing.explore"
       CLOCKS = %i[real virtual].freeze
       STRATEGIES = %i[random pct exhaustive].freeze
-      DEFAULTS = { runs: nil, strategy: :random, seed: nil, schedule: nil, depth: 3, preemptions: 2, steps: 100_000,
-                   paths: nil, backend: nil, cooperative: nil, trace: nil, clock: :real, idle: 0.05 }.freeze
+      DEFAULTS = { runs: nil, seconds: nil, strategy: :random, seed: nil, schedule: nil, depth: 3, preemptions: 2,
+                   steps: 100_000, paths: nil, backend: nil, cooperative: nil, trace: nil, clock: :real,
+                   idle: 0.05 }.freeze
       RUNS = 1_000
+      # How many runs there are at most within a time.
+      RUNS_IN_TIME = 100_000
       HIGHEST_SEED = (2**64) - 1
       # The values of `depth:`. A schedule keeps so many places.
       DEPTHS = 1..1_000
       # The highest value of `idle:`: a day, as for `grace:` of a scheduler.
       LONGEST_IDLE = 86_400
-      private_constant :METHOD, :CLOCKS, :STRATEGIES, :DEFAULTS, :RUNS, :HIGHEST_SEED, :DEPTHS, :LONGEST_IDLE
+      private_constant :METHOD, :CLOCKS, :STRATEGIES, :DEFAULTS, :RUNS, :RUNS_IN_TIME, :HIGHEST_SEED, :DEPTHS,
+                       :LONGEST_IDLE
 
       attr_reader :runs, :strategy, :seed, :schedule, :depth, :preemptions, :steps, :files, :backend, :trace
+      # @return [Numeric, nil] after how many seconds there is no further run
+      attr_reader :seconds
       # @return [Array<String>, nil]
       attr_reader :cooperative
       # @return [Numeric, nil] for a virtual clock: see {Testing.run}
@@ -40,7 +46,7 @@ module Heddle
         options = complete(options)
         @strategy = ArgumentChecks.one_of(options[:strategy], "#{METHOD}: strategy", STRATEGIES)
         set_replay(*options.values_at(:seed, :schedule))
-        @runs = options[:runs] ? count(options, :runs) : environment_runs
+        limit_runs(options)
         @depth = count(options, :depth, DEPTHS)
         @preemptions = count(options, :preemptions, 0..)
         @steps = count(options, :steps)
@@ -71,6 +77,11 @@ module Heddle
         @seed = seed_of(ENV.fetch("HEDDLE_SEED", nil), "HEDDLE_SEED") unless @schedule || @strategy == :exhaustive
       end
 
+      def limit_runs(options)
+        @seconds = options[:seconds]&.then { |seconds| ArgumentChecks.seconds(seconds, "#{METHOD}: seconds") }
+        @runs = options[:runs] ? count(options, :runs) : environment_runs
+      end
+
       def count(options, name, range = 1..)
         ArgumentChecks.count(options[name], "#{METHOD}: #{name}", range)
       end
@@ -93,7 +104,7 @@ module Heddle
       end
 
       def environment_runs
-        text = ENV.fetch("HEDDLE_EXPLORE", nil) or return RUNS
+        text = ENV.fetch("HEDDLE_EXPLORE", nil) or return @seconds ? RUNS_IN_TIME : RUNS
         return Integer(text, 10) if text.b.match?(/\A[1-9]\d*\z/)
 
         raise ArgumentError, "#{METHOD}: HEDDLE_EXPLORE must be an Integer of at least 1, not #{text.inspect}"
