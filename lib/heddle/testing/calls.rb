@@ -29,7 +29,6 @@ module Heddle
       VARYING = {
         Array => %i[each map collect filter select],
         Integer => %i[downto],
-        Hash => %i[initialize],
         NilClass => %i[rationalize to_c to_r],
         Numeric => %i[+@ dup],
         Symbol => %i[id2name name to_s],
@@ -43,8 +42,11 @@ module Heddle
       }.freeze
       # What lets others run.
       YIELDING = { Thread.singleton_class => %i[pass] }.freeze
+      # Classes whose `initialize` is written in C in some versions and in Ruby in others, and whose end is a point.
+      INITIALIZED = [Thread::Mutex, Thread::ConditionVariable, Hash].freeze
       # Methods of Ruby that are written in Ruby, and end with a check for interrupts.
       IN_RUBY = {
+        initialize: INITIALIZED,
         to_i: [Integer], to_int: [Integer], zero?: [Integer, Float], even?: [Integer], odd?: [Integer],
         positive?: [Float], negative?: [Float], clone: [Kernel], Integer: [Kernel, Kernel.singleton_class],
         Float: [Kernel, Kernel.singleton_class], now: [Time.singleton_class], at: [Time.singleton_class],
@@ -60,8 +62,8 @@ module Heddle
       # Where the caller of a method that returns is in the backtrace of {line_after}: behind Run.outside, the
       # TracePoint's block and the method.
       CALLER = 4
-      private_constant :INSTRUCTIONS, :VARYING, :YIELDING, :IN_RUBY, :EITHER, :INSTRUCTIONS_OF_LITERALS, :LITERAL,
-                       :CALLER
+      private_constant :INSTRUCTIONS, :VARYING, :YIELDING, :INITIALIZED, :IN_RUBY, :EITHER, :INSTRUCTIONS_OF_LITERALS,
+                       :LITERAL, :CALLER
 
       @kinds = Hash.new { |kinds, owner| kinds[owner] = {} }.compare_by_identity
       @lines = Hash.new { |lines, path| lines[path] = File.file?(path) ? File.readlines(path) : [] }
@@ -96,12 +98,16 @@ module Heddle
         end
 
         def decide(owner, name)
+          return :last if last?(owner, name)
           return :varies if listed?(VARYING, owner, name)
-          return :last if EITHER.include?(owner)
           return :yields if listed?(YIELDING, owner, name)
           return :none if listed?(INSTRUCTIONS, owner, name) || accessor?(owner, name)
 
           listed?(INSTRUCTIONS_OF_LITERALS, owner, name) ? :literal : :point
+        end
+
+        def last?(owner, name)
+          EITHER.include?(owner) || (name == :initialize && INITIALIZED.include?(owner))
         end
 
         def listed?(table, owner, name)
