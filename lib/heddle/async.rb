@@ -27,9 +27,11 @@ module Heddle
   #     end
   #   end
   module Async
-    # The gems whose code relies on no switch between two waits. Each scheduler that is made after
-    # `require "heddle/async"` spares them; what it is given as `cooperative:` comes on top.
-    COOPERATIVE = %w[async async-* io-event io-endpoint io-stream protocol-* falcon].freeze
+    # The gems whose code relies on no switch between two waits, and those that they call in between. Each scheduler
+    # that is made after `require "heddle/async"` spares them; what it is given as `cooperative:` comes on top.
+    COOPERATIVE = %w[
+      async async-* console falcon fiber-* io-endpoint io-event io-stream metrics protocol-* traces
+    ].freeze
     # `HEDDLE_ASYNC=preempt` in the environment stands for `default!(preempt: :all)`, for programs that load this by
     # `RUBYOPT=-rheddle/async`.
     VARIABLE = "HEDDLE_ASYNC"

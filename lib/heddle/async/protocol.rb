@@ -262,15 +262,15 @@ module Heddle
 
     # Makes a Heddle scheduler where {Async.default!} was called, and no selector or worker pool of Async's is wanted.
     module Reactors
-      # @raise [RuntimeError] on a thread that a Heddle scheduler serves
+      # @raise [RuntimeError] on a thread that a Heddle scheduler serves, which Async's reactor would close
       def new(*arguments, **options)
-        default = Async.default
-        return super unless default && arguments.empty? && options.empty?
-
         if Fiber.scheduler.is_a?(Scheduler)
           raise "Async::Reactor.new: this thread's scheduler is a #{Fiber.scheduler.class}, on which tasks run: call " \
                 "Async { } in it"
         end
+        default = Async.default
+        return super unless default && arguments.empty? && options.empty?
+
         Scheduler.new(**default).as_reactor.tap { |scheduler| Fiber.set_scheduler(scheduler) }
       end
     end
