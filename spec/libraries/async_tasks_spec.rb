@@ -7,26 +7,6 @@ RSpec.describe "heddle/async" do
   let(:library) { "async" }
   let(:preamble) { "$stdout.sync = true\n" }
 
-  # Where the program's `here { }` runs its block.
-  places = {
-    "Async's own scheduler" => <<~RUBY,
-      def here = Async { |task| yield task }
-    RUBY
-    "Heddle.run" => <<~RUBY,
-      require "heddle/async"
-      def here = Heddle.run { Async { |task| yield task } }
-    RUBY
-    "Heddle.run(preempt: :all)" => <<~RUBY,
-      require "heddle/async"
-      def here = Heddle.run(preempt: :all) { Async { |task| yield task } }
-    RUBY
-    "Async { } after default!" => <<~RUBY
-      require "heddle/async"
-      Heddle::Async.default!(preempt: :all)
-      def here = Async { |task| yield task }
-    RUBY
-  }
-
   programs = {
     "starts tasks at once, and awaits them" => [<<~RUBY, "1\n2\n3\n4\n"],
       here do |task|
@@ -175,7 +155,7 @@ RSpec.describe "heddle/async" do
     RUBY
   }
 
-  places.each do |place, here|
+  AsyncPlaces::ALL.each do |place, here|
     describe "on #{place}" do
       programs.each do |what, (program, expected)|
         it what do
