@@ -149,6 +149,20 @@ RSpec.describe "heddle/async" do
         puts e.class
       end
     RUBY
+    "starts tasks by Fiber.schedule, which the task awaits and cancels" => [<<~RUBY, "connection\n[:cancelled]\n"],
+      here do |task|
+        waiting = done = nil
+        serving = task.async do
+          Fiber.schedule { |connection| waiting = connection; sleep }
+          Fiber.schedule { puts "connection"; done = Async::Task.current }
+          sleep
+        end
+        sleep 0 until waiting && done
+        serving.cancel
+        waiting.wait
+        p [waiting.status]
+      end
+    RUBY
     "runs Sync within tasks and at the top" => [<<~RUBY, "1\n2\n"]
       here { |task| puts Sync { |same| same.equal?(task) ? 1 : 0 } }
       puts Sync { |task| task.async { 2 }.wait }
@@ -291,6 +305,17 @@ RSpec.describe "heddle/async" do
     it what do
       expect(printed("require \"heddle/async\"\n#{program}")).to eq expected
     end
+  end
+
+  it "starts fibers by Fiber.schedule outside of tasks, and where it has options" do
+    expect(printed(<<~RUBY)).to eq "[Fiber, nil]\n" * 2
+      require "heddle/async"
+      describe = -> { p [Fiber.current.class, Async::Task.current?] }
+      Heddle.run do
+        Fiber.schedule(&describe)
+        Async { Fiber.schedule(storage: true, &describe) }
+      end
+    RUBY
   end
 
   it "makes tasks fibers that Heddle names and lists" do

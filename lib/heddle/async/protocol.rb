@@ -24,6 +24,23 @@ module Heddle
         end
       end
 
+      # `Fiber.schedule` in a task, and on a scheduler that {Async.default!} has made, starts a task, as on Async's
+      # scheduler: servers of Async's gems start each connection's task so. With options it starts a fiber.
+      #
+      # @return [Fiber]
+      # @raise [::Async::Scheduler::ClosedError]
+      def fiber(*, **options, &block)
+        return super unless block && options.empty? && (@is_reactor || ::Async::Task.current?)
+
+        takes_none = block.lambda? && block.arity.zero?
+        fiber = nil
+        async do |task|
+          fiber = Fiber.current
+          takes_none ? yield : yield(task)
+        end
+        fiber
+      end
+
       # Waits until all tasks and all other fibers have ended; transient tasks are cancelled when no others are left.
       #
       # @yieldparam task [::Async::Task] the block is a task
