@@ -318,6 +318,13 @@ RSpec.describe "heddle/async" do
     RUBY
   end
 
+  it "has no load at first" do
+    expect(printed(<<~RUBY)).to eq "true\n"
+      require "heddle/async"
+      Heddle.run { p Fiber.scheduler.load < 0.1 }
+    RUBY
+  end
+
   it "makes tasks fibers that Heddle names and lists" do
     expect(printed(<<~RUBY)).to eq %(["named", nil, "later"]\n)
       require "heddle/async"

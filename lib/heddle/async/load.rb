@@ -6,10 +6,13 @@ module Heddle
     class Load
       # Seconds.
       WINDOW = 1.0
-      private_constant :WINDOW
+      # Seconds before the first reading, in which the thread counts as idle: a window of microseconds says nothing.
+      BEFORE = 0.1
+      private_constant :WINDOW, :BEFORE
 
       def initialize
-        @begin = @last = read
+        @last = read
+        @begin = [@last.first - BEFORE, @last.last]
       end
 
       # @return [Float] from 0.0 to 1.0
