@@ -32,10 +32,12 @@ module Heddle
     COOPERATIVE = %w[
       async async-* console falcon fiber-* io-endpoint io-event io-stream metrics protocol-* traces
     ].freeze
+    # What runs in a task's fiber before the task's block, and after it: a task that has not begun must not be found.
+    AROUND = %w[async fiber_body.rb].map { |path| File.expand_path(path, __dir__) }.freeze
     # `HEDDLE_ASYNC=preempt` in the environment stands for `default!(preempt: :all)`, for programs that load this by
     # `RUBYOPT=-rheddle/async`.
     VARIABLE = "HEDDLE_ASYNC"
-    private_constant :VARIABLE
+    private_constant :AROUND, :VARIABLE
 
     class << self
       # @return [Hash, nil] the options of the schedulers that `Async { }` makes; nil if Async makes its own
@@ -63,7 +65,7 @@ module Heddle
       def install
         return unless PART.install
 
-        Cooperation.spare(COOPERATIVE)
+        Cooperation.spare(COOPERATIVE + AROUND)
         Scheduler.prepend(Protocol)
         use_environment
       end

@@ -318,6 +318,24 @@ RSpec.describe "heddle/async" do
     RUBY
   end
 
+  it "runs the code of Async's gems in a new task before the starter continues" do
+    expect(printed(<<~RUBY)).to eq "0\n"
+      require "heddle/async"
+      require "async/semaphore"
+      late = 0
+      Heddle.run(preempt: :all, tick: 0.0001) do
+        Heddle.spin(background: true) { loop { sleep 0 } }
+        Sync do |task|
+          semaphore = Async::Semaphore.new(1000)
+          # The new task counts itself.
+          1000.times { |number| semaphore.async { sleep }; late += 1 if semaphore.count != number + 1 }
+          task.children.each(&:cancel)
+        end
+      end
+      p late
+    RUBY
+  end
+
   it "has no load at first" do
     expect(printed(<<~RUBY)).to eq "true\n"
       require "heddle/async"
