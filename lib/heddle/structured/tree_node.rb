@@ -148,8 +148,7 @@ module Heddle
       begin
         Native.raise_deferred(@scheduler)
         returned = Native.run_user_block(@scheduler) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
-        # Most fibers have started none.
-        @children ? @children.await : Native.raise_at_end(@scheduler)
+        await_children
         value = returned
       rescue Stop, SignalException => e
         # A fiber that was stopped has no error. A signal is raised again, below.
@@ -341,6 +340,9 @@ module Heddle
       @started ||= @fiber && Native.state(@fiber) == :runnable
       leave_tree unless @started
     end
+
+    # Most fibers have started none.
+    def await_children = @children ? @children.await : Native.raise_at_end(@scheduler)
 
     def name_fiber
       Names.assign(@fiber, @name) if @name
