@@ -116,6 +116,24 @@ RSpec.describe "Heddle::Testing.explore" do
     expect(runs.last).to be < runs.first
   end
 
+  it "raises nothing where an ensure clause or its method begins, as no tick could" do
+    taken = []
+    give_back = ->(list) { Heddle.shield { list.clear } }
+
+    expect do
+      Heddle::Testing.explore(strategy: :exhaustive, preemptions: 2, runs: 500) do
+        task = Heddle.spin do
+          taken << :permit
+        ensure
+          give_back.call(taken)
+        end
+        Heddle.snooze
+        task.stop.await
+        raise "it was not given back" if taken.any?
+      end
+    end.not_to raise_error
+  end
+
   it "says that a run diverges from its schedule, and where" do
     program = -> { Heddle::Testing.explore(schedule: "0.7>3") { nil } }
 

@@ -11,12 +11,14 @@ module Heddle
       EVENTS = %i[line call return b_return c_return].freeze
       # After these the line goes on, and the next branch in it is a point.
       WITHIN_LINE = %i[line c_return].freeze
+      # At these Ruby checks interrupts.
+      CHECKS = %i[return b_return c_return].freeze
       THREADS = %i[new start fork].freeze
       # How many points more a program may pass that has rescued the error of too many points.
       AGAIN = 1_000
       # How many fibers are killed of a program that continues nevertheless.
       MOST_KILLS = 1_000
-      private_constant :VARIABLE, :EVENTS, :WITHIN_LINE, :THREADS, :AGAIN, :MOST_KILLS
+      private_constant :VARIABLE, :EVENTS, :WITHIN_LINE, :CHECKS, :THREADS, :AGAIN, :MOST_KILLS
 
       class << self
         # @return [Run, nil] the run that is under way on this thread
@@ -92,7 +94,8 @@ module Heddle
         return if kind == :none
 
         pass_at(point, point.event) do
-          Native.pass_point(@scheduler, kind != :last && WITHIN_LINE.include?(point.event), kind == :yields)
+          within_line = kind != :last && WITHIN_LINE.include?(point.event)
+          Native.pass_point(@scheduler, within_line, kind == :yields, CHECKS.include?(point.event))
         end
       end
 
@@ -102,7 +105,7 @@ module Heddle
       def pass_end(line)
         return if @scheduler.nil?
 
-        pass_at(line, :c_return) { Native.pass_point(@scheduler, false, false) }
+        pass_at(line, :c_return) { Native.pass_point(@scheduler, false, false, true) }
       end
 
       # A method `post` of a gem begins. By that, concurrent-ruby gives a task to a pool of threads.

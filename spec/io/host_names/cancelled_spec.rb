@@ -29,7 +29,7 @@ RSpec.describe "TCPSocket.new that is cancelled as it takes over its connection"
       as_second_owner_is_made do |made|
         owner = made
         native.deliver(scheduler, Fiber.current, RuntimeError.new("cancelled"))
-        native.pass_point(scheduler, false, false)
+        native.pass_point(scheduler, false, false, true)
       end
       TCPSocket.new("localhost", server.local_address.ip_port).close
     rescue RuntimeError

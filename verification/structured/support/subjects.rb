@@ -85,6 +85,9 @@ module Subjects
     )
   }.freeze
 
+  # What many fibers use, and those of a forked child, too.
+  FORKED = %w[Barrier].freeze
+
   # How a parent's block ends.
   ENDS = {
     "returns" => -> {},
@@ -109,7 +112,10 @@ module Subjects
 
   class << self
     # @return [Array<ExploredCase>]
-    def cases = trees + SUBJECTS.flat_map { |name, subject| pairs(name, subject) }
+    def cases
+      trees + SUBJECTS.flat_map { |name, subject| pairs(name, subject) } +
+        FORKED.flat_map { |name| forked(name, SUBJECTS.fetch(name)) }
+    end
 
     # Runs a block that may raise what is expected: the fiber may have ended just before it is awaited.
     def quietly
@@ -177,6 +183,34 @@ module Subjects
           subject.check.call(object)
         end
       end
+    end
+
+    # The process forks wherever an operation has been preempted. A child has none of its parent's fibers.
+    def forked(name, subject)
+      subject.operations.keys.repeated_combination(2).map do |one, two|
+        ExploredCase.new(name, "#{one} in the parent, #{two} in a forked child") do
+          object = instance_exec(&subject.make)
+          own = perform(subject.operations.fetch(one), object)
+          Heddle.snooze
+          in_child do
+            quietly { perform(subject.operations.fetch(two), object).await }
+            subject.check.call(object)
+          end
+          quietly { own.await }
+        end
+      end
+    end
+
+    def in_child(&program)
+      child = fork do
+        Thread.new { Heddle::Testing.run(clock: :virtual, &program) }.join
+        exit!(0)
+      rescue Exception => e # rubocop:disable Lint/RescueException -- the child must not go on with the exploration
+        warn e.full_message
+        exit!(1)
+      end
+      Fiber.blocking { Process.wait(child) }
+      raise "the child has failed" unless Process.last_status.success?
     end
 
     # In a scope, which raises the errors of the fibers that the operation starts.

@@ -16,13 +16,16 @@ use crate::scheduler::ticking::NextBranch;
 
 /// After so many points timers and I/O are polled, as ticks do it otherwise.
 const POINTS_PER_POLL: u64 = 256;
+/// How many points may come without a check of interrupts, as between an `ensure` and what it calls. After as many the
+/// line is that of a loop, whose end has such a check and no event.
+const MOST_UNCHECKED: u32 = 32;
 
 /// Defines the methods that `lib/heddle/testing/` calls.
 pub fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("explore_recorded", function!(explore_recorded, 3))?;
     native.define_singleton_method("explore_random", function!(explore_random, 2))?;
     native.define_singleton_method("explore_priorities", function!(explore_priorities, 4))?;
-    native.define_singleton_method("pass_point", function!(pass_point, 3))?;
+    native.define_singleton_method("pass_point", function!(pass_point, 4))?;
     native.define_singleton_method("preempted_at_branch?", function!(preempted_at_branch, 1))?;
     native.define_singleton_method("end_line", function!(end_line, 1))?;
     native.define_singleton_method("with_branches", function!(with_branches, 0))?;
@@ -87,17 +90,19 @@ fn virtual_time(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<In
 }
 
 /// The running fiber passes a point. Within a line (where it begins, and after a method written in C has returned to
-/// it) the next branch of the line is a point, too. A fiber that yields lets others run first. Returns how many points
-/// there were; nil without an exploration.
+/// it) the next branch of the line is a point, too. A fiber that yields lets others run first. Ruby checks interrupts
+/// where a method or a block returns, and not where a line or a method begins: there nothing is raised. Returns how many
+/// points there were; nil without an exploration.
 fn pass_point(
     ruby: &Ruby,
     scheduler: Receiver<Scheduler>,
     within_line: bool,
     yields: bool,
+    is_check: bool,
 ) -> Result<Option<u64>, Error> {
     let steps = scheduler.state.borrow_mut().queue.exploration_mut().map(Exploration::step);
     if let Some(steps) = steps {
-        let passed = scheduler.pass_point(ruby, steps, yields)?;
+        let passed = scheduler.pass_point(ruby, steps, yields, is_check)?;
         let next = passed.filter(|_| within_line).map_or(NextBranch::NoPoint, NextBranch::WithinLine);
         scheduler.preemption.next_branch.set(next);
     }
@@ -171,10 +176,10 @@ fn explored(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<RArray
 }
 
 impl Scheduler {
-    /// Preempts the running fiber if it may be preempted and the exploration decides so. Raises what is due in it: the
-    /// caller is a method of Ruby's, so no safe point is needed for that. Returns the fiber's number, if it may be
-    /// preempted.
-    fn pass_point(&self, ruby: &Ruby, steps: u64, yields: bool) -> Result<Option<u64>, Error> {
+    /// Preempts the running fiber if it may be preempted and the exploration decides so. If it may, raises what is due
+    /// in it: the caller is a method of Ruby's, so no safe point is needed for that. Returns the fiber's number, if it
+    /// may be preempted.
+    fn pass_point(&self, ruby: &Ruby, steps: u64, yields: bool, is_check: bool) -> Result<Option<u64>, Error> {
         if self.is_inherited() || !self.is_owned_by(thread::current(ruby)) || interrupts::is_trap_due(ruby) {
             return Ok(None);
         }
@@ -186,16 +191,44 @@ impl Scheduler {
         if steps.is_multiple_of(POINTS_PER_POLL) {
             self.poll(ruby)?;
         }
-        if let Some(running) = running {
+        let number = running.map_or(0, FiberKey::number);
+        if is_check {
+            self.preemption.unchecked_points.set((number, 0));
+        }
+        let may_raise = is_check || self.has_passed_unchecked(number);
+        if let Some(running) = running.filter(|_| may_raise) {
             self.raise_due_unmasked(ruby, running)?;
         }
-        let number = running.map_or(0, FiberKey::number);
         if self.state.borrow_mut().is_preempted_at_point(number, yields) {
             let hook = self.enter(ruby)?.keep_wake_ups();
-            self.yield_masked(ruby, current, hook.key)?;
-            self.raise_due_unmasked(ruby, hook.key)?;
+            self.yield_at_point(ruby, current, hook.key, may_raise)?;
         }
         Ok(Some(number))
+    }
+
+    /// Whether so many points of the fiber have come without a check of interrupts that one has no event.
+    fn has_passed_unchecked(&self, fiber: u64) -> bool {
+        let count = match self.preemption.unchecked_points.get() {
+            (last, count) if last == fiber => count + 1,
+            _ => 1,
+        };
+        self.preemption.unchecked_points.set((fiber, count));
+        count > MOST_UNCHECKED
+    }
+
+    fn yield_at_point(&self, ruby: &Ruby, current: Value, key: FiberKey, may_raise: bool) -> Result<(), Error> {
+        if may_raise {
+            self.yield_masked(ruby, current, key)?;
+            return self.raise_due_unmasked(ruby, key);
+        }
+        match self.yield_preempted(ruby, key) {
+            // A kill cannot wait.
+            Err(raised) if error::exception_of(&raised).is_some() => {
+                self.keep_raise(ruby, current, &raised);
+                Ok(())
+            }
+            yielded => yielded,
+        }
     }
 
     /// Ruby checks interrupts for the first time since the job was triggered within a line, in this frame of this fiber.

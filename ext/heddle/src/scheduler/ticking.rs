@@ -40,6 +40,9 @@ pub struct Preemption {
     pub cooperative: OnceCell<Cooperative>,
     /// Where an explored schedule has its next point within a line.
     pub next_branch: Cell<NextBranch>,
+    /// In an explored schedule, the number of the fiber that has passed the last point, and at how many of its last
+    /// points Ruby has checked no interrupts.
+    pub unchecked_points: Cell<(u64, u32)>,
     /// Whether an explored schedule has preempted a fiber at a branch, since the test has last asked.
     pub preempted_at_branch: Cell<bool>,
 }
