@@ -50,7 +50,7 @@ module Heddle
         callback = proc do
           next unless source.stats
 
-          record(growth.take(totals(source)), counters)
+          record(*growth.take(totals(source), source.names), counters)
           source.names.size
         end
         meter.create_observable_gauge("heddle.names", callback:, unit: "1",
@@ -85,30 +85,23 @@ module Heddle
         meter.create_observable_gauge([name_of(metric), part].compact.join("."), callback:, **options)
       end
 
-      # @return [Hash{Growth::Key => Numeric}] a histogram has one for each bucket, with its end
+      # @return [Hash{String => Numeric}] the counters that are of no name
       def self.totals(source)
-        totals = CATALOGUE.select { |metric| metric.kind == :counter }.to_h do |metric|
-          [key(name_of(metric)), metric.of(source.stats)]
+        CATALOGUE.select { |metric| metric.kind == :counter }.to_h do |metric|
+          [name_of(metric), metric.of(source.stats)]
         end
-        source.names.each { |total| totals.update(totals_of(total)) }
-        totals
       end
 
-      def self.totals_of(total)
-        name = total.name
-        parts = { key("heddle.name.ran", name) => total.ran, key("heddle.name.runnable", name) => total.runnable }
-        total.waited.each { |kind, seconds| parts[key("heddle.name.waited", name, kind.to_s)] = seconds }
-        total.ages.buckets.each { |bound, count| parts[key(AGE, name, bound)] = count }
-        parts
-      end
-
-      def self.record(growth, counters)
-        growth.each do |key, value|
-          attributes = key.name ? { "name" => key.name } : {}
-          next record_ages(counters[AGE], key.detail, value, attributes) if key.instrument == AGE
-
-          attributes["kind"] = key.detail if key.detail
-          counters.fetch(key.instrument).add(value, attributes:)
+      def self.record(counted, names, counters)
+        counted.each { |name, value| counters.fetch(name).add(value, attributes: {}) }
+        names.each do |total|
+          attributes = { "name" => total.name }
+          counters["heddle.name.ran"].add(total.ran, attributes:)
+          counters["heddle.name.runnable"].add(total.runnable, attributes:)
+          total.waited.each do |kind, seconds|
+            counters["heddle.name.waited"].add(seconds, attributes: { **attributes, "kind" => kind.to_s })
+          end
+          total.ages.buckets.each { |bound, count| record_ages(counters[AGE], bound, count, attributes) }
         end
       end
 
@@ -121,12 +114,10 @@ module Heddle
         end
       end
 
-      def self.key(instrument, name = nil, detail = nil) = Growth::Key.new(instrument:, name:, detail:)
-
       def self.name_of(metric)
         "heddle.#{metric.path.join(".").delete_suffix("_count")}"
       end
-      private_class_method :create, :about, :observe, :totals, :totals_of, :record, :record_ages, :key, :name_of
+      private_class_method :create, :about, :observe, :totals, :record, :record_ages, :name_of
     end
   end
 end

@@ -14,8 +14,7 @@ module Heddle
     # histograms `heddle_run_queue_scheduled_seconds` and `heddle_run_queue_slice_seconds` have values only with
     # `stats: :detailed`, and so have those by name: the histogram `heddle_name_age_seconds`, and the counters
     # `heddle_name_ran_seconds_total`, `heddle_name_runnable_seconds_total` and `heddle_name_waited_seconds_total`.
-    # Their label `name` has at most 100 values in the life of each scheduler, and `other`; the last one also has the
-    # label `kind`.
+    # Their label `name` has at most 100 values at a time, and `other`; the last one also has the label `kind`.
     module Prometheus
       # The bounds of the buckets: from 1 µs to 17 s, each twice the one before.
       BOUNDS = (10..34).map { |exponent| (1 << exponent) / 1e9 }.freeze

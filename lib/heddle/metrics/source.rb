@@ -40,8 +40,8 @@ module Heddle
         scheduler.stats.tap { |stats| @kept = Kept.new(now, Native.generation, stats) }
       end
 
-      # @return [Array<NameTotal>] what was counted by name, of which nothing ever decreases. Empty if that is not
-      #   counted for good, as with `stats: :detailed`, and after {#detach}
+      # @return [Array<NameTotal>] what was counted by name, whose sums never decrease. Empty if that is not counted for
+      #   good, as with `stats: :detailed`, and after {#detach}
       def names
         return [] unless (scheduler = @scheduler)
 

@@ -10,11 +10,7 @@ module Heddle
     Counted = Struct.new(:seconds, :totals, :late) do
       # @param earlier [Counted, nil]
       # @return [Array<NameTotal>]
-      def since(earlier)
-        return totals.values unless earlier
-
-        totals.map { |name, total| earlier.totals.key?(name) ? total - earlier.totals[name] : total }
-      end
+      def since(earlier) = earlier ? NameTotal.between(earlier.totals, totals) : totals.values
     end
     private_constant :Counted
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Heddle
-  # What the fibers of all schedulers of this process have spent their time on in the last minutes, by name. The first
+  # What the fibers of all schedulers of this process have spent their time on in the last minutes, by name. At most
   # 100 names of each scheduler are told apart; all others are one. Numbers, UUIDs and long hexadecimal numbers in a
   # path become `:id`, and after a job's class they are left out.
   #

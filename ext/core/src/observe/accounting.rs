@@ -1,9 +1,9 @@
 //! What fibers spend their time on, for each fiber and for each name.
 //!
 //! A fiber runs, waits for its turn, or waits for an event. Each change of that is reported here with its time, and
-//! what has passed since the last one is added to the fiber's account and to its name's. These are totals, which never
-//! decrease: a reader that wants those of the last minute subtracts two of them. All memory is bounded but for the
-//! accounts, of which there is one for each fiber.
+//! what has passed since the last one is added to the fiber's account and to its name's. These are totals, whose sum
+//! over all names never decreases: a reader that wants those of the last minute subtracts two of them. All memory is
+//! bounded but for the accounts, of which there is one for each fiber.
 
 mod group;
 mod lateness;
@@ -79,7 +79,7 @@ impl Accounting {
     /// The fiber begins to do something else. Before its first report it is unknown.
     pub fn enter(&mut self, fiber: u64, phase: Phase, now: Instant) {
         let now = self.at(now);
-        let account = Account::of(fiber, &mut self.accounts, phase, now);
+        let account = Account::of(fiber, &mut self.accounts, &mut self.names, phase, now);
         let (before, since) = (account.phase, account.since);
         if phase != before {
             account.charge(now, &mut self.names, &mut self.lateness);
@@ -103,8 +103,8 @@ impl Accounting {
     /// The fiber gets a name, or loses it.
     pub fn name(&mut self, fiber: u64, name: Option<&str>, now: Instant) {
         let now = self.at(now);
-        let number = name.map_or(UNNAMED, |name| self.names.number(&group::of(name)));
-        let account = Account::of(fiber, &mut self.accounts, Phase::Running, now);
+        let number = name.map_or(UNNAMED, |name| self.names.number(&group::of(name), now));
+        let account = Account::of(fiber, &mut self.accounts, &mut self.names, Phase::Running, now);
         let since = account.since;
         account.charge(now, &mut self.names, &mut self.lateness);
         if account.name == UNNAMED {
@@ -113,6 +113,8 @@ impl Accounting {
             let age = now.saturating_sub(account.named_at);
             self.names.get_mut(account.name).ages.record(Duration::from_nanos(age));
         }
+        self.names.lost(account.name, now);
+        self.names.taken(number);
         (account.name, account.named_at, account.named) = (number, now, Times::default());
     }
 
@@ -144,6 +146,7 @@ impl Accounting {
         if self.find(fiber).is_some() {
             self.name(fiber, None, now);
             self.accounts[index_of(fiber)] = None;
+            self.names.lost(UNNAMED, self.at(now));
         }
     }
 
@@ -152,6 +155,7 @@ impl Accounting {
         let now = self.at(now);
         for mut account in self.accounts.drain(..).flatten() {
             account.charge(now, &mut self.names, &mut self.lateness);
+            self.names.lost(account.name, now);
         }
     }
 
@@ -207,15 +211,26 @@ fn index_of(fiber: u64) -> usize {
 
 impl Account {
     /// The fiber's account. If it has none, it begins now, in this phase.
-    fn of(fiber: u64, accounts: &mut Vec<Option<Box<Self>>>, phase: Phase, now: u64) -> &mut Self {
+    fn of<'a>(
+        fiber: u64,
+        accounts: &'a mut Vec<Option<Box<Self>>>,
+        names: &mut Names,
+        phase: Phase,
+        now: u64,
+    ) -> &'a mut Self {
         let index = index_of(fiber);
         if index >= accounts.len() {
             accounts.resize_with(index + 1, || None);
         }
         let place = &mut accounts[index];
         // Of a fiber that has vanished without an end, the place is taken by another one.
-        place.take_if(|account| account.fiber != fiber);
-        place.get_or_insert_with(|| Account::new(fiber, phase, now))
+        if let Some(vanished) = place.take_if(|account| account.fiber != fiber) {
+            names.lost(vanished.name, now);
+        }
+        place.get_or_insert_with(|| {
+            names.taken(UNNAMED);
+            Account::new(fiber, phase, now)
+        })
     }
 
     fn new(fiber: u64, phase: Phase, now: u64) -> Box<Self> {

@@ -31,6 +31,13 @@ impl Histogram {
         self.max = self.max.max(duration);
     }
 
+    /// Counts all durations of another one.
+    pub fn add(&mut self, other: &Histogram) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, added)| *count += added);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.max = self.max.max(other.max);
+    }
+
     /// How many durations each bucket has.
     pub fn counts(&self) -> &[u64; BUCKETS] {
         &self.counts
@@ -86,6 +93,14 @@ mod tests {
         histogram.record(Duration::MAX);
         assert_eq!(occupied(&histogram), [(BUCKETS - 1, 3)]);
         assert_eq!((histogram.sum(), histogram.max()), (Duration::MAX, Duration::MAX));
+    }
+
+    #[test]
+    fn two_can_be_added() {
+        let mut histogram = filled(&[5, 7]);
+        histogram.add(&filled(&[7, 1]));
+        assert_eq!(occupied(&histogram), [(1, 1), (5, 1), (7, 2)]);
+        assert_eq!((histogram.sum(), histogram.max()), (Duration::from_nanos(20), Duration::from_nanos(7)));
     }
 
     #[test]

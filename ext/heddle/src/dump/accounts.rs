@@ -114,8 +114,9 @@ fn name_totals(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<Option<RArray>,
     let name_of = |number: usize| totals[number].0.text.as_deref();
     let names = ruby.ary_new_capa(totals.len());
     for (name, present) in &totals {
-        let array = ruby.ary_new_capa(7);
+        let array = ruby.ary_new_capa(8);
         array.push(name.text.as_deref())?;
+        array.push(seconds(name.begun))?;
         push_times(ruby, array, &name.times, &labels)?;
         array.push(histogram(ruby, &name.ages))?;
         array.push(histogram(ruby, present))?;

@@ -157,6 +157,95 @@ fn names_beyond_the_limit_count_as_other() {
     assert_eq!(others.ages.counts().iter().sum::<u64>(), 400);
 }
 
+/// All places are taken, each by a name that a fiber had for a millisecond.
+fn full() -> Commanded {
+    let mut counted = Commanded::new();
+    counted.enter(FIBER, Phase::Running, 0);
+    for index in 0..names::LIMIT - 2 {
+        counted.name(FIBER, Some(&format!("name{index}x")));
+        counted.pass(1);
+    }
+    counted.name(FIBER, None);
+    counted
+}
+
+fn has(counted: &Commanded, name: &str) -> bool {
+    counted.accounting.totals(counted.now).iter().any(|(each, _)| each.text.as_deref() == Some(name))
+}
+
+const IDLE: u64 = names::IDLE / 1_000_000;
+
+#[test]
+fn a_new_name_takes_the_place_of_the_one_that_had_no_fiber_for_longest() {
+    let mut counted = full();
+    counted.name(FIBER, Some("name0x"));
+    counted.name(FIBER, None);
+    counted.pass(IDLE);
+    counted.name(FIBER, Some("late"));
+    assert_eq!(["name0x", "name1x", "name2x", "late"].map(|name| has(&counted, name)), [true, false, true, true]);
+    assert_eq!(counted.accounting.totals(counted.now).len(), names::LIMIT);
+}
+
+#[test]
+fn a_name_that_had_a_fiber_in_the_last_minutes_keeps_its_place() {
+    let mut counted = full();
+    counted.pass(IDLE - names::LIMIT as u64);
+    counted.name(FIBER, Some("late"));
+    assert!(!has(&counted, "late"));
+}
+
+#[test]
+fn a_name_that_a_fiber_has_keeps_its_place() {
+    let mut counted = full();
+    for index in 0..names::LIMIT as u64 - 2 {
+        let fiber = OTHER_FIBER + index;
+        counted.enter(fiber, Phase::Waiting(IO), 0);
+        counted.name(fiber, Some(&format!("name{index}x")));
+    }
+    counted.pass(2 * IDLE);
+    counted.name(FIBER, Some("late"));
+    assert!(!has(&counted, "late"));
+}
+
+#[test]
+fn a_name_whose_fiber_has_vanished_or_whose_fibers_are_forgotten_loses_its_place() {
+    let mut counted = full();
+    counted.name(FIBER, Some("name0x"));
+    let next = 2 << 32;
+    counted.enter(next, Phase::Running, 0);
+    counted.name(next, Some("name1x"));
+    counted.accounting.forget_fibers(counted.now);
+    counted.pass(IDLE);
+    counted.enter(FIBER, Phase::Running, 0);
+    for index in 0..names::LIMIT - 2 {
+        counted.name(FIBER, Some(&format!("late{index}x")));
+    }
+    assert_eq!(["name0x", "name1x"].map(|name| has(&counted, name)), [false, false]);
+}
+
+#[test]
+fn what_a_name_without_a_place_had_counted_is_moved_to_other() {
+    let mut counted = full();
+    counted.pass(IDLE);
+    counted.name(FIBER, Some("late"));
+    counted.pass(7);
+    let (other, late) = (counted.total(names::OTHER), counted.total(counted.number("late")));
+    assert_eq!((milliseconds(other.times.ran), milliseconds(late.times.ran)), (1, 7));
+    assert_eq!((other.ages.counts().iter().sum::<u64>(), whole(other.ages.sum())), (1, 1));
+}
+
+#[test]
+fn a_name_that_comes_back_counts_from_zero() {
+    let mut counted = full();
+    let begun = counted.total(counted.number("name0x")).begun;
+    counted.pass(IDLE);
+    counted.name(FIBER, Some("late"));
+    counted.name(FIBER, Some("name0x"));
+    counted.pass(3);
+    let total = counted.total(counted.number("name0x"));
+    assert_eq!((milliseconds(total.times.ran), milliseconds(total.begun - begun)), (3, IDLE + 100));
+}
+
 #[test]
 fn what_a_fiber_does_now_counts_for_its_name_before_it_ends() {
     let mut counted = Commanded::new();

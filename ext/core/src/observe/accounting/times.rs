@@ -39,4 +39,12 @@ impl Times {
             Phase::Waiting(kind) => &mut self.waited[label.map_or(kind, |label| KINDS + label)],
         }
     }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Times) {
+        self.ran += other.ran;
+        self.runnable += other.runnable;
+        self.waited.iter_mut().zip(&other.waited).for_each(|(time, added)| *time += added);
+        self.preemptions += other.preemptions;
+    }
 }
