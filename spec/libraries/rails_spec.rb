@@ -354,6 +354,8 @@ RSpec.describe "heddle/rails" do
         [first, *Heddle.await_all(*children), Widget].uniq.size
       end
       Heddle.run(preempt: :all) do
+        # Rails 8 draws the routes with the first request. Up to 8.1.3 it answers others with 404 meanwhile.
+        get("/page")
         changing = Heddle.spin(background: true) { Heddle.every(0.005) { change.call } }
         sizes = []
         requests = Array.new(10) { Heddle.spin { sizes << get("/page") until seen.size > 5 } }
