@@ -118,9 +118,9 @@ module Heddle
     #     Fiber.scheduler.run # takes one second
 
     # @!method close
-    #   Waits until all other fibers have ended, then closes the backend and ends the workers. If a fiber calls `exit`,
-    #   or Ctrl-C or `Thread#kill` ends the thread, the fibers are cancelled instead; their `ensure` clauses run.
-    #   Further calls do nothing. A hook that is called later opens a new backend.
+    #   Waits until all other fibers have ended, then closes the backend and ends the workers. If a fiber calls `exit`
+    #   (the block of {Heddle.run} is none of them), or Ctrl-C or `Thread#kill` ends the thread, the fibers are stopped
+    #   instead; their `ensure` clauses run. Further calls do nothing. A hook that is called later opens a new backend.
     #
     #   A scheduled fiber may call it, too. It returns when the other fibers have ended, and the fiber continues without
     #   a scheduler. If several fibers call it at the same time, the last of them closes the scheduler.
@@ -268,7 +268,7 @@ module Heddle
     #   @param exception [Class, Exception] what is raised when the time has elapsed. If it is an exception object that
     #     `raise` raises itself, and not a StandardError, it is raised again when the block rescues it, until the block
     #     ends. `Timeout.timeout` passes such an object if the program gives no class.
-    #   @param arguments [Array] of the exception: usually its message
+    #   @param arguments [Array] of the exception: usually its message. If there are more, it is made at once
     #   @yieldparam duration [Numeric]
     #   @return [Object] the block's value
     #   @raise `exception`

@@ -191,7 +191,7 @@ RSpec.describe "A preemption" do
         cpu_bound = YieldingFiber.schedule do
           until over
             before = runs
-            matched = "#{"a" * 130}bd".match?(/\A(a*)(a*)(a*)(a*)\1b\z/)
+            matched = "#{"a" * 70}bd".match?(/\A(a*)(a*)(a*)(a*)\1b\z/)
             over = [matched] if runs > before
           end
         end

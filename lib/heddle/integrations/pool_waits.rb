@@ -34,8 +34,8 @@ module Heddle
     class << self
       # Called when a scheduler is made: the libraries may be loaded at any time before.
       def install
-        install_active_record if defined?(::ActiveRecord::ConnectionAdapters::ConnectionPool::Queue)
-        install_connection_pool if defined?(::ConnectionPool::TimedStack)
+        install_active_record if loaded?("ActiveRecord", "ConnectionAdapters::ConnectionPool::Queue")
+        install_connection_pool if loaded?("ConnectionPool", "TimedStack")
       end
 
       # @return [String, nil] `20 of 20 in use, by GET /orders, Report and 18 more`
@@ -47,6 +47,14 @@ module Heddle
       end
 
       private
+
+      # A program's tests may put an object in a library's place.
+      def loaded?(library, name)
+        return false unless Object.const_defined?(library)
+
+        found = Object.const_get(library)
+        found.is_a?(Module) && found.const_defined?(name)
+      end
 
       def install_active_record
         @active_record ||= AdapterPart.new( # rubocop:disable Naming/MemoizedInstanceVariableName -- of two

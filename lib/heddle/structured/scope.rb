@@ -41,6 +41,7 @@ module Heddle
     end
 
     def await_all
+      @node.reset_after_fork(@scheduler)
       @children.await
       await_members
       # One in the background may have failed meanwhile.

@@ -159,7 +159,7 @@ module Heddle
     ensure
       # Runs also if the fiber is being killed.
       interrupt ? end_without_waiting(interrupt) : finish(value, error)
-      raise interrupt if interrupt && !relayed?
+      raise_further(interrupt)
     end
 
     # A fiber of `Fiber.schedule`, which runs without {#carry}, has returned. The extension calls this.
@@ -253,6 +253,7 @@ module Heddle
       return if @generation == Native.generation
 
       @generation = Native.generation
+      @forked = true
       @scheduler = scheduler
       @parent = @siblings = nil
       each_block(&:clear)
@@ -263,7 +264,12 @@ module Heddle
     def children = @children ||= Children.new(self)
 
     # @return [Array<Fiber>] the children that have started and not ended
-    def child_fibers = each_block.flat_map(&:fibers)
+    def child_fibers
+      return [] if left_in_parent?
+
+      reset_after_fork(@scheduler)
+      each_block.flat_map(&:fibers)
+    end
 
     # The fiber begins a block of {Heddle.run}.
     #
@@ -341,8 +347,18 @@ module Heddle
       leave_tree unless @started
     end
 
-    # Most fibers have started none.
-    def await_children = @children ? @children.await : Native.raise_at_end(@scheduler)
+    def await_children
+      reset_after_fork(@scheduler)
+      # Most fibers have started none.
+      @children ? @children.await : Native.raise_at_end(@scheduler)
+    end
+
+    # Raises what ends more than the fiber: what concerns the whole thread, and in a forked child any error, as the
+    # process ends with the fiber that has forked.
+    def raise_further(interrupt)
+      raise interrupt if interrupt && !relayed?
+      raise @error if @error && @forked
+    end
 
     def name_fiber
       Names.assign(@fiber, @name) if @name

@@ -112,7 +112,7 @@ module Heddle
       #
       # @param executor [Object] whose method it is
       def refuse_pool(executor)
-        return unless @scheduler && defined?(::Concurrent::RubyExecutorService)
+        return unless @scheduler && Object.const_defined?("Concurrent::RubyExecutorService")
         return unless executor.is_a?(::Concurrent::RubyExecutorService)
 
         place = caller_locations.find { |location| @files.include?(location.path) }

@@ -54,6 +54,36 @@ RSpec.describe "fork from a fiber of a tree" do
     expect([output, errors, status.success?]).to eq(["forked\ntrue\nchild's ensure in parent\n", "", true])
   end
 
+  {
+    "the block of Heddle.run" => "Heddle.run { forking { %s } }",
+    "a nested block of Heddle.run" => "Heddle.run { Heddle.spin { Heddle.run { forking { %s } } } }",
+    "a task" => "Heddle.run { Heddle.spin { forking { %s } }.await }",
+    "a fiber of Fiber.schedule" => "Heddle.run { Fiber.schedule { forking { %s } } }"
+  }.each do |where, program|
+    {
+      "returns" => [":nothing", 0, ""], "calls exit" => ["exit 3", 3, ""], "calls abort" => ['abort "a"', 1, "a"],
+      "raises" => ['raise "lost"', 1, "lost (RuntimeError)"], "is stopped" => ["Heddle.stop(Fiber.current)", 0, ""]
+    }.each do |how, (ending, status, message)|
+      it "without a block ends the child with its status where #{where} #{how} in it, beside a child of the parent's" do
+        skip "Ruby 4.0 takes the scheduler away in the child" if RUBY_VERSION >= "4.0" && how == "is stopped"
+        output, errors, = run_ruby(<<~RUBY)
+          require "heddle"
+          def forking
+            other = Heddle.spin { sleep }
+            pid = fork or return yield
+            Process.wait(pid)
+            puts $?.exitstatus
+          ensure
+            other.stop if pid
+          end
+          #{format(program, ending)}
+        RUBY
+
+        expect([output, errors]).to match(["#{status}\n", /#{Regexp.escape(message)}/])
+      end
+    end
+  end
+
   it "has its parent's other fibers dead in the child" do
     seen = Heddle.run do
       fiber = Heddle.spin(background: true) { sleep }

@@ -41,15 +41,6 @@ pub enum Interrupts {
     ForNext,
 }
 
-/// By what an exception for the whole thread was raised in the root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RaisedBy {
-    /// A signal or another thread.
-    Interrupt,
-    /// An `exit` in a fiber.
-    Exit,
-}
-
 /// An exception that a fiber has raised in its own thread, by `Thread.current.raise`.
 struct OwnException {
     exception: PinnedValue,
@@ -68,8 +59,10 @@ pub struct RootInterrupts {
     left_count: Cell<usize>,
     /// Exceptions from signal handlers that the root has yet to raise.
     sent: RefCell<Vec<PinnedValue>>,
-    /// The last exception for the whole thread.
-    last: Cell<Option<(PinnedValue, RaisedBy)>>,
+    /// The last exception that a signal or another thread raised in the root.
+    last: Cell<Option<PinnedValue>>,
+    /// That of the last fiber that has ended by an `exit`.
+    exit: Cell<Option<PinnedValue>>,
     /// They stay here while the fiber masks them.
     own: RefCell<Vec<OwnException>>,
     /// Whether exceptions that signal handlers raise are sent to the root.
@@ -79,8 +72,8 @@ pub struct RootInterrupts {
 impl RootInterrupts {
     /// Marks all Ruby objects that this refers to.
     pub fn mark(&self, marker: &Marker) {
-        let last = self.last.get().map(|(exception, _)| exception);
-        self.sent.borrow().iter().chain(&last).for_each(|exception| exception.mark(marker));
+        let sent = self.sent.borrow();
+        sent.iter().chain(&self.last.get()).chain(&self.exit.get()).for_each(|exception| exception.mark(marker));
         for own in self.own.borrow().iter() {
             own.exception.mark(marker);
             own.fiber.mark(marker);
@@ -259,32 +252,24 @@ impl Scheduler {
 
     /// Notes that a signal or another thread raises `exception` in the fiber that handles the thread's interrupts.
     pub fn note_interruption(&self, exception: Value) {
-        self.note_last(exception, RaisedBy::Interrupt);
+        // SAFETY: `RootInterrupts::mark` marks it.
+        self.root.last.set(Some(unsafe { PinnedValue::assume_marked(exception) }));
     }
 
     /// Notes that a fiber ends by an `exit`, which Ruby raises in the root, too.
     pub fn note_exit(&self, exception: Value) {
-        self.note_last(exception, RaisedBy::Exit);
-    }
-
-    fn note_last(&self, exception: Value, raised_by: RaisedBy) {
-        // SAFETY: `RootInterrupts::mark` marks it.
-        self.root.last.set(Some((unsafe { PinnedValue::assume_marked(exception) }, raised_by)));
+        // SAFETY: see above.
+        self.root.exit.set(Some(unsafe { PinnedValue::assume_marked(exception) }));
     }
 
     /// Whether `error` is the last exception that a signal or another thread raised in the root.
     pub fn is_interrupted_by(&self, error: &Error) -> bool {
-        self.raised_by(error) == Some(RaisedBy::Interrupt)
+        is_noted(&self.root.last, error)
     }
 
-    /// Whether `error` is the last exception for the whole thread.
+    /// Whether `error` is that, or of a fiber that has ended by an `exit`.
     pub fn ends_all(&self, error: &Error) -> bool {
-        self.raised_by(error).is_some()
-    }
-
-    fn raised_by(&self, error: &Error) -> Option<RaisedBy> {
-        let (exception, (last, raised_by)) = error::exception_of(error).zip(self.root.last.get())?;
-        (last == exception).then_some(raised_by)
+        self.is_interrupted_by(error) || is_noted(&self.root.exit, error)
     }
 
     /// Ruby handles signals on the main thread. From now on the root raises the exceptions of their handlers.
@@ -308,6 +293,10 @@ impl Scheduler {
         let restored = signal_handlers(ruby)?.funcall::<_, _, Value>("restore", ()).map(|_| ());
         restored.and_ensure(|| self.raise_sent(ruby))
     }
+}
+
+fn is_noted(noted: &Cell<Option<PinnedValue>>, error: &Error) -> bool {
+    error::exception_of(error).zip(noted.get()).is_some_and(|(exception, noted)| noted == exception)
 }
 
 fn signal_handlers(ruby: &Ruby) -> Result<RModule, Error> {

@@ -155,7 +155,13 @@ impl Scheduler {
             (BlockEnd::Killed, Some(observer)) => notify(observer, "killed", &[]),
             (BlockEnd::Killed, None) => Ok(ruby.qnil().as_value()),
         };
+        let is_of_forked_child = {
+            let state = self.state.borrow();
+            key.is_some() && state.forking_fiber().map(|(_, forking)| forking) == key
+        };
         let result = match result {
+            // The process ends with the fiber, and Ruby reports the error.
+            Err(error) if is_of_forked_child && !error::is_stop(&error) => Err(error),
             Err(error) => settle(ruby, block, error),
             returned => returned,
         };
