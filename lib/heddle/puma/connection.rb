@@ -52,9 +52,14 @@ module Heddle
         @next = :wait
       end
 
-      # Ends the wait.
+      # Ends the wait. A second call must not raise in the fiber after its wait.
       def wake_up
-        @fiber.raise(WakeUp) if @waiting
+        Heddle.without_preemption do
+          next unless @waiting
+
+          @waiting = false
+          @fiber.raise(WakeUp)
+        end
       end
 
       # Puma calls these on the threads of its pool.

@@ -201,7 +201,7 @@ module Heddle
         deadline = seconds && (Context.now + seconds)
         until @connections.empty?
           left = deadline && (deadline - Context.now)
-          return false if left&.negative?
+          return false if left && left <= 0
 
           @connection_ended.pop(timeout: left)
         end

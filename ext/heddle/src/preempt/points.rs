@@ -91,8 +91,8 @@ fn virtual_time(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<In
 
 /// The running fiber passes a point. Within a line (where it begins, and after a method written in C has returned to
 /// it) the next branch of the line is a point, too. A fiber that yields lets others run first. Ruby checks interrupts
-/// where a method or a block returns, and not where a line or a method begins: there nothing is raised. Returns how many
-/// points there were; nil without an exploration.
+/// where a method or a block returns, and not where a line or a method begins: there nothing that is due is raised.
+/// Returns how many points there were; nil without an exploration.
 fn pass_point(
     ruby: &Ruby,
     scheduler: Receiver<Scheduler>,
@@ -201,7 +201,11 @@ impl Scheduler {
         }
         if self.state.borrow_mut().is_preempted_at_point(number, yields) {
             let hook = self.enter(ruby)?.keep_wake_ups();
-            self.yield_at_point(ruby, current, hook.key, may_raise)?;
+            // What another fiber raises into a preempted one is raised there. What is due may be due since long.
+            self.yield_masked(ruby, current, hook.key)?;
+            if may_raise {
+                self.raise_due_unmasked(ruby, hook.key)?;
+            }
         }
         Ok(Some(number))
     }
@@ -214,21 +218,6 @@ impl Scheduler {
         };
         self.preemption.unchecked_points.set((fiber, count));
         count > MOST_UNCHECKED
-    }
-
-    fn yield_at_point(&self, ruby: &Ruby, current: Value, key: FiberKey, may_raise: bool) -> Result<(), Error> {
-        if may_raise {
-            self.yield_masked(ruby, current, key)?;
-            return self.raise_due_unmasked(ruby, key);
-        }
-        match self.yield_preempted(ruby, key) {
-            // A kill cannot wait.
-            Err(raised) if error::exception_of(&raised).is_some() => {
-                self.keep_raise(ruby, current, &raised);
-                Ok(())
-            }
-            yielded => yielded,
-        }
     }
 
     /// Ruby checks interrupts for the first time since the job was triggered within a line, in this frame of this fiber.

@@ -170,7 +170,7 @@ impl Scheduler {
     }
 
     /// The fiber yields as a preempted one, until it is picked again.
-    pub(super) fn yield_preempted(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+    fn yield_preempted(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         self.preemption.preemptions.set(self.preemption.preemptions.get() + 1);
         self.yield_within(ruby, key, Requeue::Preempted(Instant::now())).map(|_| ())
     }
@@ -371,7 +371,7 @@ impl Scheduler {
     }
 
     /// An exception that was raised into the fiber, which is in a hook, and cannot be raised now, is due later.
-    pub(super) fn keep_raise(&self, ruby: &Ruby, current: Value, raised: &Error) {
+    fn keep_raise(&self, ruby: &Ruby, current: Value, raised: &Error) {
         let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
         let pending_raise = PendingRaise::new(exception, None, RaiseScope::Fiber);
         let mut state = self.state.borrow_mut();
