@@ -155,7 +155,8 @@ impl Scheduler {
             (BlockEnd::Killed, Some(observer)) => notify(observer, "killed", &[]),
             (BlockEnd::Killed, None) => Ok(ruby.qnil().as_value()),
         };
-        let is_of_forked_child = {
+        // Ruby 4.0 takes the scheduler away in the child, which then calls no hook of it.
+        let is_of_forked_child = self.is_inherited() || {
             let state = self.state.borrow();
             key.is_some() && state.forking_fiber().map(|(_, forking)| forking) == key
         };
