@@ -258,7 +258,7 @@ impl Scheduler {
 
     /// Notes that a fiber ends by an `exit`, which Ruby raises in the root, too.
     pub fn note_exit(&self, exception: Value) {
-        // SAFETY: see above.
+        // SAFETY: `RootInterrupts::mark` marks it.
         self.root.exit.set(Some(unsafe { PinnedValue::assume_marked(exception) }));
     }
 
