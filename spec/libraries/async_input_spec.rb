@@ -41,7 +41,7 @@ RSpec.describe "heddle/async, where it is not expected" do
       $stdout.sync = true
       Async do
         waiting = Async { sleep 0 }
-        Process.wait(fork { Async { puts Fiber.scheduler.class }; exit!(0) })
+        Process.wait(fork { Async { puts Fiber.scheduler.class }.wait; exit!(0) })
         waiting.wait
         p [waiting.status]
       end

@@ -27,8 +27,6 @@ class PumaServer
 
   class Missing < StandardError; end
 
-  # What the server has written so far.
-  attr_reader :log
   # The process's id.
   attr_reader :pid
   # The directory of the configuration.
@@ -50,6 +48,15 @@ class PumaServer
     RUBY
     start(arguments, env)
     raise_unless_ready
+  end
+
+  # What the server has written so far: all of it, whenever the thread that reads along got a CPU.
+  # @return [String]
+  def log
+    @reading.synchronize do
+      read_what_is_there unless @output.closed?
+      @log.dup.force_encoding(Encoding::UTF_8).scrub
+    end
   end
 
   # @return [Integer] the TCP port
@@ -90,7 +97,7 @@ class PumaServer
 
   # Waits until the server has written a line that matches.
   def wait_for_log(pattern)
-    Timeout.timeout(LIMIT) { @lines.pop until pattern.match?(log) }
+    Timeout.timeout(LIMIT) { @news.pop until pattern.match?(log) }
   end
 
   def signal(name) = Process.kill(name, pid)
@@ -128,23 +135,36 @@ class PumaServer
                  %i[out err] => input, chdir: @folder, unsetenv_others: true)
     input.close
     @process = Process.detach(@pid)
-    @log = +""
-    @lines = Thread::Queue.new
-    @reader = Thread.new do
-      @output.each_line { |line| @lines << @log.concat(line) }
-    rescue IOError
-      # `stop` has closed the pipe.
-    ensure
-      @lines.close
+    @log = "".b
+    @reading = Mutex.new
+    # An item for each time that something was read.
+    @news = Thread::Queue.new
+    @reader = Thread.new { read_along }
+  end
+
+  def read_along
+    nil while @output.wait_readable && @reading.synchronize { read_what_is_there }
+  rescue IOError
+    # `stop` has closed the pipe.
+  ensure
+    @news.close
+  end
+
+  # @return [true, nil] whether there may be more later
+  def read_what_is_there
+    while (text = @output.read_nonblock(10_000, exception: false)).is_a?(String)
+      @log << text
+      @news << true
     end
+    text && true
   end
 
   def raise_unless_ready
     @ready = Timeout.timeout(LIMIT) do
-      @lines.pop until @lines.closed? || log.match?(/Use Ctrl-C to stop|Worker 0 .*booted/)
+      @news.pop until @news.closed? || log.match?(/Use Ctrl-C to stop|Worker 0 .*booted/)
     end
     # The output ends before the process does.
-    raise Missing if @lines.closed? && @process.join(LIMIT)&.value&.exitstatus == MISSING
+    raise Missing if @news.closed? && @process.join(LIMIT)&.value&.exitstatus == MISSING
   end
 end
 
