@@ -56,6 +56,16 @@ RSpec.describe Selection do
     expect(chosen.map(&:first).uniq).to match_array(contestants)
   end
 
+  it "takes the same for bin/test wherever the checkout is" do
+    programs = %w[/root/heddle /home/user/heddle].map do |root|
+      paths = Array.new(60) { |index| "#{root}/verification/differential/programs/io/#{index}.rb" }
+      paths.map { |path| example("verification/differential", program: ["poll", path]) }
+    end
+    expect(taken(programs.first, quick, HEDDLE_QUICK: "1")).to eq taken(programs.last, quick, HEDDLE_QUICK: "1")
+    described = RSpec.world.all_examples.map { |found| found.metadata[:full_description] }
+    expect(described.grep(/#{Regexp.escape(File.expand_path("../..", __dir__))}/)).to eq []
+  end
+
   it "takes an example whose subject is real time in a run of these only" do
     examples = [example("spec/preemption", timed: true), example("spec/preemption")]
     runs = %w[none only].map { |which| taken(examples, %w[3.3/poll], HEDDLE_TIMED: which) }
