@@ -4,6 +4,7 @@ require "heddle"
 
 return unless Heddle.supported?
 
+require "objspace"
 require_relative "testing/errors"
 require_relative "testing/faults"
 require_relative "testing/command"

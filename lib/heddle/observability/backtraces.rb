@@ -23,7 +23,8 @@ module Heddle
     # Ruby's methods that are called by those which obey a virtual clock.
     CLOCK_PATCHED = /\A(?:pop|deq|shift|push|enq|<<|join|sleep)\z/
     MONITOR = %r{:in 'Monitor#|/monitor\.rb:\d+:in }
-    private_constant :PLACE, :CLOCK_PATCHED, :MONITOR, :FOLDER, :HOOKS, :TYPES, :INTERNAL, :FRAME, :HOOK_BELOW,
+    LOCK = Regexp.union(MONITOR, ":in 'Thread::Mutex#")
+    private_constant :PLACE, :CLOCK_PATCHED, :MONITOR, :LOCK, :FOLDER, :HOOKS, :TYPES, :INTERNAL, :FRAME, :HOOK_BELOW,
                      :INNERMOST
 
     class << self
@@ -43,7 +44,7 @@ module Heddle
       # @return [Boolean] whether the fiber waits for a Monitor, which to Ruby is a Mutex. Known since Ruby 3.4, whose
       #   lines have the method's class; before only for MonitorMixin
       def in_monitor?(fiber)
-        (fiber.backtrace(0, INNERMOST.first) || []).any? { |line| line.match?(MONITOR) }
+        innermost(fiber, INNERMOST.first).find { |line| line.match?(LOCK) }&.match?(MONITOR)
       end
 
       # @param line [String, nil] of a backtrace

@@ -31,12 +31,13 @@ module Heddle
     end
 
     # @param sections [Array<Snapshots::Section>]
-    # @param searches [Boolean] whether to look for IOs among all objects of the process
+    # @param searches [Boolean] whether to look for IOs and Monitors among all objects of the process
     def initialize(sections, searches: true)
       @holders = Snapshots.holders(sections)
       entries = sections.flat_map(&:fibers)
       @resumed = entries.filter_map { |entry| [entry.resumer, entry.fiber] if entry.resumer }.to_h.compare_by_identity
       @ios = OpenIOs.new(searches:)
+      @searches = searches && ObjectSpace.respond_to?(:reachable_objects_from)
     end
 
     # @param entry [Snapshots::Entry]
@@ -132,8 +133,19 @@ module Heddle
 
     def locked(mutex, entry)
       holder = @holders.of(mutex)
-      lock = Backtraces.in_monitor?(entry.fiber) && entry.current? ? "Monitor" : "Mutex"
+      lock = monitor?(mutex, entry) ? "Monitor" : "Mutex"
       holder ? "#{lock} held by #{Names.label(holder)}#{place_of(holder)}" : lock
+    end
+
+    # To Ruby a fiber that waits for a Monitor waits for the Mutex in it. With `objspace` loaded, as in a test, that
+    # Monitor is found.
+    def monitor?(mutex, entry)
+      return Backtraces.in_monitor?(entry.fiber) && entry.current? unless @searches
+
+      @of_monitors ||= ObjectSpace.each_object(::Monitor).to_h do |monitor|
+        [ObjectSpace.reachable_objects_from(monitor).grep(Thread::Mutex).first, true]
+      end.compare_by_identity
+      @of_monitors.key?(mutex)
     end
 
     # Many fibers may wait for the same one.
