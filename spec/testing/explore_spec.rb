@@ -230,6 +230,38 @@ RSpec.describe "Heddle::Testing.explore" do
     end
   end
 
+  it "ends a line that only branches by the limit of steps" do
+    endless = true
+
+    expect(failure(-> { nil while endless }, steps: 1_000).cause).to be_a(Heddle::Testing::NeverEnds)
+  end
+
+  it "ends a fiber in a line that only branches, although the fiber rescues the error of the limit" do
+    endless = true
+    program = lambda do
+      Heddle.await(Heddle.spin do
+        nil while endless
+      rescue Exception # rubocop:disable Lint/RescueException -- this is what is tested
+        nil while endless
+      end)
+    end
+
+    expect(failure(program, steps: 1_000).cause).to be_a(Heddle::Testing::NeverEnds)
+  end
+
+  %i[random pct exhaustive].each do |strategy|
+    it "lets a fiber that spins in a line that only branches see what another fiber does by #{strategy}" do
+      summary = Heddle::Testing.explore(strategy:, runs: 2) do
+        done = false
+        fiber = Heddle.spin { done = true }
+        nil until done
+        fiber.await
+      end
+
+      expect(summary.runs).to eq(2)
+    end
+  end
+
   it "lets an exit of the program leave the exploration, and says under which schedule it was" do
     expect { expect { Heddle::Testing.explore { exit } }.to raise_error(SystemExit) }
       .to output(/: the program exits in run 1\. Replay: HEDDLE_SCHEDULE='none' ruby /).to_stderr

@@ -100,6 +100,16 @@ RSpec.describe "An explored fiber" do
     expect(Heddle::Testing.explore(runs: 2, steps: 100_000_000, &program).runs).to eq(2)
   end
 
+  it "gets a time limit in a line that only branches" do
+    values = []
+    Heddle::Testing.explore(runs: 2) do
+      endless = true
+      values << Heddle.move_on_after(0.001, value: :ended) { nil while endless }
+    end
+
+    expect(values).to eq(%i[ended ended])
+  end
+
   it "waits for the events of pipes" do
     program = lambda do
       reader, writer = IO.pipe

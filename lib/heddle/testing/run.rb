@@ -18,7 +18,14 @@ module Heddle
       AGAIN = 1_000
       # How many fibers are killed of a program that continues nevertheless.
       MOST_KILLS = 1_000
-      private_constant :VARIABLE, :EVENTS, :WITHIN_LINE, :CHECKS, :THREADS, :AGAIN, :MOST_KILLS
+      # After so many ticks within one line of the program (0.1 s) the fiber passes a point there.
+      TICKS = 10
+      # This stands for the points that other lines have passed meanwhile.
+      POINTS_OF_TICKS = 25_000
+      # A tick may come in the block of the TracePoint, too.
+      OWN = File.dirname(__FILE__)
+      private_constant :VARIABLE, :EVENTS, :WITHIN_LINE, :CHECKS, :THREADS, :AGAIN, :MOST_KILLS, :TICKS,
+                       :POINTS_OF_TICKS, :OWN
 
       class << self
         # @return [Run, nil] the run that is under way on this thread
@@ -36,6 +43,11 @@ module Heddle
           # With a block it is enabled for this thread only.
           Native.with_branches { points.enable { yield } } # rubocop:disable Style/ExplicitBlockArgument
         end
+
+        # The extension calls this at a tick, if no point has come since the last tick, and at some of the branches.
+        #
+        # @param points [Integer] how many there were
+        def pass_tick(points) = of_thread&.pass_tick(points)
 
         private
 
@@ -64,7 +76,7 @@ module Heddle
         @options = { preempt: :all, backend: settings.backend, cooperative: settings.cooperative }.compact
         @story = story
         @errors = []
-        @kills = 0
+        @kills = @ticks = @points_of_ticks = 0
       end
 
       # @param schedule [#begin] see {Schedule}
@@ -106,6 +118,21 @@ module Heddle
         return if @scheduler.nil?
 
         pass_at(line, :c_return) { Native.pass_point(@scheduler, false, false, true) }
+      end
+
+      # The running fiber computes, and Ruby has told of no event meanwhile. In a line that passes no points, it passes
+      # one after some ticks, and yields there. Otherwise a loop within the line would never end.
+      #
+      # @param points [Integer] how many there were
+      def pass_tick(points)
+        return if @scheduler.nil?
+
+        place = caller_locations.find { |location| !location.path.start_with?(OWN, "<internal:") }
+        return @ticks = 0 unless @files.include?(place&.path)
+        return expect_end(points, place) unless last_of_ticks?(points)
+
+        @points_of_ticks += POINTS_OF_TICKS
+        pass_at(place, :line) { Native.pass_point(@scheduler, false, true, true) }
       end
 
       # A method `post` of a gem begins. By that, concurrent-ruby gives a task to a pool of threads.
@@ -156,7 +183,7 @@ module Heddle
       # @yieldreturn [Integer] how many points the run has passed
       def pass_at(place, event, &)
         steps = @story ? pass_in_story(place, event, &) : yield
-        never_ends(place) if steps > @limit
+        expect_end(steps, place)
       end
 
       def pass_in_story(place, event)
@@ -173,6 +200,18 @@ module Heddle
 
         raise ThreadError, "Heddle::Testing.explore: the program starts a thread at #{at(point)}. What threads do is " \
                            "no part of the schedule, so a failure could not be repeated: use Heddle.spin in the test"
+      end
+
+      # @return [Boolean] whether this is the last of {TICKS} without a point
+      def last_of_ticks?(points)
+        @ticks = 0 unless points == @points_at_tick
+        @points_at_tick = points
+        @ticks = (@ticks + 1) % TICKS
+        @ticks.zero?
+      end
+
+      def expect_end(steps, place)
+        never_ends(place) if steps + @points_of_ticks > @limit
       end
 
       # The program may rescue the error. If it then passes many points more, each fiber is killed at its next point,

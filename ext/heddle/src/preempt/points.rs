@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use heddle_core::queue::exploration::{Decision, Deviation, Exploration, Strategy};
-use magnus::{Error, Integer, Object, RArray, RModule, Ruby, Value, function, prelude::*};
+use magnus::{Error, Integer, Object, RArray, RClass, RModule, Ruby, Value, function, prelude::*};
 
+use super::safe_points;
+use crate::ruby::constant::Constant;
 use crate::ruby::frames::{self, Frame};
 use crate::ruby::line_events::{self, LineEvent};
 use crate::ruby::receiver::Receiver;
@@ -188,7 +190,7 @@ impl Scheduler {
         if self.is_in_cooperative_code(ruby) {
             return Ok(None);
         }
-        if steps.is_multiple_of(POINTS_PER_POLL) {
+        if yields || steps.is_multiple_of(POINTS_PER_POLL) {
             self.poll(ruby)?;
         }
         let number = running.map_or(0, FiberKey::number);
@@ -230,14 +232,39 @@ impl Scheduler {
         if running.map_or(0, FiberKey::number) != fiber || self.is_in_cooperative_code(ruby) {
             return;
         }
-        let is_preempted = {
+        let (points, is_preempted) = {
             let mut state = self.state.borrow_mut();
-            state.queue.exploration_mut().map(Exploration::step);
-            state.is_preempted_at_point(fiber, false)
+            let points = state.queue.exploration_mut().map_or(0, Exploration::step);
+            (points, state.is_preempted_at_point(fiber, false))
         };
         if is_preempted {
             self.preemption.preempted_at_branch.set(true);
             self.preempt_current(ruby, current);
+        } else if points.is_multiple_of(POINTS_PER_POLL) {
+            self.tell_test(ruby, current, points);
+        }
+    }
+
+    /// A tick has come in an explored schedule. Ticks decide nothing there, as they come at another place each time. But
+    /// a line that only branches, such as `nil while true`, has no points. So the test looks where the fiber is if it has
+    /// passed none since the last tick, and makes it pass one. Called from the tick's job.
+    pub(super) fn pass_tick(&self, ruby: &Ruby, current: Value) {
+        let points = self.state.borrow().queue.exploration().map_or(0, Exploration::steps);
+        if self.preemption.points_at_tick.replace(points) != points || interrupts::is_trap_due(ruby) {
+            return;
+        }
+        if self.preemptible_at_point(ruby, current).is_some() && safe_points::may_switch_here(ruby) {
+            self.tell_test(ruby, current, points);
+        }
+    }
+
+    /// Has the test see that the fiber computes, after so many points. Called from the tick's job.
+    #[cold]
+    fn tell_test(&self, ruby: &Ruby, current: Value, points: u64) {
+        static RUN: Constant = Constant::new(&["Heddle", "Testing", "Run"]);
+        let told = RUN.get::<RClass>(ruby).and_then(|run| run.funcall::<_, _, Value>("pass_tick", (points,)));
+        if let Err(raised) = told {
+            self.raise_or_keep(ruby, current, &raised);
         }
     }
 

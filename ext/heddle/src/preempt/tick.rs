@@ -197,8 +197,10 @@ impl Scheduler {
             return self.yield_to_root(ruby, current);
         }
         if self.is_explored() {
-            branch.inspect(|branch| self.pass_branch(ruby, current, *branch));
-            return;
+            return match branch {
+                Some(branch) => self.pass_branch(ruby, current, branch),
+                None => self.pass_tick(ruby, current),
+            };
         }
         let Some(running) = self.preemptible_current(ruby, current) else { return };
         if self.poll_at_tick(ruby).deferred().is_none() {
@@ -360,7 +362,7 @@ impl Scheduler {
 
     /// Like [`Scheduler::raise_here`]. An exception that cannot be raised now is due at the next tick, or in the
     /// fiber's next hook.
-    fn raise_or_keep(&self, ruby: &Ruby, current: Value, raised: &Error) {
+    pub(super) fn raise_or_keep(&self, ruby: &Ruby, current: Value, raised: &Error) {
         let may_raise = error::exception_of(raised)
             .is_none_or(|exception| self.may_raise_here(ruby) && !self.is_masked(ruby, exception));
         if may_raise && self.raise_here(ruby, current, raised) {

@@ -43,6 +43,8 @@ pub struct Preemption {
     /// In an explored schedule, the number of the fiber that has passed the last point, and at how many of its last
     /// points Ruby has checked no interrupts.
     pub unchecked_points: Cell<(u64, u32)>,
+    /// How many points an explored schedule had at the last tick.
+    pub points_at_tick: Cell<u64>,
     /// Whether an explored schedule has preempted a fiber at a branch, since the test has last asked.
     pub preempted_at_branch: Cell<bool>,
 }
