@@ -45,7 +45,10 @@ module Heddle
         if (wanted = wanted(metadata))
           explore(procsy, wanted)
         elsif metadata.values_at(:fibers, :clock).any?
-          Testing.run(clock: metadata.fetch(:clock, :real)) { limited(procsy) }
+          Testing.run(clock: metadata.fetch(:clock, :real)) do
+            limited(procsy)
+            metadata[:extra_failure_lines] ||= Testing.jumps_over
+          end
         else
           procsy.run
         end

@@ -49,8 +49,10 @@ module Heddle
       # `sleep`, time limits, `IO.select`, `Queue#pop(timeout:)`, `Thread#join(limit)`, {Heddle.every} and so on.
       # `Process.clock_gettime`, `Time.now` and `Time.new` tell the fibers of this run the virtual time.
       #
-      # What happens outside of the thread takes real time: I/O, other threads, processes. While a fiber waits for I/O,
-      # or a thread runs that the block has started, the clock jumps only after `idle` seconds without an event.
+      # What happens outside of the thread takes real time: I/O, other threads, processes. While another thread runs,
+      # the clock does not jump. While a fiber waits for I/O, or a thread of the block waits for something else, the
+      # clock jumps after 16 times `idle` seconds without an event. After each such jump it waits half as long, but at
+      # least `idle`. If the run fails after such a jump, the error's detailed message says so.
       #
       # @param clock [:real, :virtual]
       # @param idle [Float, Integer, Rational] seconds of real time, at most 86,400
@@ -163,6 +165,16 @@ module Heddle
       # @api private
       # @return [Array<String>]
       def ruby_options = Command.options
+
+      # For a test framework.
+      #
+      # @api private
+      # @return [String, nil] what to tell beside a failure: that the virtual clock of this run has jumped while a fiber
+      #   waited for what comes from outside
+      def jumps_over
+        clock = VirtualClock.current if defined?(VirtualClock)
+        VirtualClock::Jumps.of(clock.scheduler).to_note if clock
+      end
 
       # Errors of these classes are verdicts of a test framework that are no failures, such as that a test is skipped.
       #

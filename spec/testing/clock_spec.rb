@@ -189,6 +189,38 @@ RSpec.describe "A virtual clock" do
     expect(virtually(idle: 600) { Heddle.move_on_after(1000, value: :late, &program) }).to eq(:done)
   end
 
+  it "waits for a thread that computes, whatever idle: is" do
+    value = virtually(idle: 0) do
+      queue = Queue.new
+      Thread.new { queue << (1..1_000_000).sum { |number| number % 3 } }
+      queue.pop(timeout: 3600)
+    end
+
+    expect(value).to eq(1_000_000)
+  end
+
+  # What the block raises in a run whose clock jumps over a wait for I/O.
+  def jumped_over
+    virtually(idle: 0.001) do
+      reader, writer = IO.pipe
+      reader.timeout = 60
+      reader.read
+    ensure
+      [reader, writer].each(&:close)
+    end
+  rescue IO::TimeoutError => e
+    e
+  end
+
+  it "names a jump over a wait for I/O in the detailed message of the error" do
+    expect(jumped_over.detailed_message)
+      .to include("jumped once by 60.0 s while a fiber waited for I/O or a thread: no event had come for 0.016 s")
+  end
+
+  it "keeps the error's message as it is" do
+    expect(jumped_over.message).to eq("Blocking operation timed out!")
+  end
+
   # The handler of a signal runs meanwhile, and the thread writes only after that.
   def after_a_signal(&wait)
     handled = false

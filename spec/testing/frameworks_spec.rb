@@ -69,6 +69,12 @@ RSpec.describe "heddle/rspec and heddle/minitest" do
       expect(example(", :fibers, clock: :virtual", text)).to include("1 example, 0 failures")
     end
 
+    it "tells in the failure that a virtual clock has jumped over a wait for I/O" do
+      text = "pipe = IO.pipe; pipe.first.timeout = 60; pipe.first.read"
+
+      expect(example(", clock: :virtual", text)).to match(/IO::TimeoutError.*jumped once by 60\.0 s .* 1 failure/m)
+    end
+
     it "explores an example, with values of let of its own for each run" do
       expect(example(", explore: 200", "withdraw_twice(account); expect(account.balance).to eq(80)"))
         .to match(/expected: 80 got: 90 .*one switch is enough:.*Replay: HEDDLE_SEED=\d+ rspec .*1 example, 1 failure/m)

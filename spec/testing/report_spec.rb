@@ -151,6 +151,29 @@ RSpec.describe "The report of Heddle::Testing" do
     expect(failure(-> { raise error }).message).to match(/the usual schedule fails.*^Replay: /m)
   end
 
+  it "tells that the virtual clock has jumped over a wait for I/O" do
+    program = lambda do
+      reader, writer = IO.pipe
+      reader.timeout = 60
+      reader.read
+    ensure
+      [reader, writer].each(&:close)
+    end
+
+    expect(failure(program, clock: :virtual, idle: 0.001).message)
+      .to match(%r{^The virtual clock has jumped once by 60\.0 s while a fiber waited for I/O or a thread})
+  end
+
+  it "tells a Monitor from a Mutex in a deadlock" do
+    text = report(<<~RUBY)
+      monitor, lock = Monitor.new, Mutex.new
+      Heddle.spin(name: "first") { monitor.synchronize { Heddle.snooze; lock.synchronize { nil } } }
+      Heddle.spin(name: "second") { lock.synchronize { Heddle.snooze; monitor.synchronize { nil } } }
+    RUBY
+
+    expect(text).to match(/^  first waits for Mutex held .*\n  second waits for Monitor held /)
+  end
+
   it "names the fibers of a deadlock, and what they wait for" do
     text = report(<<~RUBY)
       one, two = Mutex.new, Mutex.new

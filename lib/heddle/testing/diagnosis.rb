@@ -83,7 +83,8 @@ module Heddle
       def raise_failure(outcome, seed, head)
         schedule = Schedule.text(outcome.deviations)
         report = Report.new(outcome.story, @settings.files)
-        text = report.text(outcome.error, head, command(seed, schedule), write_trace(outcome.story))
+        notes = [outcome.jumps&.to_note, write_trace(outcome.story)].compact
+        text = report.text(outcome.error, head, command(seed, schedule), notes)
         failure = Failure.new(text, seed:, schedule:, switches: outcome.deviations.size, story: outcome.story)
         failure.set_backtrace(outcome.error.backtrace || caller)
         raise failure, cause: outcome.error

@@ -109,11 +109,26 @@ module Heddle
       def run(schedule, story: nil)
         Kernel.srand(RANDOM_SEED)
         @runs += 1
-        outcome = @diagnosis.telling_exit(schedule, @runs) { Run.new(@program, @settings, story:).call(schedule) }
+        outcome = @diagnosis.telling_exit(schedule, @runs) do
+          Run.new(@program, @settings, story:, idle_factor: @idle_factor).call(schedule)
+        end
+        return run(schedule, story:) if impatient?(outcome)
+
+        @idle_factor = outcome.jumps&.idle_factor
         @steps = [@steps, outcome.steps].max
         raise outcome.error if Testing.verdicts.any? { |type| outcome.error.is_a?(type) }
 
         outcome
+      end
+
+      # A clock that has learned to wait less may have jumped too early. So the first failure after that is believed if
+      # it comes again with a clock that waits as long as at first.
+      def impatient?(outcome)
+        return false if @idle_factor.nil? || !outcome.error || !outcome.jumps&.count&.positive?
+        return false if @has_waited
+
+        @idle_factor = nil
+        @has_waited = true
       end
     end
     private_constant :Explorer

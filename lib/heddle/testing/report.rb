@@ -22,14 +22,14 @@ module Heddle
       # @param error [Exception]
       # @param head [String] which run has failed
       # @param replay [String] a command
-      # @param note [String, nil] what could not be done
+      # @param notes [Array<String>] what else there is to know of the run
       # @return [String]
-      def text(error, head, replay, note = nil)
+      def text(error, head, replay, notes)
         whole = Text.clean(Faults.message(error))
         message = whole.split.join(" ")
         brief = message.length <= BRIEF
         first = brief ? message : whole.strip.lines.first.to_s.chomp
-        ["#{first} (#{Text.clean(Faults.class_name(error))})\n#{head}\n\n#{schedule}", "Replay: #{replay}", *note,
+        ["#{first} (#{Text.clean(Faults.class_name(error))})\n#{head}\n\n#{schedule}", "Replay: #{replay}", *notes,
          *(whole unless brief)].join("\n\n")
       end
 

@@ -5,7 +5,7 @@ module Heddle
     # One run of the program, under one schedule.
     class Run
       # What a run has come to.
-      Outcome = Data.define(:error, :steps, :deviations, :decisions, :story)
+      Outcome = Data.define(:error, :steps, :deviations, :decisions, :story, :jumps)
 
       VARIABLE = :heddle_testing_run
       EVENTS = %i[line call return b_return c_return].freeze
@@ -68,13 +68,15 @@ module Heddle
       # @param program [Proc]
       # @param settings [Settings]
       # @param story [Story, nil] notes what the fibers do
-      def initialize(program, settings, story: nil)
+      # @param idle_factor [Integer, nil] how many times `idle` an earlier run's virtual clock has learned to wait
+      def initialize(program, settings, story: nil, idle_factor: nil)
         @program = program
         @files = settings.files
         @idle = settings.idle
         @limit = settings.steps
         @options = { preempt: :all, backend: settings.backend, cooperative: settings.cooperative }.compact
         @story = story
+        @idle_factor = idle_factor
         @errors = []
         @kills = @ticks = @points_of_ticks = 0
       end
@@ -88,13 +90,14 @@ module Heddle
           Root.run(scheduler, @program) do
             @scheduler = scheduler
             @node = TreeNode.current(scheduler)
-            @idle ? VirtualClock.use(scheduler, @idle, &@program) : @program.call
+            @idle ? VirtualClock.use(scheduler, @idle, @idle_factor, &@program) : @program.call
           end
         end
         @scheduler = nil
         @story&.preempt_at_branch if Native.preempted_at_branch?(scheduler)
         steps, deviations, decisions = Native.explored(scheduler)
-        Outcome.new(error: @errors.first || error, steps:, deviations:, decisions:, story: @story)
+        jumps = VirtualClock::Jumps.of(scheduler) if @idle
+        Outcome.new(error: @errors.first || error, steps:, deviations:, decisions:, story: @story, jumps:)
       end
 
       # The running fiber passes a point. It may be preempted here.

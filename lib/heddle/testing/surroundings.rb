@@ -21,19 +21,18 @@ module Heddle
 
         # A thread of the surroundings is ignored while it waits for something, such as a time.
         #
-        # @return [Boolean] whether a thread may wake a fiber
-        def run?
+        # @return [Array(Boolean, Boolean)] whether a thread runs, and whether one may wake a fiber after its own wait
+        def threads
           before = Thread.current.thread_variable_get(VARIABLE) || []
-          (Thread.list - [Thread.current]).any? do |thread|
-            before.include?(thread) ? thread.status == "run" : !Deadlocks.asleep?(thread)
-          end
+          running, waiting = (Thread.list - [Thread.current]).partition { |thread| thread.status == "run" }
+          [running.any?, waiting.any? { |thread| !before.include?(thread) && !Deadlocks.asleep?(thread) }]
         end
 
         # Called when there is no timer and no I/O either.
         #
         # @return [Deadlock, nil] an error, if nothing can ever wake a fiber
         def deadlock
-          return if run?
+          return if threads.any?
 
           sections = Snapshots.take
           fibers = sections.select { |section| section.thread.equal?(Thread.current) }.flat_map(&:fibers)

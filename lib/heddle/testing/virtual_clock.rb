@@ -12,6 +12,41 @@ module Heddle
       FLOATS = { float_second: 1e9, float_millisecond: 1e6, float_microsecond: 1e3 }.freeze
       private_constant :VARIABLE, :UNITS, :FLOATS
 
+      # How many times `idle` the clock of a scheduler has learned to wait (see `ext/core/src/queue/outside_wait.rs`),
+      # and how often it has jumped while an event from outside
+      # might still have come: at last by `length` seconds, after it had waited for `waited` seconds of real time.
+      Jumps = Data.define(:idle_factor, :count, :length, :waited) do
+        # @param scheduler [Scheduler, nil]
+        # @return [Jumps, nil] nil without a virtual clock
+        def self.of(scheduler)
+          learned = scheduler && Native.jumps_over(scheduler)
+          new(*learned) if learned
+        end
+
+        # @return [String, nil] nil if there was none
+        def to_note
+          return unless count.positive?
+
+          times = count == 1 ? "once" : "#{count} times, at last"
+          "The virtual clock has jumped #{times} by #{length.round(3)} s while a fiber waited for I/O or a thread: " \
+            "no event had come for #{waited.round(3)} s of real time. If one takes longer, raise idle:"
+        end
+
+        # The error's detailed message, which Ruby prints, tells the jumps, too.
+        def name_in(error)
+          return if to_note.nil? || error.frozen?
+
+          error.extend(JumpedOver)
+          error.instance_variable_set(:@heddle_jumps, to_note)
+        end
+      end
+
+      # An error after such a jump. A module, as an error with a method of its own could not be marshalled.
+      module JumpedOver
+        # @return [String]
+        def detailed_message(**) = "#{super}\n#{@heddle_jumps}"
+      end
+
       class << self
         # @return [VirtualClock, nil] the clock of the current fiber, unless it is in {Testing.real_time}
         def current
@@ -21,15 +56,19 @@ module Heddle
 
         # @see Testing.run
         def run(idle, **options, &block)
-          ClockPatches.during { Heddle.run(**options) { use(Fiber.scheduler, idle, &block) } }
+          scheduler = nil
+          ClockPatches.during { Heddle.run(**options) { use(scheduler = Fiber.scheduler, idle, &block) } }
+        rescue StandardError => e
+          Jumps.of(scheduler)&.name_in(e)
+          raise
         ensure
           forget
         end
 
         # Stops the clock of the scheduler while the block runs.
-        def use(scheduler, idle)
+        def use(scheduler, idle, idle_factor = nil)
           Story.call_fiber(Fiber.current, Story::PROGRAM)
-          Thread.current.thread_variable_set(VARIABLE, new(scheduler, idle))
+          Thread.current.thread_variable_set(VARIABLE, new(scheduler, idle, idle_factor))
           yield
         end
 
@@ -40,12 +79,12 @@ module Heddle
       # @return [Scheduler]
       attr_reader :scheduler
 
-      def initialize(scheduler, idle)
+      def initialize(scheduler, idle, idle_factor)
         @scheduler = scheduler
         @real = {}.compare_by_identity
         @began = { Process::CLOCK_MONOTONIC => Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond),
                    Process::CLOCK_REALTIME => Process.clock_gettime(Process::CLOCK_REALTIME, :nanosecond) }
-        Native.stop_clock(scheduler, (idle * 1_000_000_000).to_i)
+        Native.stop_clock(scheduler, (idle * 1_000_000_000).to_i, idle_factor)
       end
 
       # @return [Boolean] whether the current fiber sees the real clock

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use heddle_core::queue::exploration::{Decision, Deviation, Exploration, Strategy};
+use heddle_core::queue::outside_wait::OutsideWait;
 use magnus::{Error, Integer, Object, RArray, RClass, RModule, Ruby, Value, function, prelude::*};
 
 use super::safe_points;
@@ -33,7 +34,8 @@ pub fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("with_branches", function!(with_branches, 0))?;
     native.define_singleton_method("deviations", function!(deviations, 1))?;
     native.define_singleton_method("explored", function!(explored, 1))?;
-    native.define_singleton_method("stop_clock", function!(stop_clock, 2))?;
+    native.define_singleton_method("stop_clock", function!(stop_clock, 3))?;
+    native.define_singleton_method("jumps_over", function!(jumps_over, 1))?;
     native.define_singleton_method("virtual_time", function!(virtual_time, 1))
 }
 
@@ -73,9 +75,20 @@ fn explore_priorities(
 }
 
 /// The timers' clock stands still from now on while a fiber can run. It jumps to the next timer when no fiber can, and
-/// no event has come from outside of the thread for `idle` nanoseconds.
-fn stop_clock(_: &Ruby, scheduler: Receiver<Scheduler>, idle: u64) {
-    scheduler.state.borrow_mut().stop_clock(Duration::from_nanos(idle));
+/// no event has come from outside of the thread for `idle` nanoseconds, or for a multiple of that. `factor` is the one
+/// that an earlier run has learned.
+fn stop_clock(_: &Ruby, scheduler: Receiver<Scheduler>, idle: u64, factor: Option<u32>) {
+    scheduler.state.borrow_mut().stop_clock(OutsideWait::new(Duration::from_nanos(idle), factor));
+}
+
+/// The multiple of `idle` that the virtual clock has learned; how often it has jumped over waits for what comes from
+/// outside, how many seconds the last of these jumps was, and after how many seconds of real time it came.
+fn jumps_over(_: &Ruby, scheduler: Receiver<Scheduler>) -> Option<(u32, u32, f64, f64)> {
+    let state = scheduler.state.borrow();
+    let clock = state.clock.as_ref()?;
+    let (count, length, waited) =
+        clock.jumps_over.map_or((0, Duration::ZERO, Duration::ZERO), |jumps| (jumps.count, jumps.length, jumps.waited));
+    Some((clock.wait.factor(), count, length.as_secs_f64(), waited.as_secs_f64()))
 }
 
 /// How many nanoseconds the virtual clock has come since it was stopped.

@@ -9,7 +9,7 @@ use super::poll::Polled;
 use super::raise::raise_by_helper;
 use super::record::FiberKey;
 use super::root_interrupts::Interrupts;
-use super::state::State;
+use super::state::{Others, State};
 use crate::ruby::constant::Constant;
 use crate::ruby::error;
 use crate::ruby::fiber;
@@ -174,9 +174,15 @@ impl Scheduler {
             (state.clock.is_some(), state.timers.next_deadline().is_some(), state.operations.len())
         };
         if is_virtual && is_timed {
-            let is_held: bool = SURROUNDINGS.get::<RModule>(ruby)?.funcall("run?", ())?;
+            let (run, wait): (bool, bool) = SURROUNDINGS.get::<RModule>(ruby)?.funcall("threads", ())?;
             if let Some(clock) = &mut self.state.borrow_mut().clock {
-                clock.is_held = is_held;
+                clock.others = if run {
+                    Others::Running
+                } else if wait {
+                    Others::Waiting
+                } else {
+                    Others::Asleep
+                };
             }
         }
         if is_timed || operations > 0 {

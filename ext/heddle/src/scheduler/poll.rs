@@ -80,6 +80,7 @@ impl Scheduler {
             state.budget.polled(now);
             state.complete(reactor.completions());
             state.expire(now);
+            state.note_event(now);
             interrupted |= self.owner.thread.get().is_some_and(|thread| interrupts::pending(thread.get()));
         }
         // What an interrupt brings, such as the end of a child process, comes before the next timer.

@@ -25,6 +25,7 @@ use heddle_core::queue::timers::Timers;
 use magnus::gc::Marker;
 
 use self::accounts::Accounts;
+pub use self::clock::Others;
 use self::clock::VirtualClock;
 use self::closings::Closings;
 pub use self::closings::{Interrupted, Signal, User};

@@ -1,8 +1,12 @@
 //! The clock of the scheduler's timers: the monotonic one, or a virtual one for tests.
 //!
-//! A virtual clock stands still while a fiber can run, and jumps to the next timer when none can.
+//! A virtual clock stands still while a fiber can run, and jumps to the next timer when none can. What comes from
+//! outside of the thread takes real time. So the clock does not jump while another thread runs. Where I/O, or a thread
+//! that waits itself, may wake a fiber, it jumps after some real time without an event: see [`OutsideWait`].
 
 use std::time::{Duration, Instant};
+
+use heddle_core::queue::outside_wait::OutsideWait;
 
 use super::State;
 use crate::scheduler::record::FiberKey;
@@ -10,17 +14,42 @@ use crate::scheduler::record::FiberKey;
 /// How much virtual time passes where a fiber that is being killed would wait.
 const WAIT_OF_KILLED_FIBER: Duration = Duration::from_millis(1);
 
+/// How often it looks whether a thread still runs.
+const WHILE_HELD: Duration = Duration::from_millis(20);
+
+/// What other threads may do while all fibers wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    /// None may wake a fiber.
+    Asleep,
+    /// One waits, and may wake a fiber afterwards.
+    Waiting,
+    /// One runs.
+    Running,
+}
+
+/// Jumps of the clock while something from outside might still have come.
+#[derive(Debug, Clone, Copy)]
+pub struct JumpsOver {
+    /// How many there were.
+    pub count: u32,
+    /// How far the last one was.
+    pub length: Duration,
+    /// How long the clock has waited before that, in real time.
+    pub waited: Duration,
+}
+
 /// A virtual clock.
 #[derive(Debug)]
 pub struct VirtualClock {
     began: Instant,
     now: Instant,
     /// How long it waits, in real time, for an event from outside of the thread before it jumps.
-    idle: Duration,
+    pub wait: OutsideWait,
     /// Since when, in real time, no fiber has been able to run. `None` until a poll finds that.
     idle_since: Option<Instant>,
-    /// A thread runs that may wake a fiber.
-    pub is_held: bool,
+    pub others: Others,
+    pub jumps_over: Option<JumpsOver>,
 }
 
 impl State {
@@ -43,9 +72,16 @@ impl State {
     }
 
     /// From now on the clock is a virtual one.
-    pub fn stop_clock(&mut self, idle: Duration) {
+    pub fn stop_clock(&mut self, wait: OutsideWait) {
         let now = Instant::now();
-        self.clock = Some(Box::new(VirtualClock { began: now, now, idle, idle_since: None, is_held: false }));
+        self.clock = Some(Box::new(VirtualClock {
+            began: now,
+            now,
+            wait,
+            idle_since: None,
+            others: Others::Asleep,
+            jumps_over: None,
+        }));
         self.note_observers();
     }
 
@@ -78,11 +114,26 @@ impl State {
     /// How long to wait in real time before the next jump, at the real time `now`. `None` if the clock is real, or has
     /// no timer to jump to. Wake-ups that make no fiber runnable, as by a signal, do not prolong the wait.
     pub fn wait_before_jump(&mut self, now: Instant) -> Option<Duration> {
+        let may_be_woken = !self.operations.is_empty();
         let clock = self.clock.as_mut()?;
         self.timers.next_deadline()?;
+        if clock.others == Others::Running {
+            clock.idle_since = None;
+            return Some(WHILE_HELD);
+        }
         let idle_for = now.saturating_duration_since(*clock.idle_since.get_or_insert(now));
-        let may_be_woken = clock.is_held || !self.operations.is_empty();
-        Some(if may_be_woken { clock.idle.saturating_sub(idle_for) } else { Duration::ZERO })
+        let waits = may_be_woken || clock.others == Others::Waiting;
+        Some(if waits { clock.wait.length().saturating_sub(idle_for) } else { Duration::ZERO })
+    }
+
+    /// A wait in the kernel has ended at the real time `now`. If a fiber can run now, an event has come from outside.
+    pub fn note_event(&mut self, now: Instant) {
+        let is_event = self.queued() > 0;
+        if let Some(clock) = self.clock.as_mut().filter(|_| is_event)
+            && let Some(since) = clock.idle_since
+        {
+            clock.wait.was_worth(now.saturating_duration_since(since));
+        }
     }
 
     /// No fiber is runnable: the virtual clock jumps to the next timer, unless an event may still come at the real time
@@ -93,10 +144,25 @@ impl State {
             return;
         }
         let Some(deadline) = self.timers.next_deadline() else { return };
+        let is_over = !self.operations.is_empty();
         if let Some(clock) = &mut self.clock {
+            if is_over || clock.others == Others::Waiting {
+                clock.jump_over(deadline);
+            }
             clock.now = clock.now.max(deadline);
         }
         self.note_poll(now, None);
         self.expire(now);
+    }
+}
+
+impl VirtualClock {
+    fn jump_over(&mut self, deadline: Instant) {
+        self.jumps_over = Some(JumpsOver {
+            count: self.jumps_over.map_or(0, |jumps| jumps.count) + 1,
+            length: deadline.saturating_duration_since(self.now),
+            waited: self.wait.length(),
+        });
+        self.wait.was_in_vain();
     }
 }
