@@ -18,14 +18,15 @@ module Heddle
       AGAIN = 1_000
       # How many fibers are killed of a program that continues nevertheless.
       MOST_KILLS = 1_000
-      # After so many ticks within one line of the program (0.1 s) the fiber passes a point there.
-      TICKS = 10
+      # After so many seconds within one line of the program the fiber passes a point there. They are seconds of the
+      # thread's own CPU time: a line that computes less passes none, however busy the machine is.
+      LONG = 0.5
       # This stands for the points that other lines have passed meanwhile.
-      POINTS_OF_TICKS = 25_000
+      POINTS_OF_LONG = 125_000
       # A tick may come in the block of the TracePoint, too.
       OWN = File.dirname(__FILE__)
-      private_constant :VARIABLE, :EVENTS, :WITHIN_LINE, :CHECKS, :THREADS, :AGAIN, :MOST_KILLS, :TICKS,
-                       :POINTS_OF_TICKS, :OWN
+      private_constant :VARIABLE, :EVENTS, :WITHIN_LINE, :CHECKS, :THREADS, :AGAIN, :MOST_KILLS, :LONG,
+                       :POINTS_OF_LONG, :OWN
 
       class << self
         # @return [Run, nil] the run that is under way on this thread
@@ -78,7 +79,7 @@ module Heddle
         @story = story
         @idle_factor = idle_factor
         @errors = []
-        @kills = @ticks = @points_of_ticks = 0
+        @kills = @points_of_long = 0
       end
 
       # @param schedule [#begin] see {Schedule}
@@ -124,17 +125,17 @@ module Heddle
       end
 
       # The running fiber computes, and Ruby has told of no event meanwhile. In a line that passes no points, it passes
-      # one after some ticks, and yields there. Otherwise a loop within the line would never end.
+      # one after a while, and yields there. Otherwise a loop within the line would never end.
       #
       # @param points [Integer] how many there were
       def pass_tick(points)
         return if @scheduler.nil?
 
         place = caller_locations.find { |location| !location.path.start_with?(OWN, "<internal:") }
-        return @ticks = 0 unless @files.include?(place&.path)
-        return expect_end(points, place) unless last_of_ticks?(points)
+        return @points_at_tick = nil unless @files.include?(place&.path)
+        return expect_end(points, place) unless long?(points)
 
-        @points_of_ticks += POINTS_OF_TICKS
+        @points_of_long += POINTS_OF_LONG
         pass_at(place, :line) { Native.pass_point(@scheduler, false, true, true) }
       end
 
@@ -205,16 +206,19 @@ module Heddle
                            "no part of the schedule, so a failure could not be repeated: use Heddle.spin in the test"
       end
 
-      # @return [Boolean] whether this is the last of {TICKS} without a point
-      def last_of_ticks?(points)
-        @ticks = 0 unless points == @points_at_tick
+      # @return [Boolean] whether the fiber has computed for {LONG} without a point
+      def long?(points)
+        now = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
+        computes = points == @points_at_tick
+        return false if computes && now - @computes_since < LONG
+
         @points_at_tick = points
-        @ticks = (@ticks + 1) % TICKS
-        @ticks.zero?
+        @computes_since = now
+        computes
       end
 
       def expect_end(steps, place)
-        never_ends(place) if steps + @points_of_ticks > @limit
+        never_ends(place) if steps + @points_of_long > @limit
       end
 
       # The program may rescue the error. If it then passes many points more, each fiber is killed at its next point,
