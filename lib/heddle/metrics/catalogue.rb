@@ -2,25 +2,42 @@
 
 module Heddle
   module Metrics # :nodoc:
-    # One number, or one histogram, of {Scheduler#stats}, as monitoring systems describe it.
+    # One number, or one histogram, of {Scheduler#stats} or of each name, as monitoring systems describe it.
     #
     # @api private
     # @!attribute [r] path
-    #   @return [Array<Symbol>] its keys
+    #   @return [Array<Symbol>] its keys in {Scheduler#stats}; `:name` and a key for what there is of each name
     # @!attribute [r] kind
     #   @return [:counter, :gauge, :histogram]
     # @!attribute [r] description
     #   @return [String]
     Metric = Data.define(:path, :kind, :description) do
-      # @param stats [Hash] what {Scheduler#stats} returned
-      # @return [Integer, Float, Histogram, nil]
-      def of(stats) = stats.dig(*path)
+      # @return [Boolean] whether there is a value of each name
+      def by_name? = path.first == :name
 
       # @return [Boolean] whether the value is in seconds
-      def seconds? = path.last.end_with?("duration")
+      def seconds? = description.start_with?("Seconds ")
+
+      # @param stats [Hash, nil] what {Scheduler#stats} returned
+      # @return [Integer, Float, Histogram, nil]
+      def of(stats) = stats&.dig(*path)
+
+      # @param names [Array<NameTotal>]
+      # @return [Array<Array(Hash{Symbol => String}, (Float, Histogram))>] labels, and the value that has them
+      def of_names(names)
+        names.flat_map do |total|
+          labels = { name: total.name }
+          case path.last
+          when :age then [[labels, total.ages]]
+          when :waited then total.waited.map { |kind, seconds| [{ **labels, kind: kind.to_s }, seconds] }
+          else [[labels, total.public_send(path.last)]]
+          end
+        end
+      end
     end
 
-    # All numbers of {Scheduler#stats} but those that follow from others.
+    # All numbers of {Scheduler#stats} but those that follow from others; and what is counted by name. The description
+    # of what is counted in seconds begins with the unit.
     #
     # @api private
     CATALOGUE = {
@@ -48,7 +65,10 @@ module Heddle
         %i[operations batches_count] => "Polls that have found completed operations",
         %i[timers expired_count] => "Timers that have expired",
         %i[gc count] => "Garbage collections of the process",
-        %i[gc duration] => "Seconds that garbage collections of the process took"
+        %i[gc duration] => "Seconds that garbage collections of the process took",
+        %i[name ran] => "Seconds that fibers with a name ran",
+        %i[name runnable] => "Seconds that fibers with a name waited for their turn",
+        %i[name waited] => "Seconds that fibers with a name waited for events, by kind"
       },
       gauge: {
         %i[fibers running] => "Fibers that run, or have resumed a fiber",
@@ -64,7 +84,8 @@ module Heddle
       },
       histogram: {
         %i[run_queue scheduled_duration] => "Seconds from a fiber's wake-up until it runs",
-        %i[run_queue slice_duration] => "Seconds that fibers run at a time"
+        %i[run_queue slice_duration] => "Seconds that fibers run at a time",
+        %i[name age] => "Seconds that fibers had a name"
       }
     }.flat_map { |kind, metrics| metrics.map { |path, text| Metric.new(path:, kind:, description: text) } }.freeze
     private_constant :CATALOGUE, :Metric

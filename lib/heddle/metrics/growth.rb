@@ -22,9 +22,9 @@ module Heddle
 
       # Any thread may call this.
       #
-      # @param totals [Hash{String => Numeric}]
+      # @param totals [Hash{Metric => Numeric}]
       # @param names [Array<NameTotal>]
-      # @return [Array(Hash{String => Numeric}, Array<NameTotal>)] what was added to both since the last call, without
+      # @return [Array(Hash{Metric => Numeric}, Array<NameTotal>)] what was added to both since the last call, without
       #   what has not changed. There may be several for `other`
       def take(totals, names)
         names = names.to_h { |total| [total.name, total] }

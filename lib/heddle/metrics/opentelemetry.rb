@@ -22,17 +22,11 @@ module Heddle
     # gives all other counters, and the histogram, what was added since the last collection.
     module OpenTelemetry
       PARTS = %i[p50 p99 max].freeze
-      BY_NAME = {
-        "heddle.name.ran" => "Seconds that fibers with a name ran",
-        "heddle.name.runnable" => "Seconds that fibers with a name waited for their turn",
-        "heddle.name.waited" => "Seconds that fibers with a name waited for events, by kind"
-      }.freeze
-      AGE = "heddle.name.age"
       # How many values of the histogram are recorded until other threads run.
       RECORDS_PER_TURN = 200
       # Seconds: the last bucket has no end.
       LONGEST = 3600.0
-      private_constant :PARTS, :BY_NAME, :AGE, :RECORDS_PER_TURN, :LONGEST
+      private_constant :PARTS, :RECORDS_PER_TURN, :LONGEST
 
       # Creates the instruments for a scheduler.
       #
@@ -45,79 +39,67 @@ module Heddle
       #   Heddle::Metrics::OpenTelemetry.register(Fiber.scheduler, meter:)
       def self.register(scheduler, meter: ::OpenTelemetry.meter_provider.meter("heddle", version: VERSION))
         source = Source.new(scheduler)
-        counters = {}
+        instruments = {}
         growth = Growth.new
         callback = proc do
-          next unless source.stats
+          next unless (stats = source.stats)
 
-          record(*growth.take(totals(source), source.names), counters)
-          source.names.size
+          names = source.names
+          totals = instruments.keys.reject(&:by_name?).to_h { |metric| [metric, metric.of(stats)] }
+          record(*growth.take(totals, names), instruments)
+          names.size
         end
         meter.create_observable_gauge("heddle.names", callback:, unit: "1",
                                                       description: "Names whose fibers are counted")
-        create(meter, source, counters)
+        CATALOGUE.each { |metric| create(meter, metric, source)&.then { |made| instruments[metric] = made } }
         Subscription.new { source.detach }
       end
 
-      def self.create(meter, source, counters)
-        CATALOGUE.each do |metric|
-          case metric.kind
-          when :counter then counters[name_of(metric)] = meter.create_counter(name_of(metric), **about(metric))
-          when :gauge then observe(meter, metric, source)
-          when :histogram then PARTS.each { |part| observe(meter, metric, source, part) }
+      # @return [#add, #record, nil] nil for what is observed
+      def self.create(meter, metric, source)
+        name = "heddle.#{metric.path.join(".").delete_suffix("_count")}"
+        about = { description: metric.description, unit: metric.seconds? ? "s" : "1" }
+        return meter.create_counter(name, **about) if metric.kind == :counter
+        return meter.create_histogram(name, **about) if metric.by_name?
+
+        observe(meter, name, metric, about, source)
+      end
+
+      def self.observe(meter, name, metric, about, source)
+        (metric.kind == :gauge ? [nil] : PARTS).each do |part|
+          callback = proc do
+            value = metric.of(source.stats)
+            part ? value&.public_send(part) : value
           end
+          description = [metric.description, part].compact.join(": ")
+          meter.create_observable_gauge([name, part].compact.join("."), callback:, **about, description:)
         end
-        BY_NAME.each { |name, text| counters[name] = meter.create_counter(name, description: text, unit: "s") }
-        counters[AGE] = meter.create_histogram(AGE, description: "Seconds that fibers had a name", unit: "s")
+        nil
       end
 
-      def self.about(metric)
-        { description: metric.description, unit: metric.seconds? || metric.path == %i[elapsed] ? "s" : "1" }
-      end
+      def self.record(added, names, instruments)
+        added.each { |metric, value| instruments.fetch(metric).add(value, attributes: {}) }
+        instruments.each do |metric, instrument|
+          next unless metric.by_name?
 
-      def self.observe(meter, metric, source, part = nil)
-        callback = proc do
-          value = source.stats&.then { |stats| metric.of(stats) }
-          part ? value&.public_send(part) : value
-        end
-        options = about(metric)
-        options[:description] += ": #{part}" if part
-        meter.create_observable_gauge([name_of(metric), part].compact.join("."), callback:, **options)
-      end
-
-      # @return [Hash{String => Numeric}] the counters that are of no name
-      def self.totals(source)
-        CATALOGUE.select { |metric| metric.kind == :counter }.to_h do |metric|
-          [name_of(metric), metric.of(source.stats)]
-        end
-      end
-
-      def self.record(counted, names, counters)
-        counted.each { |name, value| counters.fetch(name).add(value, attributes: {}) }
-        names.each do |total|
-          attributes = { "name" => total.name }
-          counters["heddle.name.ran"].add(total.ran, attributes:)
-          counters["heddle.name.runnable"].add(total.runnable, attributes:)
-          total.waited.each do |kind, seconds|
-            counters["heddle.name.waited"].add(seconds, attributes: { **attributes, "kind" => kind.to_s })
+          metric.of_names(names).each do |labels, value|
+            attributes = labels.transform_keys(&:to_s)
+            metric.kind == :counter ? instrument.add(value, attributes:) : record_ages(instrument, value, attributes)
           end
-          total.ages.buckets.each { |bound, count| record_ages(counters[AGE], bound, count, attributes) }
         end
       end
 
       # A bucket's value stands for all that are in it. The bucket begins at four fifths of its end, or later.
-      def self.record_ages(histogram, bound, count, attributes)
-        value = [bound * 0.9, LONGEST].min
-        count.times do |number|
-          Thread.pass if (number % RECORDS_PER_TURN) == RECORDS_PER_TURN - 1
-          histogram.record(value, attributes:)
+      def self.record_ages(instrument, histogram, attributes)
+        histogram.buckets.each do |bound, count|
+          value = [bound * 0.9, LONGEST].min
+          count.times do |number|
+            Thread.pass if (number % RECORDS_PER_TURN) == RECORDS_PER_TURN - 1
+            instrument.record(value, attributes:)
+          end
         end
       end
-
-      def self.name_of(metric)
-        "heddle.#{metric.path.join(".").delete_suffix("_count")}"
-      end
-      private_class_method :create, :about, :observe, :totals, :record, :record_ages, :name_of
+      private_class_method :create, :observe, :record, :record_ages
     end
   end
 end

@@ -38,9 +38,10 @@ module Heddle
         source = Source.new(scheduler)
         check(labels)
         added = []
-        all.each do |own|
-          sampled = registry.get(own.name)
-          sampled = registry.register(own) unless sampled.is_a?(Sampled)
+        CATALOGUE.each do |metric|
+          name = name_of(metric)
+          sampled = registry.get(name)
+          sampled = registry.register(Sampled.new(metric, name)) unless sampled.is_a?(Sampled)
           sampled.add(source, labels)
           added << sampled
         end
@@ -64,17 +65,12 @@ module Heddle
                              "yours another name"
       end
 
-      def self.all
-        CATALOGUE.map { |metric| Sampled.new(metric, name_of(metric)) } + BY_NAME.map(&:dup)
-      end
-
       def self.name_of(metric)
-        name = "heddle_#{metric.path.join("_")}".delete_suffix("_count")
-        name = name.delete_suffix("_duration") if metric.seconds?
-        name = "#{name}_seconds" if metric.seconds? || metric.path == %i[elapsed]
+        name = "heddle_#{metric.path.join("_")}".delete_suffix("_count").delete_suffix("_duration")
+        name = "#{name}_seconds" if metric.seconds?
         (metric.kind == :counter ? "#{name}_total" : name).to_sym
       end
-      private_class_method :check, :all, :name_of
+      private_class_method :check, :name_of
 
       # What a registry holds: it has the methods of a `Prometheus::Client::Metric` that the formats call.
       #
@@ -109,8 +105,10 @@ module Heddle
 
         # @return [Hash{Hash => Integer, Float, Hash}] the values by labels
         def values
-          values = @sources.transform_values { |source| @metric.of(source.stats) }.compact
-          type == :histogram ? values.transform_values { |histogram| cumulative(histogram) } : values
+          values = @sources.flat_map do |labels, source|
+            source.values(@metric).map { |own, value| [labels.merge(own), value] }
+          end
+          type == :histogram ? values.to_h.transform_values { |histogram| cumulative(histogram) } : values.to_h
         end
 
         # @return [Integer, Float, Hash, nil]
@@ -124,44 +122,6 @@ module Heddle
         end
       end
       private_constant :Sampled
-
-      # What a registry holds of the names.
-      #
-      # @api private
-      class SampledByName < Sampled
-        # @yieldparam total [NameTotal]
-        # @yieldreturn [Hash{Hash => Integer, Float, Histogram}] the values by labels
-        def initialize(kind, name, description, &values)
-          super(Metric.new(path: [], kind:, description:), name)
-          @values = values
-        end
-
-        # @return [Hash{Hash => Integer, Float, Hash}] the values by labels
-        def values
-          found = @sources.flat_map do |labels, source|
-            source.names.flat_map do |total|
-              @values.call(total).map { |own, value| [labels.merge(name: total.name, **own), value] }
-            end
-          end
-          type == :histogram ? found.to_h.transform_values { |total| cumulative(total) } : found.to_h
-        end
-      end
-
-      BY_NAME = [
-        SampledByName.new(:histogram, :heddle_name_age_seconds, "Seconds that fibers had a name") do |total|
-          { {} => total.ages }
-        end,
-        SampledByName.new(:counter, :heddle_name_ran_seconds_total, "Seconds that fibers with a name ran") do |total|
-          { {} => total.ran }
-        end,
-        SampledByName.new(:counter, :heddle_name_runnable_seconds_total,
-                          "Seconds that fibers with a name waited for their turn") { |total| { {} => total.runnable } },
-        SampledByName.new(:counter, :heddle_name_waited_seconds_total,
-                          "Seconds that fibers with a name waited for events, by kind") do |total|
-          total.waited.to_h { |kind, seconds| [{ kind: kind.to_s }, seconds] }
-        end
-      ].freeze
-      private_constant :SampledByName, :BY_NAME
     end
   end
 end

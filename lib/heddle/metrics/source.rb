@@ -28,6 +28,15 @@ module Heddle
         @scheduler = @kept = nil
       end
 
+      # @param metric [Metric]
+      # @return [Array<Array(Hash, (Integer, Float, Histogram))>] its labels and values; empty if it is not counted
+      def values(metric)
+        return metric.of_names(names) if metric.by_name?
+
+        value = metric.of(stats)
+        value.nil? ? [] : [[{}, value]]
+      end
+
       # @return [Hash, nil] see {Scheduler#stats}; nil after {#detach}
       def stats
         return unless (scheduler = @scheduler)
