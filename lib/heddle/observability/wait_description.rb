@@ -31,12 +31,12 @@ module Heddle
     end
 
     # @param sections [Array<Snapshots::Section>]
-    # @param searches [Boolean] whether to look for IOs and Monitors among all objects of the process
+    # @param searches [Boolean] whether to look for Monitors among all objects of the process
     def initialize(sections, searches: true)
       @holders = Snapshots.holders(sections)
       entries = sections.flat_map(&:fibers)
       @resumed = entries.filter_map { |entry| [entry.resumer, entry.fiber] if entry.resumer }.to_h.compare_by_identity
-      @ios = OpenIOs.new(searches:)
+      @descriptors = Descriptors.new
       @searches = searches && ObjectSpace.respond_to?(:reachable_objects_from)
     end
 
@@ -87,11 +87,11 @@ module Heddle
     end
 
     def descriptor_awaited(entry)
-      @ios.wait_for(entry.subject, self.class.awaiting(entry.events))
+      @descriptors.wait_for(entry.subject, self.class.awaiting(entry.events))
     end
 
     def descriptor_used(entry)
-      @ios.wait_for(entry.subject, self.class.using(entry.events))
+      @descriptors.wait_for(entry.subject, self.class.using(entry.events))
     end
 
     def resumed(entry)

@@ -98,7 +98,7 @@ module Heddle
         host &&= String.try_convert(host)
         @pending = families.dup
         @answers = Native.look_up(scheduler, host, service, families, numeric ? Socket::AI_NUMERICSERV : 0)
-        OpenIOs.note(@answers, "worker: resolving #{host}")
+        Descriptors.note(@answers, "worker: resolving #{host}")
       end
 
       def add(addresses) = addresses.each { |address| @candidates[address.afamily] << address }
