@@ -20,23 +20,17 @@ use crate::scheduler::record::FiberKey;
 use crate::scheduler::state::Requeue;
 use crate::scheduler::wait::Wait;
 
-/// What came of an attempt to transfer.
-enum Attempt {
-    /// The result: the number of bytes or a negated errno.
-    Ended(isize),
-    /// This has to wait, for a socket.
-    Waits(WaitForPeer, RawFd, Memory),
-    /// No operation of the backend can do it.
-    Refused,
+/// What came of the beginning of a transfer.
+enum Begun {
+    /// It is over: the number of bytes or a negated errno; see [`is_undone`].
+    Done(isize),
+    /// It has to wait for the socket. A backend that submits in batches transfers this memory then, which is pinned.
+    Waits(RawFd, Memory),
 }
-
-/// Waits, and may transfer the memory, which is pinned if so. Returns the number of bytes or a negated errno: see
-/// [`is_undone`].
-type WaitForPeer = unsafe fn(&Transfer<'_>, RawFd, Memory) -> Result<isize, Error>;
 
 /// Waits until the socket is ready. Whatever ends the wait, the next attempt tells what has become of the socket.
 #[inline(never)]
-fn wait_for_peer(transfer: &Transfer<'_>, fd: RawFd, _: Memory) -> Result<isize, Error> {
+fn wait_for_peer(transfer: &Transfer<'_>, fd: RawFd) -> Result<isize, Error> {
     let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
     let ticket = scheduler.begin_readiness(ruby, key, (fd, direction.interest()))?;
     let waited = scheduler.await_end_of_readiness(ruby, key, Wait::Transfer(fd, direction.interest()), ticket, None);
@@ -60,12 +54,13 @@ impl Transfer<'_> {
             return self.transfer_nothing(buffer, range);
         }
         if self.kind == FdKind::Socket {
-            let begin = if self.scheduler.io.batches.get() { Self::begin_in_backend } else { Self::try_socket };
-            let result = match begin(self, buffer, range)? {
-                Attempt::Ended(result) => result,
-                // SAFETY: the memory is pinned, or not used.
-                Attempt::Waits(wait, fd, memory) => unsafe { wait(self, fd, memory)? },
-                Attempt::Refused => UNDONE,
+            let batches = self.scheduler.io.batches.get();
+            let begun = if batches { self.begin_in_backend(buffer, range) } else { self.try_socket(buffer, range) };
+            let result = match begun? {
+                Begun::Done(result) => result,
+                // SAFETY: the memory is pinned, as `begin_in_backend` has returned it.
+                Begun::Waits(fd, memory) if batches => unsafe { send_recv(self, fd, memory)? },
+                Begun::Waits(fd, _) => wait_for_peer(self, fd)?,
             };
             if !is_undone(result) {
                 return Ok(result);
@@ -81,55 +76,47 @@ impl Transfer<'_> {
         self.arguments(buffer, range).map(|_| 0)
     }
 
-    /// For a backend that submits in batches: what it can send or receive.
+    /// For a backend that submits in batches: what it can send or receive. With a bounce buffer it has done so when
+    /// this returns.
     #[inline(never)]
-    fn begin_in_backend(&self, buffer: Value, range: SliceRange) -> Result<Attempt, Error> {
+    fn begin_in_backend(&self, buffer: Value, range: SliceRange) -> Result<Begun, Error> {
         let (fd, timeout, slice) = self.arguments(buffer, range)?;
         // The kernel would wait for data before it tried, and a listening socket never becomes ready for that.
         let refuses = self.direction == Direction::Read && io::may_listen(self.io) && is_listening(fd);
-        if refuses || !(self.is_plain(range, timeout) && self.may_wait()) {
-            Ok(Attempt::Refused)
+        // The kernel would wait for data before it received 0 bytes, too.
+        if refuses || !(self.is_plain(range, timeout) && self.may_wait()) || slice.size() == 0 {
+            Ok(Begun::Done(UNDONE))
+        } else if slice.is_pinned(self) {
+            Ok(Begun::Waits(fd, slice.memory()))
         } else {
-            self.to_send_recv(fd, slice)
+            send_recv_bounced(self, fd, slice).map(Begun::Done)
         }
-    }
-
-    /// How an operation of the backend transfers the slice. With a bounce buffer it has done so when this returns.
-    fn to_send_recv(&self, fd: RawFd, slice: BufferSlice) -> Result<Attempt, Error> {
-        if slice.size() == 0 {
-            // The kernel would wait for data before it receives 0 bytes of it.
-            return Ok(Attempt::Refused);
-        }
-        if slice.is_pinned(self) {
-            return Ok(Attempt::Waits(send_recv, fd, slice.memory()));
-        }
-        send_recv_bounced(self, fd, slice).map(Attempt::Ended)
     }
 
     /// For a backend that does not submit in batches: tries one system call that does not block.
     #[inline(never)]
-    fn try_socket(&self, buffer: Value, range: SliceRange) -> Result<Attempt, Error> {
+    fn try_socket(&self, buffer: Value, range: SliceRange) -> Result<Begun, Error> {
         if self.direction == Direction::Read {
             self.scheduler.yield_before_answer(self.ruby, self.key, self.io)?;
         }
         self.scheduler.consume_budget(self.ruby, self.key)?;
         let (fd, timeout, slice) = self.arguments(buffer, range)?;
         if !self.is_plain(range, timeout) {
-            return Ok(Attempt::Refused);
+            return Ok(Begun::Done(UNDONE));
         }
         // SAFETY: no other fiber has run since the slice was made, above.
         match unsafe { self.attempt(fd, slice, None) } {
             TryIo::Done(count) => {
                 self.note_sent(fd);
-                Ok(Attempt::Ended(count as isize))
+                Ok(Begun::Done(count as isize))
             }
-            TryIo::Failed(errno) => Ok(Attempt::Ended(negated(errno))),
-            TryIo::WouldBlock if self.may_wait() => Ok(Attempt::Waits(wait_for_peer, fd, slice.memory())),
+            TryIo::Failed(errno) => Ok(Begun::Done(negated(errno))),
+            TryIo::WouldBlock if self.may_wait() => Ok(Begun::Waits(fd, slice.memory())),
             TryIo::WouldBlock => {
                 self.scheduler.set_would_block(self.key, None);
-                Ok(Attempt::Ended(negated(Errno::EAGAIN)))
+                Ok(Begun::Done(negated(Errno::EAGAIN)))
             }
-            TryIo::NeedsOperation | TryIo::EndsAfter(_) => Ok(Attempt::Refused),
+            TryIo::NeedsOperation | TryIo::EndsAfter(_) => Ok(Begun::Done(UNDONE)),
         }
     }
 
