@@ -135,10 +135,12 @@ RSpec.describe "Heddle.trace" do
       Thread.new { gate.pop }.join
     },
     "Heddle.await" => -> { Heddle.await(Heddle.spin { sleep a_moment }) },
-    /\A(reading|waiting to read) fd \d+\z/ => lambda {
+    /\Areading fd \d+\z/ => lambda {
       IO.pipe { |reader, writer| Heddle.spin(background: true) { writer.write("x") } && reader.readpartial(1) }
     },
-    /\Awaiting to read fd \d+\z/ => -> { IO.pipe { |reader, _| reader.wait_readable(0.001) } },
+    /\Awriting fd \d+\z/ => lambda {
+      IO.pipe { |_, writer| writer.write_nonblock("x" * 1_000_000) && writer.wait_writable(0.001) }
+    },
     "IO.select" => -> { IO.pipe { |reader, _| IO.select([reader], nil, nil, 0.001) } },
     /\Aprocess \d+\z/ => lambda {
       IO.pipe do |input, output|

@@ -11,23 +11,13 @@ module Heddle
     THREAD_PREFIX = "Thread::"
     private_constant :FIBERS, :SHOWN, :CLASS, :THREAD_PREFIX
 
-    class << self
-      # @param events [Integer] as `IO::READABLE`
-      # @return [String] `waiting to read`
-      def awaiting(events) = "waiting to #{verb(events, "read", "write")}"
+    # @param events [Integer] as `IO::READABLE`
+    # @return [String] `reading`
+    def self.using(events)
+      reads = events.anybits?(IO::READABLE | IO::PRIORITY)
+      return "reading" unless events.anybits?(IO::WRITABLE)
 
-      # @param events [Integer] as `IO::READABLE`
-      # @return [String] `reading`
-      def using(events) = verb(events, "reading", "writing")
-
-      private
-
-      def verb(events, read, write)
-        reads = events.anybits?(IO::READABLE | IO::PRIORITY)
-        return read unless events.anybits?(IO::WRITABLE)
-
-        reads ? "#{read} or #{write}" : write
-      end
+      reads ? "reading or writing" : "writing"
     end
 
     # @param sections [Array<Snapshots::Section>]
@@ -55,7 +45,7 @@ module Heddle
     KINDS = {
       block: :blocked,
       sleep: :asleep,
-      ready: :descriptor_awaited,
+      ready: :descriptor_used,
       transfer: :descriptor_used,
       nothing: :resumed,
       address: ->(entry) { "worker: resolving #{entry.subject}" },
@@ -84,10 +74,6 @@ module Heddle
       when Proc then kind.call(entry)
       else kind
       end
-    end
-
-    def descriptor_awaited(entry)
-      @descriptors.wait_for(entry.subject, self.class.awaiting(entry.events))
     end
 
     def descriptor_used(entry)

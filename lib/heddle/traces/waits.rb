@@ -46,8 +46,7 @@ module Heddle
       def text(wait)
         case wait.what
         when BLOCK then blocker(wait.detail)
-        when READY then "#{WaitDescription.awaiting(wait.detail)} fd #{wait.value}"
-        when TRANSFER then "#{WaitDescription.using(wait.detail)} fd #{wait.value}"
+        when READY, TRANSFER then "#{WaitDescription.using(wait.detail)} fd #{wait.value}"
         when PROCESS then "process #{wait.value}"
         else PLAIN.fetch(wait.what, "something else")
         end

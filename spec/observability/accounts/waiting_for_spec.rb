@@ -45,7 +45,7 @@ RSpec.describe "Heddle.waiting_for" do
     reader, _writer = IO.pipe
     info = info_of { Heddle.waiting_for("the answer of the cache") { reader.wait_readable } }
 
-    expect(info.waiting_for).to match(/\Athe answer of the cache \(waiting to read descriptor \d+ \(pipe\)\)\z/)
+    expect(info.waiting_for).to match(/\Athe answer of the cache \(reading descriptor \d+ \(pipe\)\)\z/)
   end
 
   it "holds for its block only, and restores what was said before" do
