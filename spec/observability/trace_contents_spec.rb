@@ -135,6 +135,7 @@ RSpec.describe "Heddle.trace" do
       Thread.new { gate.pop }.join
     },
     "Heddle.await" => -> { Heddle.await(Heddle.spin { sleep a_moment }) },
+    "the end of its children" => -> { Heddle.spin { sleep a_moment } },
     /\Areading fd \d+\z/ => lambda {
       IO.pipe { |reader, writer| Heddle.spin(background: true) { writer.write("x") } && reader.readpartial(1) }
     },

@@ -13,22 +13,15 @@ module Heddle
       UNSTARTED = 1
       # It was preempted.
       PREEMPTED = 3
-      PLAIN = {
-        4 => "sleep", 7 => "IO.select", 10 => "the addresses of a host", 11 => "Fiber#schedule",
-        12 => "the end of the other fibers", 14 => "a fiber that it has resumed"
-      }.freeze
-      BLOCK = 5
-      READY = 6
-      TRANSFER = 8
-      PROCESS = 9
-      # The kinds of {FiberTimes#waited}.
-      KINDS = {
-        4 => :sleep, 5 => :block, 6 => :io, 7 => :io, 8 => :io, 9 => :process, 10 => :address, 11 => :suspend,
-        12 => :close, 14 => :resume
+      # The kind, as in {FiberTimes#waited}, and the text, if that has no details.
+      WAITING = {
+        4 => [:sleep, "sleep"], 5 => [:block], 6 => [:io], 7 => [:io, "IO.select"], 8 => [:io], 9 => [:process],
+        10 => [:address, "the addresses of a host"], 11 => [:suspend, "Fiber#schedule"],
+        12 => [:close, "the end of the other fibers"], 14 => [:resume, "a fiber that it has resumed"]
       }.freeze
       # What fibers wait for in methods of Heddle.
-      OWN = { "Heddle::TaskWait" => "Heddle.await", "Heddle::Task" => "the end of its children" }.freeze
-      private_constant :KINDS, :RUNNABLE, :PLAIN, :BLOCK, :READY, :TRANSFER, :PROCESS, :OWN
+      OWN = { "Heddle::TaskWait" => "Heddle.await", "Heddle::Children" => "the end of its children" }.freeze
+      private_constant :RUNNABLE, :WAITING, :OWN
 
       # @param recorder [TraceRecorder]
       def initialize(recorder)
@@ -40,23 +33,19 @@ module Heddle
       def runnable_after(wait) = RUNNABLE[wait.what]
 
       # @return [Symbol]
-      def kind(wait) = KINDS.fetch(wait.what, :other)
+      def kind(wait) = WAITING.fetch(wait.what, [:other]).first
 
       # @return [String]
       def text(wait)
-        case wait.what
-        when BLOCK then blocker(wait.detail)
-        when READY, TRANSFER then "#{WaitDescription.using(wait.detail)} fd #{wait.value}"
-        when PROCESS then "process #{wait.value}"
-        else PLAIN.fetch(wait.what, "something else")
+        kind, text = WAITING.fetch(wait.what, [:other, "something else"])
+        case kind
+        when :block then @classes[wait.detail] ||= class_name(@recorder.class_at(wait.detail))
+        when :process then "process #{wait.value}"
+        else text || "#{WaitDescription.using(wait.detail)} fd #{wait.value}"
         end
       end
 
       private
-
-      def blocker(number)
-        @classes[number] ||= class_name(@recorder.class_at(number))
-      end
 
       def class_name(type)
         type = type.superclass while type&.singleton_class?
