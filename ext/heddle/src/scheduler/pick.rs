@@ -55,7 +55,7 @@ impl Scheduler {
         }
         if self.state.borrow().is_poll_due() {
             self.state.borrow_mut().end_slice();
-            self.poll_parked(ruby, key, false)?;
+            self.poll_for(ruby, Some(key), false)?;
         }
         loop {
             {
@@ -93,7 +93,7 @@ impl Scheduler {
                 return self.pick_slowly(ruby, key);
             }
             self.state.borrow_mut().end_slice();
-            if self.poll_parked(ruby, key, true)? == Polled::Interrupted {
+            if self.poll_for(ruby, Some(key), true)? == Polled::Interrupted {
                 return self.fall_back(ruby, key);
             }
         }

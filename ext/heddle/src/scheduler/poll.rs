@@ -29,13 +29,9 @@ impl Scheduler {
         self.poll_for(ruby, None, false)
     }
 
-    /// Like [`Scheduler::poll`], in the fiber `parking`, which has just parked. With `may_block`, it waits for the
-    /// first timer or completion if no fiber is runnable.
-    pub fn poll_parked(&self, ruby: &Ruby, parking: FiberKey, may_block: bool) -> Result<Polled, Error> {
-        self.poll_for(ruby, Some(parking), may_block)
-    }
-
-    fn poll_for(&self, ruby: &Ruby, parking: Option<FiberKey>, may_block: bool) -> Result<Polled, Error> {
+    /// Like [`Scheduler::poll`], perhaps for the fiber `parking`, which has just parked. With `may_block`, it waits for
+    /// the first timer or completion if no fiber is runnable.
+    pub fn poll_for(&self, ruby: &Ruby, parking: Option<FiberKey>, may_block: bool) -> Result<Polled, Error> {
         let mut now = Instant::now();
         let began = now;
         let timeout = {
