@@ -120,6 +120,18 @@ RSpec.describe "Fibers that are spun" do
       expect(values).to eq([3, 1, 2])
     end
 
+    it "does not wake the calling fiber before the last of the fibers ends" do
+      states = Heddle.run do
+        main = Fiber.current
+        first = Heddle.spin { Heddle.snooze until Heddle.state(main) == :waiting }
+        second = Heddle.spin { first.await || Heddle.state(main) }
+        Heddle.snooze until second.state == :waiting
+        Heddle.await_all(first, second)
+      end
+
+      expect(states).to eq([nil, :waiting])
+    end
+
     it "returns the value of a fiber that has ended" do
       values = Heddle.run do
         fiber = Heddle.spin { :done }

@@ -55,7 +55,7 @@ RSpec.describe "Heddle::Testing.explore" do
   end
 
   it "gives many schedules for many seeds" do
-    expect((0...40).map { |seed| order(seed:) }.uniq.size).to be > 10
+    expect((0...60).map { |seed| order(seed:) }.uniq.size).to be > 10
   end
 
   it "replays the failing run by its seed" do
@@ -207,6 +207,18 @@ RSpec.describe "Heddle::Testing.explore" do
 
       expect(orders.uniq.size).to eq(expected)
     end
+  end
+
+  # A fiber is preempted at one of its points, and the other one at one of as many, or at none.
+  it "takes no more schedules of two fibers than their points allow with one preemption, and with two" do
+    runs = [1, 2].map do |preemptions|
+      Heddle::Testing.explore(strategy: :exhaustive, preemptions:, runs: 10_000, backend: :poll) do
+        Heddle.without_preemption { Heddle.await_all(*Array.new(2) { Heddle.spin { pass_four([], 1) } }) }
+      end.runs
+    end
+    points = (runs.first / 2) - 1
+
+    expect([points, runs.last]).to match([be < 10, 2 * (1 + points + (points**2))])
   end
 
   it "does not lose an update without a preemption" do

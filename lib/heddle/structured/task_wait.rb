@@ -26,11 +26,12 @@ module Heddle
     #
     # @yieldparam wait [TaskWait] this
     # @yieldreturn [Boolean] the condition
-    def until
+    def until(&condition)
+      @condition = condition
       # Fibers may end, and leave the Hash, meanwhile. That is allowed while it is iterated over.
       @pending.each_key { |node| node.await(self) }
       record_ended(@pending.keys.select(&:ended?))
-      @scheduler.block(self, nil) until yield(self)
+      @scheduler.block(self, nil) until condition.call(self)
       @settled = true
     ensure
       release
@@ -51,7 +52,7 @@ module Heddle
 
       @owner.relay(node)
       @claimed << node if node.error
-      @scheduler.unblock(self, @fiber)
+      @scheduler.unblock(self, @fiber) if @condition.call(self)
       true
     end
 

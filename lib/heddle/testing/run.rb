@@ -89,6 +89,9 @@ module Heddle
         scheduler = Scheduler.new(**@options).tap { |new| schedule.begin(new) }
         error = failure do
           Root.run(scheduler, @program) do
+            # The root comes to its wait for the end of the program, as a step of it is none of the program's. Each
+            # later choice would have one option more.
+            scheduler.block(self, 0)
             @scheduler = scheduler
             @node = TreeNode.current(scheduler)
             @idle ? VirtualClock.use(scheduler, @idle, @idle_factor, &@program) : @program.call
