@@ -2,7 +2,8 @@
 
 # Heddle's own Ruby code under explored schedules: each public operation beside each other one of the same object, also
 # while the fiber that performs it is stopped, runs into a time limit, or is killed; and the ends of parents and
-# children. The points of the schedules are in lib/heddle/structured, coordination and pools.
+# children. The points of the schedules are in lib/heddle/structured, coordination and pools. Of each verb of a parent
+# beside each verb of its child ('families') all schedules with at most two preemptions are tried, whatever RUNS is.
 #
 #   ruby -Ilib verification/structured/pairs.rb [Barrier …]     all subjects by default
 #
@@ -11,15 +12,15 @@
 require "etc"
 require "heddle"
 require "heddle/testing"
+require_relative "support/families"
 require_relative "support/subjects"
-require_relative "support/explored_case"
 
 runs = Integer(ENV.fetch("RUNS", "2000"), 10)
 seeds = Integer(ENV.fetch("SEEDS", "100"), 10)
-cases = Subjects.cases.select { |each| ARGV.empty? || ARGV.include?(each.subject) }
+cases = (Families.cases + Subjects.cases).select { |each| ARGV.empty? || ARGV.include?(each.subject) }
 abort "no subject has one of these names: #{ARGV.join(", ")}" if cases.empty?
 
-shares = cases.each_slice((cases.size / Float(Etc.nprocessors)).ceil).map do |share|
+shares = cases.group_by.with_index { |_, index| index % Etc.nprocessors }.values.map do |share|
   fork { exit!(share.map { |each| each.explore(runs, seeds) }.all?) }
 end
 succeeded = shares.map { |pid| Process.wait2(pid).last.success? }.all?
