@@ -21,8 +21,8 @@ module Heddle
       # After so many seconds within one line of the program the fiber passes a point there. They are seconds of the
       # thread's own CPU time: a line that computes less passes none, however busy the machine is.
       LONG = 0.5
-      # This stands for the points that other lines have passed meanwhile.
-      POINTS_OF_LONG = 125_000
+      # This stands for so many points of `steps`: an endless line ends after four of them at the default.
+      POINTS_OF_LONG = 25_000
       # A tick may come in the block of the TracePoint, too.
       OWN = File.dirname(__FILE__)
       private_constant :VARIABLE, :EVENTS, :WITHIN_LINE, :CHECKS, :THREADS, :AGAIN, :MOST_KILLS, :LONG,
