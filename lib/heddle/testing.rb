@@ -49,9 +49,9 @@ module Heddle
       # `sleep`, time limits, `IO.select`, `Queue#pop(timeout:)`, `Thread#join(limit)`, {Heddle.every} and so on.
       # `Process.clock_gettime`, `Time.now` and `Time.new` tell the fibers of this run the virtual time.
       #
-      # What happens outside of the thread takes real time: I/O, other threads, processes. While another thread runs,
-      # the clock does not jump. While a fiber waits for I/O, or a thread of the block waits for something else, the
-      # clock jumps after 16 times `idle` seconds without an event. After each such jump it waits half as long, but at
+      # What happens outside of the thread takes real time: I/O, other threads, processes. While a thread of the block
+      # runs, the clock does not jump. While a fiber waits for I/O, or such a thread waits for something else, the clock
+      # jumps after 16 times `idle` seconds without an event. After each such jump it waits half as long, but at
       # least `idle`. If the run fails after such a jump, the error's detailed message says so.
       #
       # @param clock [:real, :virtual]

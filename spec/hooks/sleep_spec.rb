@@ -166,6 +166,8 @@ end
 RSpec.describe "Durations" do
   with_to_f = Class.new { def to_f = 0.01 }.new
   with_divmod = Class.new { def divmod(number) = 0.01.divmod(number) }.new
+  names = { with_to_f => "with to_f", with_divmod => "with divmod" }
+  names.default_proc = ->(_, value) { value.is_a?(Numeric) ? value.to_s : value.class.name }
   values = [
     0, 0.0, -0.0, 0.01, 1/100r, 1e-12, -1, -0.5, -1r, nil, false, true, Float::INFINITY, -Float::INFINITY, Float::NAN,
     2**30, 2**64, 10**30, -2**70, 1e20, 1e300, Rational(10**30, 3), "1", :one, [], with_to_f, with_divmod,
@@ -198,14 +200,14 @@ RSpec.describe "Durations" do
     }
   }.each do |name, call|
     values.each do |value|
-      it "have the same effect in #{name} as without Heddle: #{value.is_a?(Numeric) ? value.to_s : value.class}" do
+      it "have the same effect in #{name} as without Heddle: #{names[value]}" do
         expect_same_outcome(may_wait: !brief.include?(value)) { IO.pipe { |*pipe| call[value, pipe] } }
       end
     end
   end
 
   values.each do |value|
-    it "have the same effect in Thread#join as without Heddle: #{value.is_a?(Numeric) ? value.to_s : value.class}" do
+    it "have the same effect in Thread#join as without Heddle: #{names[value]}" do
       waiting = Thread.new { sleep }
       expect_same_outcome(may_wait: !brief.include?(value)) { waiting.join(value) }
     ensure

@@ -199,16 +199,32 @@ RSpec.describe "A virtual clock" do
     expect(value).to eq(1_000_000)
   end
 
+  it "does not wait without end for a thread that was there before and computes" do
+    ended = false
+    thread = Thread.new { nil until ended }
+    expect(virtually(idle: 0.001) { sleep(1) && :slept }).to eq(:slept)
+  ensure
+    ended = true
+    thread.join
+  end
+
+  it "names a jump over a wait for I/O in the detailed message of an assertion, too" do
+    assertion = Class.new(Exception) # rubocop:disable Lint/InheritException -- as those of test frameworks
+    expect(jumped_over(assertion).detailed_message).to include("The virtual clock has jumped once by 60.0 s")
+  end
+
   # What the block raises in a run whose clock jumps over a wait for I/O.
-  def jumped_over
+  def jumped_over(wanted = nil)
     virtually(idle: 0.001) do
       reader, writer = IO.pipe
       reader.timeout = 60
       reader.read
+    rescue IO::TimeoutError => e
+      raise wanted || e
     ensure
       [reader, writer].each(&:close)
     end
-  rescue IO::TimeoutError => e
+  rescue wanted || IO::TimeoutError => e
     e
   end
 

@@ -162,7 +162,20 @@ RSpec.describe "The report of Heddle::Testing" do
     end
 
     expect(failure(program, clock: :virtual, idle: 0.001).message)
-      .to match(%r{^The virtual clock has jumped once by 60\.0 s while a fiber waited for I/O or a thread})
+      .to match(/the usual schedule fails.*^The virtual clock has jumped once by 60\.0 s while a fiber waited/m)
+  end
+
+  it "replays by its seed what fails after such a jump" do
+    program = lambda do
+      reader, writer = IO.pipe
+      reader.wait_readable(60)
+      [reader, writer].each(&:close)
+      ExploredBank::WITHDRAWALS.call
+    end
+    found = failure(program, clock: :virtual, idle: 0.001)
+
+    expect(failure(program, clock: :virtual, idle: 0.001, seed: found.seed).message)
+      .to match(/one switch is enough.*The virtual clock has jumped once/m)
   end
 
   it "tells a Monitor from a Mutex in a deadlock" do

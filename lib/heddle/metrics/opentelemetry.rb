@@ -49,9 +49,10 @@ module Heddle
           record(*growth.take(totals, names), instruments)
           names.size
         end
+        # Before a collection can call the callback.
+        CATALOGUE.each { |metric| create(meter, metric, source)&.then { |made| instruments[metric] = made } }
         meter.create_observable_gauge("heddle.names", callback:, unit: "1",
                                                       description: "Names whose fibers are counted")
-        CATALOGUE.each { |metric| create(meter, metric, source)&.then { |made| instruments[metric] = made } }
         Subscription.new { source.detach }
       end
 

@@ -40,12 +40,13 @@ module Heddle
 
     def describe(number)
       file = File.readlink("/proc/self/fd/#{number}")
-      if file.start_with?("socket:")
-        socket = BasicSocket.for_fd(number)
-        socket.autoclose = false
-        address = address_of(socket)
-      end
+      address = address_of(borrow(number)) if file.start_with?("socket:")
       address ? "socket #{address}" : "descriptor #{number} (#{file.sub(/:\[\d+\]\z/, "")})"
+    end
+
+    # @return [BasicSocket] never closes the descriptor, which is the program's
+    def borrow(number)
+      Thread.handle_interrupt(Object => :never) { BasicSocket.for_fd(number).tap { |made| made.autoclose = false } }
     end
 
     # @return [String, nil] the peer's address; of a socket without a peer, such as a server's, its own

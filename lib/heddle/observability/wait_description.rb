@@ -27,7 +27,7 @@ module Heddle
       entries = sections.flat_map(&:fibers)
       @resumed = entries.filter_map { |entry| [entry.resumer, entry.fiber] if entry.resumer }.to_h.compare_by_identity
       @descriptors = Descriptors.new
-      @searches = searches && ObjectSpace.respond_to?(:reachable_objects_from)
+      @searches = searches && ObjectSpace.respond_to?(:reachable_objects_from) && Object.const_defined?(:Monitor)
     end
 
     # @param entry [Snapshots::Entry]
@@ -124,14 +124,16 @@ module Heddle
     end
 
     # To Ruby a fiber that waits for a Monitor waits for the Mutex in it. With `objspace` loaded, as in a test, that
-    # Monitor is found.
+    # Monitor is found, until the program starts its first Ractor.
     def monitor?(mutex, entry)
-      return Backtraces.in_monitor?(entry.fiber) && entry.current? unless @searches
+      (@searches && of_monitors.key?(mutex)) || (Backtraces.in_monitor?(entry.fiber) && entry.current?)
+    end
 
+    # What a Monitor's instance variables have comes before its own Mutex.
+    def of_monitors
       @of_monitors ||= ObjectSpace.each_object(::Monitor).to_h do |monitor|
-        [ObjectSpace.reachable_objects_from(monitor).grep(Thread::Mutex).first, true]
+        [ObjectSpace.reachable_objects_from(monitor).grep(Thread::Mutex).last, true]
       end.compare_by_identity
-      @of_monitors.key?(mutex)
     end
 
     # Many fibers may wait for the same one.

@@ -17,6 +17,7 @@ module Heddle
         @settings = settings
         @diagnosis = Diagnosis.new(settings, command) { |schedule, story| run(schedule, story:) }
         @runs = @steps = 0
+        @patient = false
         @began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       end
 
@@ -107,28 +108,29 @@ module Heddle
       end
 
       def run(schedule, story: nil)
-        Kernel.srand(RANDOM_SEED)
-        @runs += 1
-        outcome = @diagnosis.telling_exit(schedule, @runs) do
-          Run.new(@program, @settings, story:, idle_factor: @idle_factor).call(schedule)
-        end
-        return run(schedule, story:) if impatient?(outcome)
-
-        @idle_factor = outcome.jumps&.idle_factor
-        @steps = [@steps, outcome.steps].max
+        outcome = attempt(schedule, story)
+        outcome = repeat_patiently(schedule, story) if outcome.error && outcome.jumps&.any? && !@patient
         raise outcome.error if Testing.verdicts.any? { |type| outcome.error.is_a?(type) }
 
         outcome
       end
 
-      # A clock that has learned to wait less may have jumped too early. So the first failure after that is believed if
-      # it comes again with a clock that waits as long as at first.
-      def impatient?(outcome)
-        return false if @idle_factor.nil? || !outcome.error || !outcome.jumps&.count&.positive?
-        return false if @has_waited
+      def attempt(schedule, story)
+        Kernel.srand(RANDOM_SEED)
+        @runs += 1
+        outcome = @diagnosis.telling_exit(schedule, @runs) do
+          Run.new(@program, @settings, story:, waits: [@idle_factor, @patient]).call(schedule)
+        end
+        @idle_factor = outcome.jumps&.idle_factor
+        @steps = [@steps, outcome.steps].max
+        outcome
+      end
 
-        @idle_factor = nil
-        @has_waited = true
+      # A clock that has learned to wait less may have jumped too early. A failure counts if it comes again with a clock
+      # that always waits as long as at first. All runs that look into the failure then have such a clock.
+      def repeat_patiently(schedule, story)
+        @patient = true
+        attempt(schedule, story && Story.new).tap { |outcome| @patient = !outcome.error.nil? }
       end
     end
     private_constant :Explorer

@@ -25,8 +25,10 @@ module Heddle
       POINTS_OF_LONG = 25_000
       # A tick may come in the block of the TracePoint, too.
       OWN = File.dirname(__FILE__)
+      # The program may stub the method.
+      CLOCK = Process.method(:clock_gettime)
       private_constant :VARIABLE, :EVENTS, :WITHIN_LINE, :CHECKS, :THREADS, :AGAIN, :MOST_KILLS, :LONG,
-                       :POINTS_OF_LONG, :OWN
+                       :POINTS_OF_LONG, :OWN, :CLOCK
 
       class << self
         # @return [Run, nil] the run that is under way on this thread
@@ -69,15 +71,15 @@ module Heddle
       # @param program [Proc]
       # @param settings [Settings]
       # @param story [Story, nil] notes what the fibers do
-      # @param idle_factor [Integer, nil] how many times `idle` an earlier run's virtual clock has learned to wait
-      def initialize(program, settings, story: nil, idle_factor: nil)
+      # @param waits [Array] how long a virtual clock waits: see {VirtualClock#initialize}
+      def initialize(program, settings, story: nil, waits: [])
         @program = program
         @files = settings.files
         @idle = settings.idle
         @limit = settings.steps
         @options = { preempt: :all, backend: settings.backend, cooperative: settings.cooperative }.compact
         @story = story
-        @idle_factor = idle_factor
+        @waits = waits
         @errors = []
         @kills = @points_of_long = 0
       end
@@ -94,7 +96,7 @@ module Heddle
             scheduler.block(self, 0)
             @scheduler = scheduler
             @node = TreeNode.current(scheduler)
-            @idle ? VirtualClock.use(scheduler, @idle, @idle_factor, &@program) : @program.call
+            @idle ? VirtualClock.use(scheduler, @idle, *@waits, &@program) : @program.call
           end
         end
         @scheduler = nil
@@ -211,7 +213,7 @@ module Heddle
 
       # @return [Boolean] whether the fiber has computed for {LONG} without a point
       def long?(points)
-        now = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
+        now = CLOCK.call(Process::CLOCK_THREAD_CPUTIME_ID)
         computes = points == @points_at_tick
         return false if computes && now - @computes_since < LONG
 

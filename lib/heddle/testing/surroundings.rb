@@ -7,7 +7,8 @@ module Heddle
       VARIABLE = :heddle_testing_threads
       # Waits that only another fiber or thread ends, if they have no time limit.
       ENDLESS = %i[block sleep suspend close nothing].freeze
-      private_constant :VARIABLE, :ENDLESS
+      RUNNING = %w[run aborting].freeze
+      private_constant :VARIABLE, :ENDLESS, :RUNNING
 
       class << self
         # Notes which threads there are. They belong to the surroundings of the test that the block runs.
@@ -19,13 +20,15 @@ module Heddle
           Thread.current.thread_variable_set(VARIABLE, outer)
         end
 
-        # A thread of the surroundings is ignored while it waits for something, such as a time.
+        # A thread of the surroundings is ignored while it waits for something, such as a time. One that runs may never
+        # end: it counts as one that waits.
         #
-        # @return [Array(Boolean, Boolean)] whether a thread runs, and whether one may wake a fiber after its own wait
+        # @return [Array(Boolean, Boolean)] whether a thread of the test runs, and whether another one may wake a fiber
         def threads
           before = Thread.current.thread_variable_get(VARIABLE) || []
-          running, waiting = (Thread.list - [Thread.current]).partition { |thread| thread.status == "run" }
-          [running.any?, waiting.any? { |thread| !before.include?(thread) && !Deadlocks.asleep?(thread) }]
+          running, waiting = (Thread.list - [Thread.current]).partition { |thread| RUNNING.include?(thread.status) }
+          outer, own = running.partition { |thread| before.include?(thread) }
+          [own.any?, outer.any? || (waiting - before).any? { |thread| !Deadlocks.asleep?(thread) }]
         end
 
         # Called when there is no timer and no I/O either.

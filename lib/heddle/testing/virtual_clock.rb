@@ -13,8 +13,8 @@ module Heddle
       private_constant :VARIABLE, :UNITS, :FLOATS
 
       # How many times `idle` the clock of a scheduler has learned to wait (see `ext/core/src/queue/outside_wait.rs`),
-      # and how often it has jumped while an event from outside
-      # might still have come: at last by `length` seconds, after it had waited for `waited` seconds of real time.
+      # and how often it has jumped while an event from outside might still have come: at last by `length` seconds,
+      # after it had waited for `waited` seconds of real time.
       Jumps = Data.define(:idle_factor, :count, :length, :waited) do
         # @param scheduler [Scheduler, nil]
         # @return [Jumps, nil] nil without a virtual clock
@@ -23,9 +23,12 @@ module Heddle
           new(*learned) if learned
         end
 
+        # @return [Boolean] whether there was one
+        def any? = count.positive?
+
         # @return [String, nil] nil if there was none
         def to_note
-          return unless count.positive?
+          return unless any?
 
           times = count == 1 ? "once" : "#{count} times, at last"
           "The virtual clock has jumped #{times} by #{length.round(3)} s while a fiber waited for I/O or a thread: " \
@@ -34,17 +37,11 @@ module Heddle
 
         # The error's detailed message, which Ruby prints, tells the jumps, too.
         def name_in(error)
-          return if to_note.nil? || error.frozen?
+          return if !any? || error.frozen?
 
           error.extend(JumpedOver)
           error.instance_variable_set(:@heddle_jumps, to_note)
         end
-      end
-
-      # An error after such a jump. A module, as an error with a method of its own could not be marshalled.
-      module JumpedOver
-        # @return [String]
-        def detailed_message(**) = "#{super}\n#{@heddle_jumps}"
       end
 
       class << self
@@ -58,7 +55,9 @@ module Heddle
         def run(idle, **options, &block)
           scheduler = nil
           ClockPatches.during { Heddle.run(**options) { use(scheduler = Fiber.scheduler, idle, &block) } }
-        rescue StandardError => e
+        rescue SystemExit, SignalException, NoMemoryError
+          raise
+        rescue Exception => e # rubocop:disable Lint/RescueException -- an assertion of a test framework is no StandardError
           Jumps.of(scheduler)&.name_in(e)
           raise
         ensure
@@ -66,9 +65,11 @@ module Heddle
         end
 
         # Stops the clock of the scheduler while the block runs.
-        def use(scheduler, idle, idle_factor = nil)
+        #
+        # @param waits [Array] see {#initialize}
+        def use(scheduler, idle, *waits)
           Story.call_fiber(Fiber.current, Story::PROGRAM)
-          Thread.current.thread_variable_set(VARIABLE, new(scheduler, idle, idle_factor))
+          Thread.current.thread_variable_set(VARIABLE, new(scheduler, idle, *waits))
           yield
         end
 
@@ -79,12 +80,16 @@ module Heddle
       # @return [Scheduler]
       attr_reader :scheduler
 
-      def initialize(scheduler, idle, idle_factor)
+      # @param scheduler [Scheduler]
+      # @param idle [Float, Integer, Rational] seconds
+      # @param idle_factor [Integer, nil] how many times `idle` an earlier clock has learned to wait
+      # @param patient [Boolean] whether it always waits the longest time
+      def initialize(scheduler, idle, idle_factor = nil, patient = false) # rubocop:disable Style/OptionalBooleanParameter
         @scheduler = scheduler
         @real = {}.compare_by_identity
         @began = { Process::CLOCK_MONOTONIC => Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond),
                    Process::CLOCK_REALTIME => Process.clock_gettime(Process::CLOCK_REALTIME, :nanosecond) }
-        Native.stop_clock(scheduler, (idle * 1_000_000_000).to_i, idle_factor)
+        Native.stop_clock(scheduler, (idle * 1_000_000_000).to_i, idle_factor, patient)
       end
 
       # @return [Boolean] whether the current fiber sees the real clock

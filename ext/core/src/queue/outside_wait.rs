@@ -3,6 +3,7 @@
 //! Many tests wait for I/O that never comes, such as a limit's; others for a server, which takes its time. The clock
 //! cannot know which of them this is, so it learns. It begins with a multiple of the least wait. Each wait in vain
 //! halves the next one, down to the least. An event that comes later than after the least wait restores the multiple.
+//! A patient clock learns nothing: it always waits the longest time.
 
 use std::time::Duration;
 
@@ -14,12 +15,18 @@ const MOST: u32 = 16;
 pub struct OutsideWait {
     least: Duration,
     factor: u32,
+    is_patient: bool,
 }
 
 impl OutsideWait {
     /// `factor` is what [`OutsideWait::factor`] was after an earlier run; without one it is the highest.
     pub fn new(least: Duration, factor: Option<u32>) -> Self {
-        OutsideWait { least, factor: factor.unwrap_or(MOST).clamp(1, MOST) }
+        OutsideWait { least, factor: factor.unwrap_or(MOST).clamp(1, MOST), is_patient: false }
+    }
+
+    /// Those of a clock that always waits the longest time.
+    pub fn patient(least: Duration) -> Self {
+        OutsideWait { is_patient: true, ..OutsideWait::new(least, None) }
     }
 
     /// How long the clock waits now.
@@ -34,7 +41,9 @@ impl OutsideWait {
 
     /// No event has come for that long.
     pub fn was_in_vain(&mut self) {
-        self.factor = (self.factor / 2).max(1);
+        if !self.is_patient {
+            self.factor = (self.factor / 2).max(1);
+        }
     }
 
     /// An event has come after this time.
@@ -68,6 +77,13 @@ mod tests {
     fn an_event_after_the_least_wait_restores_the_longest_wait() {
         let mut wait = OutsideWait::new(LEAST, Some(1));
         wait.was_worth(LEAST * 2);
+        assert_eq!(wait.length(), LEAST * MOST);
+    }
+
+    #[test]
+    fn a_patient_clock_always_waits_the_longest_time() {
+        let mut wait = OutsideWait::patient(LEAST);
+        wait.was_in_vain();
         assert_eq!(wait.length(), LEAST * MOST);
     }
 

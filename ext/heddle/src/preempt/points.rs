@@ -34,7 +34,7 @@ pub fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("with_branches", function!(with_branches, 0))?;
     native.define_singleton_method("deviations", function!(deviations, 1))?;
     native.define_singleton_method("explored", function!(explored, 1))?;
-    native.define_singleton_method("stop_clock", function!(stop_clock, 3))?;
+    native.define_singleton_method("stop_clock", function!(stop_clock, 4))?;
     native.define_singleton_method("jumps_over", function!(jumps_over, 1))?;
     native.define_singleton_method("virtual_time", function!(virtual_time, 1))
 }
@@ -76,9 +76,11 @@ fn explore_priorities(
 
 /// The timers' clock stands still from now on while a fiber can run. It jumps to the next timer when no fiber can, and
 /// no event has come from outside of the thread for `idle` nanoseconds, or for a multiple of that. `factor` is the one
-/// that an earlier run has learned.
-fn stop_clock(_: &Ruby, scheduler: Receiver<Scheduler>, idle: u64, factor: Option<u32>) {
-    scheduler.state.borrow_mut().stop_clock(OutsideWait::new(Duration::from_nanos(idle), factor));
+/// that an earlier run has learned. A patient clock always waits for the longest multiple.
+fn stop_clock(_: &Ruby, scheduler: Receiver<Scheduler>, idle: u64, factor: Option<u32>, is_patient: bool) {
+    let idle = Duration::from_nanos(idle);
+    let wait = if is_patient { OutsideWait::patient(idle) } else { OutsideWait::new(idle, factor) };
+    scheduler.state.borrow_mut().stop_clock(wait);
 }
 
 /// The multiple of `idle` that the virtual clock has learned; how often it has jumped over waits for what comes from

@@ -1,8 +1,8 @@
 //! The clock of the scheduler's timers: the monotonic one, or a virtual one for tests.
 //!
 //! A virtual clock stands still while a fiber can run, and jumps to the next timer when none can. What comes from
-//! outside of the thread takes real time. So the clock does not jump while another thread runs. Where I/O, or a thread
-//! that waits itself, may wake a fiber, it jumps after some real time without an event: see [`OutsideWait`].
+//! outside of the thread takes real time. So the clock does not jump while a thread of the test runs. Where I/O, or a
+//! thread that waits itself, may wake a fiber, it jumps after some real time without an event: see [`OutsideWait`].
 
 use std::time::{Duration, Instant};
 
@@ -22,9 +22,9 @@ const WHILE_HELD: Duration = Duration::from_millis(20);
 pub enum Others {
     /// None may wake a fiber.
     Asleep,
-    /// One waits, and may wake a fiber afterwards.
+    /// One waits, and may wake a fiber afterwards; or one runs that is none of the test's.
     Waiting,
-    /// One runs.
+    /// One of the test's runs.
     Running,
 }
 
