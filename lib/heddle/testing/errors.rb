@@ -39,12 +39,11 @@ module Heddle
 
     # An error of a run whose virtual clock has jumped over a wait for the outside. A module, as an error with a method
     # of its own could not be marshalled; in this file, as another process may read it.
-    #
-    # @api private
     module JumpedOver
       # @return [String]
       def detailed_message(**) = "#{super}\n#{@heddle_jumps}"
     end
+    private_constant :JumpedOver
 
     # The program cannot follow a recorded schedule. The message says where.
     class Diverged < Error; end
