@@ -72,15 +72,19 @@ module Program
     private
 
     def run
+      ends_process = false
       @value = yield
     rescue Heddle.const_get(:Stop)
       # A task that is killed has no error, as on plain threads.
       Kernel.raise
+    rescue SystemExit, SignalException
+      # It reaches those who wait by itself, and once, as on plain threads.
+      ends_process = true
+      Kernel.raise
     rescue Exception => e # rubocop:disable Lint/RescueException -- `value` raises it
       @error = e
-      Kernel.raise if e.is_a?(SystemExit) || e.is_a?(SignalException)
     ensure
-      @over.close
+      @over.close unless ends_process
     end
   end
 
