@@ -78,7 +78,7 @@ module Program
       # A task that is killed has no error, as on plain threads.
       Kernel.raise
     rescue SystemExit, SignalException
-      # It reaches those who wait by itself, and once, as on plain threads.
+      # The scheduler raises it in the waiting fibers, once, as Ruby does on plain threads.
       ends_process = true
       Kernel.raise
     rescue Exception => e # rubocop:disable Lint/RescueException -- `value` raises it
