@@ -41,6 +41,17 @@ RSpec.describe "heddle/metrics/prometheus" do
     RUBY
   end
 
+  it "names the unit of what is in seconds, and of nothing else" do
+    expect(printed(<<~RUBY)).to eq "[]\n"
+      register(Heddle::Scheduler.new)
+      metrics = Prometheus::Client.registry.metrics
+      wrong = metrics.reject do |metric|
+        metric.name.match?(/_seconds(_total)?\\z/) == metric.docstring.start_with?("Seconds ")
+      end
+      p wrong.map(&:name)
+    RUBY
+  end
+
   it "gives the metrics of several schedulers the labels that they are registered with" do
     expect(printed(<<~RUBY)).to eq %w[web jobs].inspect << "\n"
       %w[web jobs].each { |pool| register(Heddle::Scheduler.new, labels: { pool: }) }

@@ -15,8 +15,8 @@ module Heddle
       # @return [Boolean] whether there is a value of each name
       def by_name? = path.first == :name
 
-      # @return [Boolean] whether the value is in seconds
-      def seconds? = description.start_with?("Seconds ")
+      # @return [Boolean] whether the value is in seconds, as all of each name are
+      def seconds? = by_name? || path == %i[elapsed] || path.last.end_with?("duration")
 
       # @param stats [Hash, nil] what {Scheduler#stats} returned
       # @return [Integer, Float, Histogram, nil]
@@ -36,8 +36,7 @@ module Heddle
       end
     end
 
-    # All numbers of {Scheduler#stats} but those that follow from others; and what is counted by name. The description
-    # of what is counted in seconds begins with the unit.
+    # All numbers of {Scheduler#stats} but those that follow from others; and what is counted by name.
     #
     # @api private
     CATALOGUE = {

@@ -105,10 +105,10 @@ module Heddle
 
         # @return [Hash{Hash => Integer, Float, Hash}] the values by labels
         def values
-          values = @sources.flat_map do |labels, source|
+          pairs = @sources.flat_map do |labels, source|
             source.values(@metric).map { |own, value| [labels.merge(own), value] }
           end
-          type == :histogram ? values.to_h.transform_values { |histogram| cumulative(histogram) } : values.to_h
+          pairs.to_h { |labels, value| [labels, type == :histogram ? cumulative(value) : value] }
         end
 
         # @return [Integer, Float, Hash, nil]
