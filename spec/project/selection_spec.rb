@@ -62,9 +62,12 @@ RSpec.describe Selection do
       paths.map { |path| example("verification/differential", program: ["poll", path]) }
     end
     expect(taken(programs.first, quick, HEDDLE_QUICK: "1")).to eq taken(programs.last, quick, HEDDLE_QUICK: "1")
-    described = RSpec.world.all_examples.map { |found| found.metadata[:full_description] }
-    # No path, and no object's address.
-    expect(described.grep(/#{Regexp.escape(File.expand_path("../..", __dir__))}|0x\h{8}/)).to eq []
+  end
+
+  { "the address of an object" => Object.new.inspect, "the path of the checkout" => __FILE__ }.each do |what, text|
+    it "refuses a description with #{what}" do
+      expect { described_class.takes?(example("spec/io", text)) }.to raise_error(ArgumentError, /same way in each run/)
+    end
   end
 
   it "takes an example whose subject is real time in a run of these only" do
