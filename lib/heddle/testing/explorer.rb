@@ -119,7 +119,8 @@ module Heddle
         Kernel.srand(RANDOM_SEED)
         @runs += 1
         outcome = @diagnosis.telling_exit(schedule, @runs) do
-          Run.new(@program, @settings, story:, waits: [@idle_factor, @patient]).call(schedule)
+          waits = { idle_factor: @idle_factor, patient: @patient }
+          Run.new(@program, @settings, story:, waits:).call(schedule)
         end
         @idle_factor = outcome.jumps&.idle_factor
         @steps = [@steps, outcome.steps].max

@@ -71,8 +71,8 @@ module Heddle
       # @param program [Proc]
       # @param settings [Settings]
       # @param story [Story, nil] notes what the fibers do
-      # @param waits [Array] how long a virtual clock waits: see {VirtualClock#initialize}
-      def initialize(program, settings, story: nil, waits: [])
+      # @param waits [Hash] how long a virtual clock waits: see {VirtualClock#initialize}
+      def initialize(program, settings, story: nil, waits: {})
         @program = program
         @files = settings.files
         @idle = settings.idle
@@ -96,7 +96,7 @@ module Heddle
             scheduler.block(self, 0)
             @scheduler = scheduler
             @node = TreeNode.current(scheduler)
-            @idle ? VirtualClock.use(scheduler, @idle, *@waits, &@program) : @program.call
+            @idle ? VirtualClock.use(scheduler, @idle, **@waits, &@program) : @program.call
           end
         end
         @scheduler = nil

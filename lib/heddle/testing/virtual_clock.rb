@@ -66,10 +66,10 @@ module Heddle
 
         # Stops the clock of the scheduler while the block runs.
         #
-        # @param waits [Array] see {#initialize}
-        def use(scheduler, idle, *waits)
+        # @param waits [Hash] see {#initialize}
+        def use(scheduler, idle, **waits)
           Story.call_fiber(Fiber.current, Story::PROGRAM)
-          Thread.current.thread_variable_set(VARIABLE, new(scheduler, idle, *waits))
+          Thread.current.thread_variable_set(VARIABLE, new(scheduler, idle, **waits))
           yield
         end
 
@@ -84,7 +84,7 @@ module Heddle
       # @param idle [Float, Integer, Rational] seconds
       # @param idle_factor [Integer, nil] how many times `idle` an earlier clock has learned to wait
       # @param patient [Boolean] whether it always waits the longest time
-      def initialize(scheduler, idle, idle_factor = nil, patient = false) # rubocop:disable Style/OptionalBooleanParameter
+      def initialize(scheduler, idle, idle_factor: nil, patient: false)
         @scheduler = scheduler
         @real = {}.compare_by_identity
         @began = { Process::CLOCK_MONOTONIC => Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond),

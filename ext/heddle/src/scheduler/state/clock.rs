@@ -114,7 +114,7 @@ impl State {
     /// How long to wait in real time before the next jump, at the real time `now`. `None` if the clock is real, or has
     /// no timer to jump to. Wake-ups that make no fiber runnable, as by a signal, do not prolong the wait.
     pub fn wait_before_jump(&mut self, now: Instant) -> Option<Duration> {
-        let may_be_woken = !self.operations.is_empty();
+        let expects_event = self.expects_event();
         let clock = self.clock.as_mut()?;
         self.timers.next_deadline()?;
         if clock.others == Others::Running {
@@ -122,8 +122,13 @@ impl State {
             return Some(WHILE_HELD);
         }
         let idle_for = now.saturating_duration_since(*clock.idle_since.get_or_insert(now));
-        let waits = may_be_woken || clock.others == Others::Waiting;
-        Some(if waits { clock.wait.length().saturating_sub(idle_for) } else { Duration::ZERO })
+        Some(if expects_event { clock.wait.length().saturating_sub(idle_for) } else { Duration::ZERO })
+    }
+
+    /// Whether I/O, or a thread that waits itself, may still wake a fiber.
+    fn expects_event(&self) -> bool {
+        let others = self.clock.as_ref().map(|clock| clock.others);
+        !self.operations.is_empty() || others == Some(Others::Waiting)
     }
 
     /// A wait in the kernel has ended at the real time `now`. If a fiber can run now, an event has come from outside.
@@ -144,9 +149,9 @@ impl State {
             return;
         }
         let Some(deadline) = self.timers.next_deadline() else { return };
-        let is_over = !self.operations.is_empty();
+        let expects_event = self.expects_event();
         if let Some(clock) = &mut self.clock {
-            if is_over || clock.others == Others::Waiting {
+            if expects_event {
                 clock.jump_over(deadline);
             }
             clock.now = clock.now.max(deadline);
