@@ -3,6 +3,7 @@
 require_relative "contestants/article"
 require_relative "contestants/async"
 require_relative "contestants/bare"
+require_relative "contestants/carbon_fiber"
 require_relative "contestants/heddle"
 require_relative "contestants/itsi"
 require_relative "contestants/libev"
@@ -25,6 +26,7 @@ module Contestants
     UringMachineContestant.new("uringmachine-default", "UringMachine, default ring"),
     ItsiContestant.new("itsi", "itsi-scheduler"),
     LibevContestant.new("libev", "libev_scheduler"),
+    CarbonFiberContestant.new("carbon_fiber", "carbon_fiber"),
     ThreadsContestant.new("threads", "threads"),
     ThreadsContestant.new("threads-10ms", "threads, 10 ms slice", milliseconds: 10),
     BareContestant.new("bare", "bare limit"),
@@ -42,7 +44,9 @@ module Contestants
   ].freeze
 
   REFERENCE = "async"
-  THROUGHPUT = %w[heddle-io_uring heddle-poll async async-uring uringmachine itsi libev threads bare].freeze
+  THROUGHPUT = %w[
+    heddle-io_uring heddle-poll async async-uring uringmachine itsi libev carbon_fiber threads bare
+  ].freeze
   PREEMPTING = %w[heddle-io_uring-signal heddle-io_uring-timerfd heddle-poll-signal heddle-poll-timerfd].freeze
   THREADS = %w[threads threads-10ms].freeze
   LATENCY = [*PREEMPTING, "article-10ms", "article-50ms", "async", *THREADS].freeze
