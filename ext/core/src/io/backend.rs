@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::threads::waker::Waker;
 
-pub mod poll;
+pub mod epoll;
 pub mod uring;
 
 /// Names an operation. The caller of `submit` chooses it, and may reuse it once the completion has arrived.

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-use heddle_core::io::backend::poll::Poll;
+use heddle_core::io::backend::epoll::Epoll;
 use heddle_core::io::backend::uring::Uring;
 use heddle_core::threads::workers::WorkerPool;
 use heddle_core::{Backend, Completion, Error, Interest, Operation, Token};
@@ -21,8 +21,8 @@ pub static FORKS: RwLock<()> = RwLock::new(());
 /// Defines a test of each behaviour for each backend.
 macro_rules! over_every_backend {
     ($($behaviour:ident),+ $(,)?) => {
-        mod poll {
-            $(#[test] fn $behaviour() { crate::rig::check(crate::rig::poll, super::$behaviour) })+
+        mod epoll {
+            $(#[test] fn $behaviour() { crate::rig::check(crate::rig::epoll, super::$behaviour) })+
         }
         mod io_uring {
             $(#[test] fn $behaviour() { crate::rig::check(crate::rig::io_uring, super::$behaviour) })+
@@ -50,8 +50,8 @@ pub(crate) use over_io_uring;
 /// Makes a backend.
 pub type Maker = fn() -> Result<Box<dyn Backend>, Error>;
 
-pub fn poll() -> Result<Box<dyn Backend>, Error> {
-    Ok(Box::new(Poll::new(workers())?))
+pub fn epoll() -> Result<Box<dyn Backend>, Error> {
+    Ok(Box::new(Epoll::new(workers())?))
 }
 
 pub fn io_uring() -> Result<Box<dyn Backend>, Error> {

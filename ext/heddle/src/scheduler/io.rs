@@ -28,7 +28,7 @@ pub struct Io {
     pub reactor: ForkCell<Reactor>,
     /// Ends the owner's wait in the kernel.
     pub waker: RefCell<Option<Waker>>,
-    /// The threads that read and write files for the poll backend.
+    /// The threads that read and write files for the epoll backend.
     pub workers: RefCell<Option<Arc<WorkerPool>>>,
     /// The threads that look up host names, created with the first look-up. A separate pool, since a dead resolver can
     /// block all of them for half a minute.

@@ -23,12 +23,12 @@ const MAX_WORKERS: usize = 1024;
 /// A backend, as the program asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackendChoice {
-    /// io_uring if it is available, else poll.
+    /// io_uring if it is available, else epoll.
     Auto,
     /// io_uring; an error if it is unavailable.
     Uring,
-    /// The poll backend, which waits for readiness: epoll.
-    Poll,
+    /// epoll, which waits for readiness. Users call it `poll`.
+    Epoll,
 }
 
 /// With a shorter tick, the tick itself would cost more than the work between two ticks.
@@ -221,7 +221,7 @@ fn backend_named(name: &str) -> Option<BackendChoice> {
     match name {
         "auto" => Some(BackendChoice::Auto),
         "io_uring" => Some(BackendChoice::Uring),
-        "poll" => Some(BackendChoice::Poll),
+        "poll" => Some(BackendChoice::Epoll),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heddle_core::io::backend::poll::Poll;
+use heddle_core::io::backend::epoll::Epoll;
 use heddle_core::io::backend::uring::Uring;
 use heddle_core::io::busy_poll::{BUSY_POLL_TIME, BusyPoll};
 use heddle_core::io::operations::Operations;
@@ -133,14 +133,14 @@ impl Reactor {
 }
 
 fn open_backend(choice: BackendChoice, workers: &Arc<WorkerPool>) -> Result<Box<dyn Backend>, Error> {
-    let poll = || Poll::new(Arc::clone(workers)).map(|backend| Box::new(backend) as Box<dyn Backend>);
+    let epoll = || Epoll::new(Arc::clone(workers)).map(|backend| Box::new(backend) as Box<dyn Backend>);
     match choice {
-        BackendChoice::Poll => poll(),
+        BackendChoice::Epoll => epoll(),
         BackendChoice::Uring => uring(),
         BackendChoice::Auto => match uring() {
             // io_uring is missing in many containers, in old kernels, and where the limit of locked memory is reached.
-            // The poll backend works everywhere.
-            Err(Error::BackendUnavailable { .. }) => poll(),
+            // epoll works everywhere.
+            Err(Error::BackendUnavailable { .. }) => epoll(),
             result => result,
         },
     }

@@ -51,7 +51,7 @@ pub struct Uring {
     /// Completions of dropped operations that have not been returned.
     dropped: Vec<Completion>,
     waker: Waker,
-    event: Arc<Event>,
+    event: Arc<WakeFd>,
     /// Where the kernel writes the eventfd's counter. On the heap, as this struct may move during the read.
     wake_counter: Box<u64>,
     /// Whether a read of the eventfd is in flight.
@@ -70,9 +70,9 @@ struct InFlight {
 }
 
 /// The eventfd that ends a wait. Wakers share it with the backend, and may outlive the backend.
-struct Event(ProcessFd);
+struct WakeFd(ProcessFd);
 
-impl Notify for Arc<Event> {
+impl Notify for Arc<WakeFd> {
     fn notify(&self) {
         let one = 1u64.to_ne_bytes();
         // Otherwise fails only if the counter is full, and then the reader has been woken; and in a forked child, which
@@ -95,7 +95,7 @@ impl Uring {
         check_features(&ring)?;
         let eventfd = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| unavailable(format!("eventfd answers {errno}"), Some(errno as i32)))?;
-        let event = Arc::new(Event(OwnedFd::from(eventfd).into()));
+        let event = Arc::new(WakeFd(OwnedFd::from(eventfd).into()));
         Ok(Uring {
             ring: Some(Ring::new(ring)?),
             queue: Vec::with_capacity(SUBMISSION_ENTRIES as usize),

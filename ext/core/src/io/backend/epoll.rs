@@ -3,7 +3,7 @@
 //! A readiness interface transfers no data: a fiber waits here until its descriptor is ready, and then reads or writes
 //! by itself. A file is always "ready" and may block nevertheless, so worker threads read and write files.
 
-mod epoll;
+mod instance;
 mod offload;
 mod watch;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-use self::epoll::{Epoll, Event};
+use self::instance::{EpollInstance, Event};
 use self::offload::{Offload, Transfer};
 use self::watch::{Waiter, Waiting, Watch};
 use super::{Backend, Completion, Interest, Operation, Token};
@@ -26,8 +26,8 @@ use crate::threads::workers::WorkerPool;
 ///
 /// A wait for readiness costs one system call to arm the descriptor and one to wait. Cancelling an operation disarms
 /// nothing: at worst one later `wait` ends without a completion.
-pub struct Poll {
-    epoll: Arc<Epoll>,
+pub struct Epoll {
+    epoll: Arc<EpollInstance>,
     waker: Waker,
     offload: Offload,
     /// By descriptor number.
@@ -44,15 +44,15 @@ pub struct Poll {
     abandoned: bool,
 }
 
-impl Poll {
+impl Epoll {
     /// A backend whose `workers` read and write files.
     ///
     /// # Errors
     /// EMFILE, ENFILE or ENOMEM of the system calls that set it up.
     pub fn new(workers: Arc<WorkerPool>) -> Result<Self> {
-        let epoll = Arc::new(Epoll::new()?);
+        let epoll = Arc::new(EpollInstance::new()?);
         let waker = || Waker::new(Notification(Arc::clone(&epoll)));
-        Ok(Poll {
+        Ok(Epoll {
             waker: waker(),
             // A waker of its own, as the backend arms it in each `wait`, and the scheduler arms the other.
             offload: Offload::new(workers, waker()),
@@ -181,7 +181,7 @@ impl Poll {
     }
 }
 
-impl Backend for Poll {
+impl Backend for Epoll {
     fn name(&self) -> &'static str {
         "poll"
     }
@@ -249,7 +249,7 @@ impl Backend for Poll {
     }
 }
 
-impl Drop for Poll {
+impl Drop for Epoll {
     fn drop(&mut self) {
         if self.abandoned {
             // The worker threads are the parent's, and one of them may have held the mailbox's lock at the fork.
@@ -273,7 +273,7 @@ impl Drop for Poll {
 }
 
 /// Ends epoll's wait.
-struct Notification(Arc<Epoll>);
+struct Notification(Arc<EpollInstance>);
 
 impl Notify for Notification {
     fn notify(&self) {

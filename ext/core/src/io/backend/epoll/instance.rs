@@ -1,4 +1,4 @@
-//! epoll, and an eventfd to end its wait.
+//! An epoll instance, and an eventfd to end its wait.
 //!
 //! The `polling` crate uses epoll, too, but does not fit for three reasons. Its wait starts over after a signal. It
 //! takes five system calls instead of one. And it always asks for priority data together with readable data, so
@@ -34,7 +34,7 @@ pub struct Event {
 /// A set of descriptors, each reported once per `add` or `modify`.
 ///
 /// `wait` is called on one thread at a time; `notify` on any.
-pub struct Epoll {
+pub struct EpollInstance {
     epoll: ProcessFd,
     /// Registered edge-triggered, so each write is an event without any read.
     eventfd: ProcessFd,
@@ -46,7 +46,7 @@ pub struct Epoll {
     batch: Mutex<Box<[MaybeUninit<libc::epoll_event>]>>,
 }
 
-impl Epoll {
+impl EpollInstance {
     /// # Errors
     /// EMFILE, ENFILE or ENOMEM of `epoll_create1`, `eventfd` or `epoll_ctl`.
     pub fn new() -> Result<Self> {
@@ -58,7 +58,7 @@ impl Epoll {
         control(&epoll, libc::EPOLL_CTL_ADD, eventfd.as_raw_fd(), NOTIFICATION, flags)
             .map_err(|errno| Error::os("epoll_ctl", errno))?;
         let batch = Mutex::new(Box::new_uninit_slice(BATCH));
-        Ok(Epoll { epoll, eventfd, precise: AtomicBool::new(true), batch })
+        Ok(EpollInstance { epoll, eventfd, precise: AtomicBool::new(true), batch })
     }
 
     /// `epoll_pwait2`, or else `epoll_wait`. Returns how many of `events` were written.
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn an_old_kernel_still_waits_until_the_timeout() {
-        let epoll = Epoll::new().expect("epoll");
+        let epoll = EpollInstance::new().expect("epoll");
         epoll.precise.store(false, Ordering::Relaxed);
         let start = Instant::now();
         epoll.wait(Some(Duration::from_micros(1500)), &mut Vec::new()).expect("wait");
@@ -240,14 +240,14 @@ mod tests {
 
     #[test]
     fn an_endless_timeout_is_accepted() {
-        let epoll = Epoll::new().expect("epoll");
+        let epoll = EpollInstance::new().expect("epoll");
         epoll.notify();
         epoll.wait(Some(Duration::MAX), &mut Vec::new()).expect("wait");
     }
 
     #[test]
     fn each_notification_ends_one_wait() {
-        let epoll = Epoll::new().expect("epoll");
+        let epoll = EpollInstance::new().expect("epoll");
         for _ in 0..3 {
             epoll.notify();
             epoll.wait(None, &mut Vec::new()).expect("wait");
