@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_is_due_soon_is_not_missed() {
+    fn a_timer_that_expires_soon_is_not_missed() {
         let busy_poll = after_short_waits(LEAST_NEEDED);
         assert!(busy_poll.is_worthwhile(Some(BUSY_POLL_TIME * 2)));
         assert!(!busy_poll.is_worthwhile(Some(BUSY_POLL_TIME)));

@@ -36,9 +36,9 @@ impl LongSlice {
         self.ended.late
     }
 
-    /// Counts a fiber that was due at this time, if that makes it late.
-    pub fn delayed(&mut self, due: Instant) {
-        let delay = self.at.saturating_duration_since(due).min(self.ended.length);
+    /// Counts a fiber that has been runnable since this time, if that makes it late.
+    pub fn delayed(&mut self, since: Instant) {
+        let delay = self.at.saturating_duration_since(since).min(self.ended.length);
         if delay >= LATE {
             self.ended.late += 1;
             self.ended.latest = self.ended.latest.max(delay);
@@ -61,7 +61,7 @@ pub struct SliceTiming {
 }
 
 /// What a [`StallWatch`] watches: a slice, or the part of it after the last moment at which the fiber would have been
-/// preempted if another one had been due.
+/// preempted if another one had been runnable.
 #[derive(Debug, Default)]
 struct Watched {
     watch: Option<Arc<StallWatch>>,
@@ -86,7 +86,7 @@ impl Watched {
         if length >= watch.limit() {
             let ended = EndedStall { slice: self.number, length, late: 0, latest: Duration::ZERO };
             let mut long = LongSlice { at: now, ended };
-            enqueued.iter().for_each(|due| long.delayed(*due));
+            enqueued.iter().for_each(|since| long.delayed(*since));
             self.long = Some(long);
         }
     }
@@ -148,7 +148,8 @@ impl SliceTiming {
         self.watched.end(now, &self.enqueued);
     }
 
-    /// The current fiber would have been preempted now if another one had been due. So it does not keep the thread.
+    /// The current fiber would have been preempted now if another one had been runnable. So it does not keep the
+    /// thread.
     pub fn could_preempt(&mut self, now: Instant) {
         if self.running_since.is_some() {
             self.watched.end(now, &self.enqueued);
@@ -194,7 +195,7 @@ mod tests {
         let Event::Noticed(Noticed { ended, .. }) = watch.wait() else { panic!("it has ended") };
         let ended = ended[0];
         assert_eq!((ended.slice, ended.length, ended.late), (1, Duration::from_secs(9), 2));
-        assert_eq!(ended.latest, ended.length, "not more than the slice, although a fiber was due before");
+        assert_eq!(ended.latest, ended.length, "not more than the slice, although a fiber was runnable before");
     }
 
     #[test]

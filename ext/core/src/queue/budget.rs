@@ -90,7 +90,7 @@ impl Budget {
     pub fn start_slice(&mut self, queued: impl FnOnce() -> usize) -> bool {
         self.renew();
         self.switches_since_poll += 1;
-        self.is_poll_due(queued)
+        self.should_poll(queued)
     }
 
     /// Starts the time slice of a fiber that runs without having been picked.
@@ -102,7 +102,7 @@ impl Budget {
 
     /// What [`Budget::start_slice`] has returned for this slice.
     #[inline]
-    pub fn is_poll_due(&self, queued: impl FnOnce() -> usize) -> bool {
+    pub fn should_poll(&self, queued: impl FnOnce() -> usize) -> bool {
         if !self.switches_since_poll.is_multiple_of(SWITCHES_PER_CLOCK_CHECK) {
             return false;
         }

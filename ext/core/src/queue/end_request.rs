@@ -17,7 +17,7 @@ pub struct EndRequest {
     /// Expires with the grace period.
     timer: TimerKey,
     /// When it expires.
-    due: Instant,
+    deadline: Instant,
     /// The period was prolonged once because the fiber could not run.
     had_chance: bool,
     /// How many times the fiber had begun to wait at the beginning of the grace period. If that is unchanged and the
@@ -30,15 +30,15 @@ pub struct EndRequest {
 }
 
 impl EndRequest {
-    /// The request to a fiber that has begun to wait so many times. The timer expires at `due`.
-    pub fn new(timer: TimerKey, due: Instant, waits: u32) -> Self {
-        EndRequest { timer, due, had_chance: false, waits, raised_at: None, killed: false }
+    /// The request to a fiber that has begun to wait so many times. The timer expires at `deadline`.
+    pub fn new(timer: TimerKey, deadline: Instant, waits: u32) -> Self {
+        EndRequest { timer, deadline, had_chance: false, waits, raised_at: None, killed: false }
     }
 
     /// As [`EndRequest::new`], for a fiber that is killed now.
     pub fn kill(timer: TimerKey, waits: u32, now: Instant) -> Self {
-        let due = now + GRACE_AFTER_KILL;
-        EndRequest { raised_at: Some(now), killed: true, ..EndRequest::new(timer, due, waits) }
+        let deadline = now + GRACE_AFTER_KILL;
+        EndRequest { raised_at: Some(now), killed: true, ..EndRequest::new(timer, deadline, waits) }
     }
 
     /// Whether the fiber is being killed.
@@ -51,9 +51,9 @@ impl EndRequest {
         self.timer
     }
 
-    /// The grace period lasts until this timer expires, at `due`.
-    pub fn prolong(&mut self, timer: TimerKey, due: Instant) {
-        (self.timer, self.due) = (timer, due);
+    /// The grace period lasts until this timer expires, at `deadline`.
+    pub fn prolong(&mut self, timer: TimerKey, deadline: Instant) {
+        (self.timer, self.deadline) = (timer, deadline);
     }
 
     /// The exception has been raised in the fiber.
@@ -78,7 +78,7 @@ impl EndRequest {
     ) -> Option<Instant> {
         let grace = if self.killed { GRACE_AFTER_KILL } else { grace };
         let raised_at = self.raised_at.filter(|_| !self.killed);
-        let could_not_run = is_queued || now.saturating_duration_since(self.due) >= STALLED;
+        let could_not_run = is_queued || now.saturating_duration_since(self.deadline) >= STALLED;
         match raised_at {
             _ if is_shielded => Some(now + grace),
             Some(raised_at) if raised_at + grace > now => Some(raised_at + grace),

@@ -2,7 +2,7 @@
 //!
 //! There are five classes in order of priority:
 //!
-//! 1. Due: the fiber's sleep has ended while another fiber computes. See `due.rs`.
+//! 1. Sleepers: the fiber's sleep has ended while another fiber computes. See `sleepers.rs`.
 //! 2. Starters: the fiber has started another one, and continues. They alternate with woken fibers by ticks: see
 //!    `starters.rs`.
 //! 3. Woken: an event has woken the fiber, or the fiber has yielded. It usually has little to do, and other fibers or
@@ -19,16 +19,16 @@
 //! waited for a quantum, it runs as soon as woken fibers have run for a tick. So where there is always a woken fiber,
 //! as on a busy server, what needs little more than a tick does not wait for many quanta.
 
-mod due;
 mod explored;
+mod sleepers;
 mod slice;
 mod starters;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use self::due::Due;
 use self::explored::Explored;
+use self::sleepers::Sleepers;
 use self::slice::{Class, Slice};
 use self::starters::{Continued, Starters};
 use crate::observe::timing::SliceTiming;
@@ -60,7 +60,7 @@ struct Preempted<T> {
 
 /// A run queue. An entry may become void while it is queued; [`RunQueue::pop`] drops void entries.
 pub struct RunQueue<T> {
-    due: Due<T>,
+    sleepers: Sleepers<T>,
     starters: Starters<T>,
     woken: VecDeque<T>,
     fresh: VecDeque<Preempted<T>>,
@@ -89,7 +89,7 @@ impl<T> RunQueue<T> {
     /// An empty queue.
     pub fn new(policy: Policy) -> Self {
         RunQueue {
-            due: Due::new(),
+            sleepers: Sleepers::new(),
             starters: Starters::new(),
             woken: VecDeque::new(),
             fresh: VecDeque::new(),
@@ -139,7 +139,7 @@ impl<T> RunQueue<T> {
     }
 
     fn note_kinds(&mut self) {
-        let has_other_classes = self.has_preempted() || !self.starters.is_empty() || !self.due.is_idle();
+        let has_other_classes = self.has_preempted() || !self.starters.is_empty() || !self.sleepers.is_idle();
         self.is_plain = self.timing.is_none() && self.explored.is_none() && !has_other_classes;
     }
 
@@ -150,7 +150,7 @@ impl<T> RunQueue<T> {
 
     /// The number of entries, including void ones.
     pub fn len(&self) -> usize {
-        self.due.len() + self.starters.len() + self.woken.len() + self.fresh.len() + self.spent.len()
+        self.sleepers.len() + self.starters.len() + self.woken.len() + self.fresh.len() + self.spent.len()
     }
 
     /// Whether there is no entry.
@@ -163,9 +163,9 @@ impl<T> RunQueue<T> {
         !self.has_woken() && self.has_preempted()
     }
 
-    /// Whether there is an entry of a woken fiber, of a due one or of a starter.
+    /// Whether there is an entry of a woken fiber, of a sleeper or of a starter.
     pub fn has_woken(&self) -> bool {
-        !self.woken.is_empty() || !self.starters.is_empty() || self.due.len() > 0
+        !self.woken.is_empty() || !self.starters.is_empty() || self.sleepers.len() > 0
     }
 
     /// The entry of a woken fiber at `index`, in the order of dequeuing.
@@ -306,15 +306,15 @@ impl<T> RunQueue<T> {
     }
 
     fn pop_by_class<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
-        if !self.due.is_idle()
-            && let Some((claimed, enqueued)) = self.due.pop(claim)
+        if !self.sleepers.is_idle()
+            && let Some((claimed, enqueued)) = self.sleepers.pop(claim)
         {
             self.slice = None;
             self.note_wait(enqueued.unwrap_or(now), now);
             return Some(claimed);
         }
         if self.has_preempted()
-            && (!self.has_woken() || self.is_preempted_overdue(now))
+            && (!self.has_woken() || self.is_preempted_late(now))
             && let Some(claimed) = self.pop_preempted(now, claim)
         {
             return Some(claimed);
@@ -343,7 +343,7 @@ impl<T> RunQueue<T> {
     }
 
     /// Whether preempted fibers have waited for woken fibers for long enough. Starts the count if it has not started.
-    fn is_preempted_overdue(&mut self, now: Instant) -> bool {
+    fn is_preempted_late(&mut self, now: Instant) -> bool {
         let has_elapsed = |since: Instant, time: Duration| now.saturating_duration_since(since) >= time;
         let since = *self.preempted_waiting_since.get_or_insert(now);
         let Policy { quantum, tick } = self.policy;

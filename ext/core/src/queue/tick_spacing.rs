@@ -21,7 +21,7 @@ pub enum SliceAge {
     Short,
     /// It is the slice's first tick, and no slice was dated within that time.
     Unknown,
-    /// For longer: at this tick or at the next one it is to yield to a fiber that is due.
+    /// For longer: at this tick or at the next one it is to yield to a fiber that is runnable.
     Long,
 }
 

@@ -1,4 +1,4 @@
-//! Timers: values that fall due at deadlines.
+//! Timers: values that expire at deadlines.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +17,7 @@ pub struct TimerKey {
     sequence: u64,
 }
 
-/// Values that fall due at their deadlines, the earliest first.
+/// Values that expire at their deadlines, the earliest first.
 ///
 /// Most timers are cancelled before they expire. So `cancel` only frees the timer's slot, and its heap entry is removed
 /// later. Entries of cancelled timers never stay in the majority.
@@ -47,7 +47,7 @@ impl<T> Timers<T> {
         Self::default()
     }
 
-    /// Adds a timer that is due at `deadline`.
+    /// Adds a timer that expires at `deadline`.
     pub fn insert(&mut self, deadline: Instant, value: T) -> TimerKey {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -68,7 +68,7 @@ impl<T> Timers<T> {
         is_live(&self.slots, key.slot, key.sequence)
     }
 
-    /// When the next timer is due.
+    /// When the next timer expires.
     pub fn next_deadline(&mut self) -> Option<Instant> {
         while let Some(&Reverse((deadline, sequence, slot))) = self.heap.peek() {
             if is_live(&self.slots, slot, sequence) {
@@ -94,7 +94,7 @@ impl<T> Timers<T> {
     }
 
     /// The deadlines that are not after `now`, in no particular order.
-    pub fn due(&self, now: Instant) -> impl Iterator<Item = Instant> {
+    pub fn expired(&self, now: Instant) -> impl Iterator<Item = Instant> {
         self.deadlines().map(|(deadline, _)| deadline).filter(move |deadline| *deadline <= now)
     }
 

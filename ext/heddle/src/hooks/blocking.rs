@@ -105,7 +105,7 @@ pub fn locked_again(ruby: &Ruby) -> Result<bool, Error> {
     let Some(record) = state.fibers.get_mut(key) else { return Ok(true) };
     record.may_lock_again = false;
     let was_ended = record.sleep_was_ended;
-    let held_back = if state.may_be_due(key) { state.take_new_raise(key, RaisePoint::Hook) } else { None };
+    let held_back = if state.may_have_raise(key) { state.take_new_raise(key, RaisePoint::Hook) } else { None };
     drop(state);
     held_back.map_or(Ok(was_ended), |held_back| Err(held_back.to_error()))
 }

@@ -4,7 +4,7 @@
 //!            submit                     its completion arrives
 //!   (none) ─────────▶ submitted ────────────────────────────────▶ completed ──▶ its result
 //!                         │                                           ▲
-//!                         │ an exception is due in the fiber          │ its completion arrives
+//!                         │ an exception is pending in the fiber      │ its completion arrives
 //!                         └─────────────────▶ cancelled ──────────────┘
 //! ```
 //!
@@ -59,7 +59,7 @@ impl From<Error> for Interruption {
 impl Scheduler {
     /// Has the backend read or write, and waits for the result: the number of bytes, or a negated errno.
     ///
-    /// An exception that is due cancels the operation. Bytes that have been transferred by then are not lost: the fiber
+    /// A pending exception cancels the operation. Bytes that have been transferred by then are not lost: the fiber
     /// continues with them, and the exception is raised in its next wait.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Scheduler {
     #[inline(always)]
     pub unsafe fn operate(&self, ruby: &Ruby, key: FiberKey, wait: Wait, operation: Operation) -> Result<i32, Error> {
         // An exception is postponed by one operation at most, or it would never reach a fiber that reads without end.
-        self.raise_due(key)?;
+        self.raise_pending(key)?;
         // SAFETY: by this function's contract, as every path from here waits for the completion.
         let ticket = unsafe { self.start_operation(ruby, key, operation)? };
         let waited = self.await_end(ruby, key, wait, ticket);
@@ -82,12 +82,12 @@ impl Scheduler {
         }
     }
 
-    /// submitted → completed: waits for the end of the operation, or until an exception is due in the fiber. How the
+    /// submitted → completed: waits for the end of the operation, or until an exception is pending in the fiber. How the
     /// operation ended is left to [`Scheduler::take_result`].
     #[inline(always)]
     pub(super) fn await_end(&self, ruby: &Ruby, key: FiberKey, wait: Wait, ticket: Ticket) -> Result<(), Error> {
         self.wait_until(ruby, key, wait, None, &mut |state| {
-            state.operations.is_finished(ticket) || state.may_be_due(key) && state.due_exception(key).is_some()
+            state.operations.is_finished(ticket) || state.may_have_raise(key) && state.pending_exception(key).is_some()
         })
     }
 
@@ -119,7 +119,7 @@ impl Scheduler {
                     return Err(error::stream_closed(ruby));
                 }
                 // The wait has ended for an exception that is raised at waits, perhaps a kill.
-                let pending_raise = self.state.borrow_mut().take_due_raise(key, RaisePoint::Wait);
+                let pending_raise = self.state.borrow_mut().take_pending_raise_at(key, RaisePoint::Wait);
                 // Without one, the scheduler has been closed, and its operations are gone.
                 pending_raise.map_or_else(|| error::scheduler_closed(ruby).into(), Interruption::Exception)
             }
@@ -214,8 +214,8 @@ impl Scheduler {
                 state.set_waiting(key);
             }
             let parked = self.park(ruby, key);
-            // An exception that is due keeps the fiber runnable until it is raised, which is when the operation ends.
-            if matches!(&parked, Err(_kept)) || self.state.borrow().due_exception(key).is_some() {
+            // A pending exception keeps the fiber runnable until it is raised, which is when the operation ends.
+            if matches!(&parked, Err(_kept)) || self.state.borrow().pending_exception(key).is_some() {
                 cut_short += 1;
             }
             let rested = if cut_short > WAITS_WITHOUT_REST { self.rest_without_switching(ruby) } else { Ok(()) };
@@ -230,7 +230,7 @@ impl Scheduler {
     }
 
     /// Sleeps for a moment, and handles what has ended then. For a fiber whose wait ends at once: Ruby raises a kill
-    /// again at each switch, and an exception is due that cannot be raised yet. Other threads run meanwhile.
+    /// again at each switch, and an exception is pending that cannot be raised yet. Other threads run meanwhile.
     pub fn rest_without_switching(&self, ruby: &Ruby) -> Result<(), Error> {
         if without_gvl(ruby, || std::thread::sleep(REST), &|| {}).is_none() {
             interrupts::check(ruby)?;

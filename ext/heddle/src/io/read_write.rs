@@ -231,8 +231,8 @@ impl Scheduler {
             expected.filter(|_| state.queue.has_woken())
         };
         let yields = expected.is_some() && expected == Some(io::descriptor(io)?);
-        let may_be_due = yields && self.yield_within(ruby, key, Requeue::Last)?;
-        if may_be_due { self.raise_due(key) } else { Ok(()) }
+        let may_have_raise = yields && self.yield_within(ruby, key, Requeue::Last)?;
+        if may_have_raise { self.raise_pending(key) } else { Ok(()) }
     }
 
     fn set_would_block(&self, key: FiberKey, fd: Option<RawFd>) {

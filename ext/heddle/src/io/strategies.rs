@@ -104,7 +104,7 @@ pub unsafe fn send_recv(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> R
     }
 }
 
-/// Submits the operation of [`send_recv`], unless an exception is due in the fiber.
+/// Submits the operation of [`send_recv`], unless an exception is pending in the fiber.
 ///
 /// # Safety
 /// As for [`Scheduler::start_operation`].
@@ -115,7 +115,7 @@ unsafe fn submit(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> Result<T
         Direction::Read => Operation::Receive { fd, buffer, length },
         Direction::Write => Operation::Send { fd, buffer, length },
     };
-    transfer.scheduler.raise_due(transfer.key)?;
+    transfer.scheduler.raise_pending(transfer.key)?;
     // SAFETY: the caller's obligation is the same.
     unsafe { transfer.scheduler.start_operation(transfer.ruby, transfer.key, operation) }
 }

@@ -15,7 +15,7 @@ use crate::scheduler::Scheduler;
 use crate::ticker::foreign_ticker::{self, ForeignTicker, YieldState, yield_state_of};
 use crate::ticker::throttle;
 
-/// How long a fiber may run before it yields. Whether another fiber is due is unknown here.
+/// How long a fiber may run before it yields. Whether another fiber is runnable is unknown here.
 const QUANTUM: Duration = Duration::from_millis(10);
 
 /// Makes the current fiber a yielding one.
@@ -61,8 +61,8 @@ pub fn tick(ruby: &Ruby) {
         interrupts::request_check(ruby);
         return;
     }
-    let is_due = now.duration_since(since) >= QUANTUM;
-    if !is_due || !safe_points::may_switch_here(ruby) || interrupts::is_trap_due(ruby) {
+    let is_used_up = now.duration_since(since) >= QUANTUM;
+    if !is_used_up || !safe_points::may_switch_here(ruby) || interrupts::is_trap_pending(ruby) {
         return;
     }
     throttle::end();

@@ -1,7 +1,7 @@
 //! Preempts fibers that compute for too long.
 //!
 //! * [`tick`]: a ticker asks Ruby to run a postponed job at its next safe point. The job checks whether the root has to
-//!   handle interrupts or another fiber is due, and if so switches to it. `run_queue.rs` of the core decides which
+//!   handle interrupts or another fiber is to run, and if so switches to it. `run_queue.rs` of the core decides which
 //!   fiber runs.
 //! * [`safe_points`] are the places where a fiber can be preempted, and where an exception may be raised.
 //! * [`points`] take the place of ticks while a test chooses the schedule.

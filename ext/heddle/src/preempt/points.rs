@@ -108,7 +108,7 @@ fn virtual_time(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<In
 
 /// The running fiber passes a point. Within a line (where it begins, and after a method written in C has returned to
 /// it) the next branch of the line is a point, too. A fiber that yields lets others run first. Ruby checks interrupts
-/// where a method or a block returns, and not where a line or a method begins: there nothing that is due is raised.
+/// where a method or a block returns, and not where a line or a method begins: there nothing that is pending is raised.
 /// Returns how many points there were; nil without an exploration.
 fn pass_point(
     ruby: &Ruby,
@@ -193,11 +193,11 @@ fn explored(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<RArray
 }
 
 impl Scheduler {
-    /// Preempts the running fiber if it may be preempted and the exploration decides so. If it may, raises what is due
-    /// in it: the caller is a method of Ruby's, so no safe point is needed for that. Returns the fiber's number, if it
-    /// may be preempted.
+    /// Preempts the running fiber if it may be preempted and the exploration decides so. If it may, raises what is
+    /// pending in it: the caller is a method of Ruby's, so no safe point is needed for that. Returns the fiber's
+    /// number, if it may be preempted.
     fn pass_point(&self, ruby: &Ruby, steps: u64, yields: bool, is_check: bool) -> Result<Option<u64>, Error> {
-        if self.is_inherited() || !self.is_owned_by(thread::current(ruby)) || interrupts::is_trap_due(ruby) {
+        if self.is_inherited() || !self.is_owned_by(thread::current(ruby)) || interrupts::is_trap_pending(ruby) {
             return Ok(None);
         }
         let current = fiber::ensure_current(ruby)?;
@@ -214,14 +214,14 @@ impl Scheduler {
         }
         let may_raise = is_check || self.has_passed_unchecked(number);
         if let Some(running) = running.filter(|_| may_raise) {
-            self.raise_due_unmasked(ruby, running)?;
+            self.raise_unmasked(ruby, running)?;
         }
         if self.state.borrow_mut().is_preempted_at_point(number, yields) {
             let hook = self.enter(ruby)?.keep_wake_ups();
-            // What another fiber raises into a preempted one is raised there. What is due may be due since long.
+            // What another fiber raises into a preempted one is raised there. What is pending may have been so for long.
             self.yield_masked(ruby, current, hook.key)?;
             if may_raise {
-                self.raise_due_unmasked(ruby, hook.key)?;
+                self.raise_unmasked(ruby, hook.key)?;
             }
         }
         Ok(Some(number))
@@ -240,7 +240,7 @@ impl Scheduler {
     /// Ruby checks interrupts for the first time since the job was triggered within a line, in this frame of this fiber.
     /// Called from that job.
     pub(super) fn pass_branch(&self, ruby: &Ruby, current: Value, (fiber, frame): (u64, Frame)) {
-        if frames::innermost(ruby) != Some(frame) || interrupts::is_trap_due(ruby) {
+        if frames::innermost(ruby) != Some(frame) || interrupts::is_trap_pending(ruby) {
             return;
         }
         let Some(running) = self.preemptible_at_point(ruby, current) else { return };
@@ -265,7 +265,7 @@ impl Scheduler {
     /// passed none since the last tick, and makes it pass one. Called from the tick's job.
     pub(super) fn pass_tick(&self, ruby: &Ruby, current: Value) {
         let points = self.state.borrow().queue.exploration().map_or(0, Exploration::steps);
-        if self.preemption.points_at_tick.replace(points) != points || interrupts::is_trap_due(ruby) {
+        if self.preemption.points_at_tick.replace(points) != points || interrupts::is_trap_pending(ruby) {
             return;
         }
         if self.preemptible_at_point(ruby, current).is_some() && safe_points::may_switch_here(ruby) {

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use heddle_core::queue::tick::{self, Action, YieldDue};
+use heddle_core::queue::tick::{self, Action, TimeToYield};
 use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
@@ -59,17 +59,17 @@ struct Finding<'a> {
     scheduler: &'a Scheduler,
     ruby: &'a Ruby,
     now: Instant,
-    due: YieldDue,
-    /// The fiber in which an exception is due.
+    time_to_yield: TimeToYield,
+    /// The fiber in which an exception is pending.
     raising: Option<FiberKey>,
 }
 
 impl tick::Finding for Finding<'_> {
-    fn due(&self) -> YieldDue {
-        self.due
+    fn time_to_yield(&self) -> TimeToYield {
+        self.time_to_yield
     }
 
-    fn is_raise_due(&self) -> bool {
+    fn is_raise_pending(&self) -> bool {
         self.raising.is_some()
     }
 
@@ -84,7 +84,7 @@ impl tick::Finding for Finding<'_> {
     fn may_switch(&self) -> bool {
         safe_points::may_switch_here(self.ruby)
             && !self.scheduler.is_in_cooperative_code(self.ruby)
-            && !interrupts::is_trap_due(self.ruby)
+            && !interrupts::is_trap_pending(self.ruby)
     }
 }
 
@@ -119,22 +119,22 @@ impl Scheduler {
         }
         let hook = self.enter(ruby)?.keep_wake_ups();
         self.poll_at_tick(ruby)?;
-        self.raise_due_unmasked(ruby, running)?;
-        match self.yield_due(Instant::now()) {
-            YieldDue::Now => {}
-            YieldDue::In(time) => {
+        self.raise_unmasked(ruby, running)?;
+        match self.time_to_yield(Instant::now()) {
+            TimeToYield::Now => {}
+            TimeToYield::In(time) => {
                 self.expect_tick_in(time);
                 return Ok(());
             }
-            YieldDue::Unknown => return Ok(()),
+            TimeToYield::Unknown => return Ok(()),
         }
         self.yield_masked(ruby, current, hook.key)?;
-        self.raise_due_unmasked(ruby, running)
+        self.raise_unmasked(ruby, running)
     }
 
-    /// Raises the next exception that is due in the fiber, unless the current masks hold it back.
-    pub(super) fn raise_due_unmasked(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        if !self.due_unmasked(ruby, key) {
+    /// Raises the next exception that is pending in the fiber, unless the current masks hold it back.
+    pub(super) fn raise_unmasked(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        if !self.has_unmasked_raise(ruby, key) {
             return Ok(());
         }
         let pending_raise = self.state.borrow_mut().take_pending_raise(key);
@@ -143,7 +143,7 @@ impl Scheduler {
     }
 
     /// Like [`Scheduler::yield_preempted`], where an exception can be raised. One that was raised into the fiber
-    /// meanwhile, and that the fiber masks, is due later.
+    /// meanwhile, and that the fiber masks, stays pending.
     pub(super) fn yield_masked(&self, ruby: &Ruby, current: Value, key: FiberKey) -> Result<(), Error> {
         match self.yield_preempted(ruby, key) {
             Err(raised) if error::exception_of(&raised).is_some_and(|exception| self.is_masked(ruby, exception)) => {
@@ -165,7 +165,7 @@ impl Scheduler {
         if polls {
             self.poll(ruby)?;
         }
-        self.state.borrow_mut().prefer_due();
+        self.state.borrow_mut().prefer_sleepers();
         Ok(())
     }
 
@@ -206,13 +206,13 @@ impl Scheduler {
         if self.poll_at_tick(ruby).deferred().is_none() {
             return;
         }
-        // A masked exception is checked again when other fibers are due: Ruby does not report the end of a mask.
-        let raising = running.filter(|running| self.due_unmasked(ruby, *running));
+        // A masked exception is checked again when other fibers are runnable: Ruby does not report the end of a mask.
+        let raising = running.filter(|running| self.has_unmasked_raise(ruby, *running));
         let now = Instant::now();
         self.preemption.last_tick.set(Some(now));
-        let due = self.yield_due(now);
-        let action = tick::decide(&Finding { scheduler: self, ruby, now, due, raising });
-        if due != YieldDue::Now && !matches!(action, Action::Raise { .. }) {
+        let time_to_yield = self.time_to_yield(now);
+        let action = tick::decide(&Finding { scheduler: self, ruby, now, time_to_yield, raising });
+        if time_to_yield != TimeToYield::Now && !matches!(action, Action::Raise { .. }) {
             self.state.borrow_mut().could_preempt(now);
         }
         match action {
@@ -233,14 +233,14 @@ impl Scheduler {
         safe_points::may_raise_here(ruby) && !self.is_in_cooperative_code(ruby)
     }
 
-    /// Whether an exception is due in the fiber and the current masks let it through.
-    pub(super) fn due_unmasked(&self, ruby: &Ruby, key: FiberKey) -> bool {
+    /// Whether an exception is pending in the fiber and the current masks let it through.
+    pub(super) fn has_unmasked_raise(&self, ruby: &Ruby, key: FiberKey) -> bool {
         self.detect_swallowed_at_tick(key);
-        let exception = self.state.borrow().due_exception(key);
+        let exception = self.state.borrow().pending_exception(key);
         exception.is_some_and(|exception| !self.is_masked(ruby, exception))
     }
 
-    /// Raises the next exception that is due in `running`.
+    /// Raises the next exception that is pending in `running`.
     fn raise_now(&self, ruby: &Ruby, current: Value, running: FiberKey) {
         let Some(pending_raise) = self.state.borrow_mut().take_pending_raise(running) else { return };
         if self.raise_here(ruby, current, &pending_raise.to_error()) {
@@ -328,31 +328,31 @@ impl Scheduler {
     /// meanwhile.
     fn continue_preempted(&self, ruby: &Ruby, current: Value, hook: HookGuard<'_>, yielded: Result<(), Error>) {
         let key = hook.key;
-        let raised = yielded.and_then(|()| self.raise_due_here(ruby, key));
-        let is_due = self.due_unmasked(ruby, key);
+        let raised = yielded.and_then(|()| self.raise_pending_here(ruby, key));
+        let has_raise = self.has_unmasked_raise(ruby, key);
         if let Err(raised) = raised {
             // Within the hook, since an unmanaged fiber may have no record after it.
             self.raise_or_keep(ruby, current, &raised);
             return;
         }
         drop(hook);
-        if is_due { self.try_again_soon() } else { self.expect_next_due(ruby) }
+        if has_raise { self.try_again_soon() } else { self.expect_next_yield(ruby) }
     }
 
-    /// Like [`Scheduler::raise_due`], if an exception may be raised here. Otherwise the exception is not taken: the
+    /// Like [`Scheduler::raise_pending`], if an exception may be raised here. Otherwise the exception is not taken: the
     /// block that it is meant for may end before the next safe point.
-    fn raise_due_here(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        if self.due_unmasked(ruby, key) && self.may_raise_here(ruby) {
+    fn raise_pending_here(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
+        if self.has_unmasked_raise(ruby, key) && self.may_raise_here(ruby) {
             let pending_raise = self.state.borrow_mut().take_pending_raise(key);
             return pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()));
         }
         Ok(())
     }
 
-    /// The fiber continues after other fibers have run. A fiber that sleeps for the length of a tick would be due just
-    /// after the next tick, and so run a whole tick late. Therefore the next tick is postponed until that fiber is
-    /// due.
-    fn expect_next_due(&self, ruby: &Ruby) {
+    /// The fiber continues after other fibers have run. A fiber that sleeps for the length of a tick would be runnable
+    /// just after the next tick, and so run a whole tick late. Therefore the next tick is postponed until that fiber
+    /// is runnable.
+    fn expect_next_yield(&self, ruby: &Ruby) {
         let now = Instant::now();
         if !self.state.borrow_mut().should_preempt(now) {
             self.preemption.tick_suppression.set(TickSuppression::Expected);
@@ -360,7 +360,7 @@ impl Scheduler {
         }
     }
 
-    /// Like [`Scheduler::raise_here`]. An exception that cannot be raised now is due at the next tick, or in the
+    /// Like [`Scheduler::raise_here`]. An exception that cannot be raised now is raised at the next tick, or in the
     /// fiber's next hook.
     pub(super) fn raise_or_keep(&self, ruby: &Ruby, current: Value, raised: &Error) {
         let may_raise = error::exception_of(raised)
@@ -372,7 +372,7 @@ impl Scheduler {
         self.keep_raise(ruby, current, raised);
     }
 
-    /// An exception that was raised into the fiber, which is in a hook, and cannot be raised now, is due later.
+    /// An exception that was raised into the fiber, which is in a hook, and cannot be raised now, stays pending.
     fn keep_raise(&self, ruby: &Ruby, current: Value, raised: &Error) {
         let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
         let pending_raise = PendingRaise::new(exception, None, RaiseScope::Fiber);

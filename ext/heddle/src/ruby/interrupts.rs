@@ -20,7 +20,7 @@ unsafe extern "C" {
 
 /// Whether a trap is to run in the current thread. Unlike [`pending`], this is right in a postponed job, too: Ruby
 /// clears the flags of pending interrupts before it runs the job, and handles the interrupts afterwards.
-pub fn is_trap_due(ruby: &Ruby) -> bool {
+pub fn is_trap_pending(ruby: &Ruby) -> bool {
     // SAFETY: called with the GVL; only reads a counter.
     thread::is_main(ruby) && unsafe { rb_thread_check_trap_pending() } != 0
 }

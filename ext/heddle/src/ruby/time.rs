@@ -32,8 +32,8 @@ fn interval_of_object(seconds: Value) -> Result<Duration, Error> {
 }
 
 /// Less than a nanosecond counts as one. A program that sleeps until a time, by
-/// `sleep(left) while (left = due - now) > 0`, would otherwise loop for ever on a virtual clock, which does not move
-/// while the program computes.
+/// `sleep(left) while (left = deadline - now) > 0`, would otherwise loop for ever on a virtual clock, which does not
+/// move while the program computes.
 #[inline]
 fn some_time(seconds: f64, interval: Duration) -> Duration {
     if seconds > 0.0 { interval.max(Duration::from_nanos(1)) } else { interval }

@@ -130,7 +130,7 @@ impl Scheduler {
         self.join_trace(ruby, None)
     }
 
-    /// Ends the owner's wait in the kernel, or makes the owner check soon which fibers are due. Any thread may call
+    /// Ends the owner's wait in the kernel, or makes the owner check soon which fibers are runnable. Any thread may call
     /// it.
     pub fn wake_owner(&self) {
         self.allow_ticks();

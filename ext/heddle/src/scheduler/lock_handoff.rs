@@ -35,7 +35,7 @@ impl Scheduler {
             self.poll(ruby)?;
         }
         self.mark_yield_after_unlock(key);
-        if self.yield_in_operation(ruby, key)? { self.raise_due(key) } else { Ok(()) }
+        if self.yield_in_operation(ruby, key)? { self.raise_pending(key) } else { Ok(()) }
     }
 
     fn yield_in_operation(&self, ruby: &Ruby, key: FiberKey) -> Result<bool, Error> {
@@ -46,12 +46,12 @@ impl Scheduler {
                 state.lock_holders.add(key);
             }
         }
-        let may_be_due = self.yield_within(ruby, key, Requeue::Last);
+        let may_have_raise = self.yield_within(ruby, key, Requeue::Last);
         let mut state = self.state.borrow_mut();
         if state.lock_holders.remove(key) {
             state.budget.boost();
         }
-        may_be_due
+        may_have_raise
     }
 
     /// The fiber yields when it releases a lock, as after a write.

@@ -76,10 +76,10 @@ impl Scheduler {
         let hook = HookGuard::new(self, key);
         self.follow(ruby, hook.key, next, &mut result);
         self.state.borrow_mut().restore_wait(hook.key, Some(outer));
-        result.and_then(|()| self.raise_due(hook.key))
+        result.and_then(|()| self.raise_pending(hook.key))
     }
 
-    /// Yields within a hook, until the fiber is picked again. Returns whether an exception may be due in it.
+    /// Yields within a hook, until the fiber is picked again. Returns whether an exception may be pending in it.
     #[inline]
     pub fn yield_within(&self, ruby: &Ruby, key: FiberKey, position: Requeue) -> Result<bool, Error> {
         let (outer, next) = {
@@ -87,8 +87,8 @@ impl Scheduler {
             (state.requeue(key, position), self.pick_next(&mut state, key))
         };
         let result = self.park_with(ruby, key, next);
-        let may_be_due = self.state.borrow_mut().restore_wait(key, outer);
-        result.map(|()| may_be_due)
+        let may_have_raise = self.state.borrow_mut().restore_wait(key, outer);
+        result.map(|()| may_have_raise)
     }
 
     /// Lets other fibers run until this fiber is woken and picked, or something is raised into it. Its state must be

@@ -11,7 +11,7 @@
 //!
 //! ```text
 //!            raised             the fiber waits, `$!` is something else
-//!     Due ───────────▶ InFlight ───────────────────────────────────────▶ Swallowed
+//!     Pending ───────────▶ InFlight ───────────────────────────────────────▶ Swallowed
 //!                         ▲                                                  │
 //!                         └──────────────────────────────────────────────────┘
 //!                                     raised again, after a pause
@@ -35,19 +35,19 @@ const TICKS_UNTIL_SWALLOWED: u32 = 16;
 
 /// The phase of an exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum RaisePhase {
     /// It has not been raised.
-    Due,
+    Pending,
     /// It has been raised, and unwinds the fiber.
     InFlight,
-    /// The fiber has swallowed it. It is due again when the timer expires.
+    /// The fiber has swallowed it. It is pending again when the timer expires.
     Swallowed(TimerKey),
 }
 
 #[derive(Debug)]
 struct Entry {
     pending_raise: PendingRaise,
-    phase: Phase,
+    phase: RaisePhase,
     /// How many times it has been raised.
     times_raised: u32,
     /// How many ticks in a row have not found it in flight.
@@ -55,11 +55,11 @@ struct Entry {
 }
 
 impl Entry {
-    fn is_due<A>(&self, timers: &Timers<A>) -> bool {
+    fn is_pending<A>(&self, timers: &Timers<A>) -> bool {
         match self.phase {
-            Phase::Due => true,
-            Phase::InFlight => false,
-            Phase::Swallowed(timer) => !timers.is_pending(timer),
+            RaisePhase::Pending => true,
+            RaisePhase::InFlight => false,
+            RaisePhase::Swallowed(timer) => !timers.is_pending(timer),
         }
     }
 }
@@ -82,24 +82,24 @@ impl PendingRaises {
 
     /// The number of exceptions that have not been raised.
     pub fn unraised(&self) -> usize {
-        self.0.iter().filter(|raise| raise.phase == Phase::Due).count()
+        self.0.iter().filter(|raise| raise.phase == RaisePhase::Pending).count()
     }
 
     /// Whether there is an exception with this scope that has not been raised.
     pub fn is_unraised(&self, scope: RaiseScope) -> bool {
-        self.0.iter().any(|raise| raise.pending_raise.scope == scope && raise.phase == Phase::Due)
+        self.0.iter().any(|raise| raise.pending_raise.scope == scope && raise.phase == RaisePhase::Pending)
     }
 
     /// Adds an exception. A repeated exception with the same scope as an earlier one is not added: the earlier one is
-    /// due again.
+    /// pending again.
     pub fn push(&mut self, pending_raise: PendingRaise) {
         match self
             .0
             .iter_mut()
             .find(|raise| raise.pending_raise.scope == pending_raise.scope && pending_raise.scope.is_repeated())
         {
-            Some(raise) => raise.phase = Phase::Due,
-            None => self.0.push(Entry { pending_raise, phase: Phase::Due, times_raised: 0, ticks_absent: 0 }),
+            Some(raise) => raise.phase = RaisePhase::Pending,
+            None => self.0.push(Entry { pending_raise, phase: RaisePhase::Pending, times_raised: 0, ticks_absent: 0 }),
         }
     }
 
@@ -108,12 +108,12 @@ impl PendingRaises {
         if pending_raise.scope.is_repeated() && self.iter().any(|sent| sent.scope == pending_raise.scope) {
             return self.push(pending_raise);
         }
-        self.0.insert(0, Entry { pending_raise, phase: Phase::Due, times_raised: 0, ticks_absent: 0 });
+        self.0.insert(0, Entry { pending_raise, phase: RaisePhase::Pending, times_raised: 0, ticks_absent: 0 });
     }
 
     /// Adds a repeated exception that is being raised by other means, such as `Fiber#raise`.
     pub fn push_in_flight(&mut self, pending_raise: PendingRaise) {
-        self.0.push(Entry { pending_raise, phase: Phase::InFlight, times_raised: 1, ticks_absent: 0 });
+        self.0.push(Entry { pending_raise, phase: RaisePhase::InFlight, times_raised: 1, ticks_absent: 0 });
     }
 
     /// The index of the exception to raise next. Of several deadlines that have passed, the innermost block's is
@@ -121,7 +121,7 @@ impl PendingRaises {
     pub fn next<A>(&self, shield: Shield, point: RaisePoint, timers: &Timers<A>) -> Option<usize> {
         let is_next = |raise: &Entry| {
             let scope = raise.pending_raise.scope;
-            raise.is_due(timers) && !shield.holds_back(scope) && scope.is_raised_at(point)
+            raise.is_pending(timers) && !shield.holds_back(scope) && scope.is_raised_at(point)
         };
         let first = self.0.iter().position(is_next)?;
         if self.0[first].pending_raise.scope.deadline().is_none() {
@@ -147,7 +147,7 @@ impl PendingRaises {
         if !raise.pending_raise.scope.is_repeated() {
             return self.0.remove(index).pending_raise;
         }
-        raise.phase = Phase::InFlight;
+        raise.phase = RaisePhase::InFlight;
         raise.times_raised += 1;
         raise.ticks_absent = 0;
         raise.pending_raise
@@ -157,7 +157,7 @@ impl PendingRaises {
     pub fn retract<A>(&mut self, scope: RaiseScope, timers: &mut Timers<A>) {
         self.0.retain(|raise| {
             let keeps = raise.pending_raise.scope != scope;
-            if !keeps && let Phase::Swallowed(timer) = raise.phase {
+            if !keeps && let RaisePhase::Swallowed(timer) = raise.phase {
                 timers.cancel(timer);
             }
             keeps
@@ -179,12 +179,12 @@ impl PendingRaises {
 
     /// Whether a repeated exception has been raised.
     pub fn has_raised(&self) -> bool {
-        self.0.iter().any(|raise| raise.phase != Phase::Due)
+        self.0.iter().any(|raise| raise.phase != RaisePhase::Pending)
     }
 
     /// The `nth` of the repeated exceptions that have been raised.
     pub fn raised(&self, nth: usize) -> Option<PendingRaise> {
-        self.0.iter().filter(|raise| raise.phase != Phase::Due).nth(nth).map(|raise| raise.pending_raise)
+        self.0.iter().filter(|raise| raise.phase != RaisePhase::Pending).nth(nth).map(|raise| raise.pending_raise)
     }
 
     /// Updates the phase of a repeated exception after an observation. `action` is the action of the timer that ends
@@ -205,13 +205,13 @@ impl PendingRaises {
             Observation::AbsentAtTick => raise.ticks_absent < TICKS_UNTIL_SWALLOWED,
         };
         match raise.phase {
-            Phase::InFlight if !is_in_flight => {
+            RaisePhase::InFlight if !is_in_flight => {
                 let again_at = now + pause_after(raise.times_raised);
-                raise.phase = Phase::Swallowed(timers.insert(again_at, action));
+                raise.phase = RaisePhase::Swallowed(timers.insert(again_at, action));
             }
-            Phase::Swallowed(timer) if observed == Observation::InFlight => {
+            RaisePhase::Swallowed(timer) if observed == Observation::InFlight => {
                 timers.cancel(timer);
-                raise.phase = Phase::InFlight;
+                raise.phase = RaisePhase::InFlight;
             }
             _ => {}
         }

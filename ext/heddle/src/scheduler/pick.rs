@@ -53,7 +53,7 @@ impl Scheduler {
             Interrupts::ForRoot => return self.fall_back(ruby, key),
             Interrupts::ForNext => return self.check_parked(ruby, key),
         }
-        if self.state.borrow().is_poll_due() {
+        if self.state.borrow().should_poll() {
             self.state.borrow_mut().end_slice();
             self.poll_for(ruby, Some(key), false)?;
         }

@@ -44,9 +44,9 @@ impl Scheduler {
                 Some(Duration::ZERO)
             } else {
                 state.wait_before_jump(now).or_else(|| {
-                    let until_due =
+                    let until_deadline =
                         state.timers.next_deadline().map(|deadline| deadline.saturating_duration_since(now));
-                    until_due.or_else(|| state.is_tested().then_some(UNTIL_EXPECTED))
+                    until_deadline.or_else(|| state.is_tested().then_some(UNTIL_EXPECTED))
                 })
             }
         };

@@ -52,7 +52,7 @@ use magnus::Value;
 pub enum TimerAction {
     /// Wakes the fiber that set the timer: its wait has timed out, or an exception is to be raised again.
     Wake(FiberKey),
-    /// The limit of a block (`timeout_after`) has passed: an exception is due.
+    /// The limit of a block (`timeout_after`) has passed: an exception is pending.
     Deadline {
         /// The fiber that runs the block.
         fiber: FiberKey,
@@ -96,7 +96,7 @@ pub struct State {
     pub lock_holders: LockHolders,
     pub counters: Counters,
     /// Timers that have expired, while they are handled. The memory is kept for the next time.
-    due: Vec<TimerAction>,
+    expired: Vec<TimerAction>,
     raises: Raises,
     pub endings: Endings,
     pub closings: Closings,
@@ -128,7 +128,7 @@ impl Default for State {
             current: None,
             lock_holders: LockHolders::default(),
             counters: Counters::default(),
-            due: Vec::new(),
+            expired: Vec::new(),
             raises: Raises::default(),
             endings: Endings::default(),
             closings: Closings::default(),
@@ -237,7 +237,7 @@ impl State {
         }
     }
 
-    /// What was due in a fiber has been raised. If its record has outlived its hooks only for that, it is removed.
+    /// What was pending in a fiber has been raised. If its record has outlived its hooks only for that, it is removed.
     pub fn release_record(&mut self, key: FiberKey) {
         if self.fibers.get(key).is_some_and(|record| record.hook_depth == 0 && !record.managed) {
             self.unregister(key);

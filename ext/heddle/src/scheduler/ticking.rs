@@ -1,10 +1,10 @@
-//! When the ticker ticks: while a preemptible fiber computes, and another one may be due.
+//! When the ticker ticks: while a preemptible fiber computes, and another one may be runnable.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::time::{Duration, Instant};
 
 use heddle_core::queue::cooperative::Cooperative;
-use heddle_core::queue::tick::YieldDue;
+use heddle_core::queue::tick::TimeToYield;
 use heddle_core::queue::tick_spacing::SliceAge;
 use libc::c_int;
 use magnus::{Error, Ruby, Value};
@@ -73,22 +73,22 @@ impl NextBranch {
     }
 }
 
-/// Tick suppression: ticks are postponed while a fiber computes and it is known when another fiber can be due at the
-/// earliest.
+/// Tick suppression: ticks are postponed while a fiber computes and it is known when another fiber can be runnable at
+/// the earliest.
 ///
 /// ```text
-///             a tick finds no other fiber due      the next tick, too
+///             a tick finds no other one runnable   the next tick, too
 ///     None ─────────────────────────────────▶ Expected ──────────▶ Begun ◀─┐ it ends, and
-///      ▲                                          │                  │ └────┘ no fiber is due
+///      ▲                                          │                  │ └────┘ no fiber is runnable
 ///      └──────────────────────────────────────────┴──────────────────┘
-///                any event that might make a fiber due
+///                any event that might make a fiber runnable
 /// ```
 ///
 /// `Expected` sets no timer, so a fiber that computes and calls hooks all the time costs no system calls. When a
-/// preempted fiber continues, `Expected` is entered at once: see `expect_next_due` in `preempt/tick.rs`.
+/// preempted fiber continues, `Expected` is entered at once: see `expect_next_yield` in `preempt/tick.rs`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TickSuppression {
-    /// There was no tick yet, or an event since the last tick may have made a fiber due.
+    /// There was no tick yet, or an event since the last tick may have made a fiber runnable.
     #[default]
     None,
     /// Nothing has happened since the last tick. Ticks come at their usual time.
@@ -162,35 +162,36 @@ impl Scheduler {
     }
 
     /// Whether the running fiber has to yield, as a tick at `now` finds it.
-    pub fn yield_due(&self, now: Instant) -> YieldDue {
+    pub fn time_to_yield(&self, now: Instant) -> TimeToYield {
         let short = self.options.borrow().policy.tick / 2;
         let mut state = self.state.borrow_mut();
         let age = state.slice_age(now, short);
         self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.note(age));
         if state.should_preempt(now) {
-            return YieldDue::Now;
+            return TimeToYield::Now;
         }
         match state.queue.protected_for(now) {
             // Most probably, the fiber yields by itself before.
-            Some(_) if age == SliceAge::New => YieldDue::Unknown,
-            Some(time) => YieldDue::In(time),
-            None => YieldDue::Unknown,
+            Some(_) if age == SliceAge::New => TimeToYield::Unknown,
+            Some(time) => TimeToYield::In(time),
+            None => TimeToYield::Unknown,
         }
     }
 
-    /// A tick has found no other fiber due. If none can be due for a while, the next ticks are postponed.
+    /// A tick has found no other fiber runnable. If none can be for a while, the next ticks are postponed.
     pub fn suppress_ticks(&self, ruby: &Ruby, now: Instant) {
         let since = self.preemption.last_tick.get().map_or(Duration::ZERO, |tick| now.saturating_duration_since(tick));
-        let next_due = self.state.borrow_mut().next_due_at(now);
+        let next_yield = self.state.borrow_mut().next_yield_at(now);
         // Not while the state is borrowed: on Ruby 3.3 and 3.4 `is_root_wanted` lets another Ractor collect.
-        let Some(due) = next_due.filter(|_| !self.is_root_wanted(ruby)) else { return self.allow_ticks() };
-        let length = due.saturating_duration_since(now);
+        let Some(at) = next_yield.filter(|_| !self.is_root_wanted(ruby)) else { return self.allow_ticks() };
+        let length = at.saturating_duration_since(now);
         let began = self.preemption.tick_suppression.get() != TickSuppression::None
             && self.preemption.ticker.borrow().as_ref().is_some_and(|ticker| ticker.postpone(length, since));
         self.preemption.tick_suppression.set(if began { TickSuppression::Begun } else { TickSuppression::Expected });
     }
 
-    /// A fiber may be due sooner than the last tick has found. Called at each entry into the scheduler, on any thread.
+    /// A fiber may be runnable sooner than the last tick has found. Called at each entry into the scheduler, on any
+    /// thread.
     #[inline]
     pub fn allow_ticks(&self) {
         if self.preemption.tick_suppression.get() != TickSuppression::None {
@@ -205,13 +206,13 @@ impl Scheduler {
         }
     }
 
-    /// A tick came where the fiber could be neither preempted nor interrupted, although that is due.
+    /// A tick came where the fiber could be neither preempted nor interrupted, although it has to be.
     pub fn try_again_soon(&self) {
         self.preemption.tick_suppression.set(TickSuppression::None);
         self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.try_again_soon());
     }
 
-    /// The running fiber is to be preempted after `time`, if that is sooner than the next tick may be due.
+    /// The running fiber is to be preempted after `time`, if that is sooner than the next tick may come.
     pub fn expect_tick_in(&self, time: Duration) {
         self.preemption.tick_suppression.set(TickSuppression::None);
         self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.bring_forward(time));

@@ -72,7 +72,7 @@ impl Scheduler {
                 if done(&mut state) {
                     break Ok(());
                 }
-                if state.may_be_due(key)
+                if state.may_have_raise(key)
                     && let Some(pending_raise) = state.take_pending_raise(key)
                 {
                     drop(state);
@@ -111,16 +111,16 @@ impl Scheduler {
         (begun.map(|(outer, _)| outer), timer)
     }
 
-    /// Raises the next exception that is due in the fiber, which is in a hook, if there is one.
+    /// Raises the next exception that is pending in the fiber, which is in a hook, if there is one.
     #[inline]
-    pub fn raise_due(&self, key: FiberKey) -> Result<(), Error> {
-        if self.state.borrow().may_be_due(key) { self.raise_if_due(key) } else { Ok(()) }
+    pub fn raise_pending(&self, key: FiberKey) -> Result<(), Error> {
+        if self.state.borrow().may_have_raise(key) { self.raise_next_pending(key) } else { Ok(()) }
     }
 
     #[cold]
-    fn raise_if_due(&self, key: FiberKey) -> Result<(), Error> {
+    fn raise_next_pending(&self, key: FiberKey) -> Result<(), Error> {
         self.detect_swallowed(key);
-        let pending_raise = self.state.borrow_mut().take_due_raise(key, RaisePoint::Hook);
+        let pending_raise = self.state.borrow_mut().take_pending_raise_at(key, RaisePoint::Hook);
         pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
     }
 

@@ -154,8 +154,8 @@ fn run_shielded(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) -> Result<Val
     result
 }
 
-/// Raises the next exception that is due in the current fiber, if there is one. This is no wait: an exception that the
-/// fiber has swallowed is not raised again.
+/// Raises the next exception that is pending in the current fiber, if there is one. This is no wait: an exception that
+/// the fiber has swallowed is not raised again.
 fn raise_deferred(ruby: &Ruby, scheduler: &Scheduler) -> Result<(), Error> {
     raise_new(ruby, scheduler, RaisePoint::Program)
 }
@@ -169,8 +169,8 @@ fn raise_new(ruby: &Ruby, scheduler: &Scheduler, point: RaisePoint) -> Result<()
     let hook = scheduler.enter(ruby)?;
     // The completions of other fibers' operations are handled with the timers. Otherwise a fiber whose event has come
     // in time would find only that its time limit has passed.
-    let is_timer_due = scheduler.state.borrow_mut().is_timer_due(Instant::now());
-    if is_timer_due {
+    let has_expired_timer = scheduler.state.borrow_mut().has_expired_timer(Instant::now());
+    if has_expired_timer {
         scheduler.poll(ruby)?;
     }
     let pending_raise = scheduler.state.borrow_mut().take_new_raise(hook.key, point);

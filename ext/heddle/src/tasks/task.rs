@@ -83,8 +83,8 @@ fn suspend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let hook = scheduler.enter(ruby)?;
     let outcome = scheduler.wait(ruby, hook.key, Wait::Suspended, None, |state| {
         // A fiber that always finds a value must end all the same when it is asked to. The value stays in the inbox.
-        let due = state.due_exception(hook.key).is_some();
-        state.fibers.get_mut(hook.key).filter(|_| !due).and_then(|record| record.task.take_posted())
+        let has_raise = state.pending_exception(hook.key).is_some();
+        state.fibers.get_mut(hook.key).filter(|_| !has_raise).and_then(|record| record.task.take_posted())
     })?;
     match outcome {
         Outcome::Done(value) => Ok(value),

@@ -97,7 +97,7 @@ impl Ticker {
     }
 
     /// Postpones the next tick until `time` from now. `since` is the time since the last tick. Does nothing, and
-    /// returns false, if the next tick is due later anyway.
+    /// returns false, if the next tick comes later anyway.
     pub fn postpone(&self, time: Duration, since: Duration) -> bool {
         let is_later = time + since > self.spaced_period();
         if is_later {
@@ -109,7 +109,7 @@ impl Ticker {
         is_later
     }
 
-    /// Undoes a postponement, so that the next tick is due after one period. Callable from any thread.
+    /// Undoes a postponement, so that the next tick comes after one period. Callable from any thread.
     pub fn expedite(&self) {
         match &self.source {
             Source::Signal(_) => self.set_next(self.spaced_period()),
@@ -178,7 +178,7 @@ impl Ticker {
 }
 
 /// The time from one signal to the next, slightly longer than `tick`. A fiber that sleeps for `tick` starts some
-/// microseconds after a tick. With a period of `tick` it would be due just after the next tick, and the timer would
+/// microseconds after a tick. With a period of `tick` it would expire just after the next tick, and the timer would
 /// have to be set again each time, which costs more than the timer's interrupt.
 fn signal_period(tick: Duration) -> Duration {
     const MAX_EXTENSION: Duration = Duration::from_micros(100);

@@ -183,7 +183,7 @@ impl TimerfdTicker {
         if before > in_nanoseconds(period) { self.set_next(period) } else { Ok(()) }
     }
 
-    /// Postpones the next tick until `time` from now, which must be later than it is due.
+    /// Postpones the next tick until `time` from now, which must be later than it would come.
     pub fn postpone(&self, time: Duration) {
         self.shared.not_before.store(throttle::now().saturating_add(in_nanoseconds(time)), Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-mod due;
+mod sleepers;
 mod starters;
 
 use super::*;
@@ -120,7 +120,7 @@ fn fresh_fibers_do_not_starve_spent_ones() {
 }
 
 #[test]
-fn a_woken_fiber_runs_before_an_overdue_spent_one() {
+fn a_woken_fiber_runs_before_a_late_spent_one() {
     let (mut queue, now) = (queue(), Instant::now());
     preempt(&mut queue, "spent", now, now + QUANTUM);
     queue.spent_waiting_since = Some(now);
@@ -129,7 +129,7 @@ fn a_woken_fiber_runs_before_an_overdue_spent_one() {
 }
 
 #[test]
-fn an_overdue_spent_fiber_has_a_whole_quantum_if_no_fiber_is_woken() {
+fn a_late_spent_fiber_has_a_whole_quantum_if_no_fiber_is_woken() {
     let (mut queue, now) = (queue(), Instant::now());
     preempt(&mut queue, "spent", now, now + QUANTUM);
     preempt(&mut queue, "fresh", now, now);

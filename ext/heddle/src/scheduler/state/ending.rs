@@ -148,9 +148,9 @@ impl State {
         let Some(grace) = self.endings.grace else { return };
         let now = self.now();
         let Some(record) = self.fibers.get_mut(key).filter(|record| record.end_request.is_none()) else { return };
-        let due = now + grace;
-        let timer = self.timers.insert(due, TimerAction::Grace(key));
-        record.end_request = Some(Box::new(EndRequest::new(timer, due, record.waits)));
+        let deadline = now + grace;
+        let timer = self.timers.insert(deadline, TimerAction::Grace(key));
+        record.end_request = Some(Box::new(EndRequest::new(timer, deadline, record.waits)));
     }
 
     /// The timer of a fiber's grace period has expired: see [`EndRequest::prolonged_until`].
@@ -168,10 +168,10 @@ impl State {
 
     /// The fiber could not be ended now: sets a timer to try again.
     pub fn prolong_grace(&mut self, key: FiberKey) {
-        let due = self.now() + GRACE_AFTER_KILL;
-        let timer = self.timers.insert(due, TimerAction::Grace(key));
+        let deadline = self.now() + GRACE_AFTER_KILL;
+        let timer = self.timers.insert(deadline, TimerAction::Grace(key));
         if let Some(request) = self.fibers.get_mut(key).and_then(|record| record.end_request.as_mut()) {
-            request.prolong(timer, due);
+            request.prolong(timer, deadline);
         }
     }
 

@@ -69,7 +69,7 @@ impl State {
         } else {
             record.pending_raises.push(pending_raise);
             if record.state() == FiberState::Runnable && record.wait == Wait::Preempted {
-                // An exception is due in the fiber, so it no longer waits among the preempted fibers.
+                // An exception is pending in the fiber, so it no longer waits among the preempted fibers.
                 if !is_for_waits {
                     self.enqueue(key);
                 }
@@ -85,21 +85,21 @@ impl State {
         self.fibers.iter().any(|(other, record)| record.is_waiting() && is_resumed(other))
     }
 
-    /// Whether an exception may be due in a fiber: exceptions have been sent to it, or all fibers are asked to end.
+    /// Whether an exception may be pending in a fiber: exceptions have been sent to it, or all fibers are asked to end.
     #[inline]
-    pub fn may_be_due(&self, key: FiberKey) -> bool {
+    pub fn may_have_raise(&self, key: FiberKey) -> bool {
         self.fibers.get(key).is_some_and(|record| !record.pending_raises.is_empty() || self.raises.stop.is_some())
     }
 
-    /// Takes the next exception that is due in a fiber.
+    /// Takes the next exception that is pending in a fiber.
     #[inline]
     pub fn take_pending_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
-        if self.may_be_due(key) { self.take_due_raise(key, RaisePoint::Program) } else { None }
+        if self.may_have_raise(key) { self.take_pending_raise_at(key, RaisePoint::Program) } else { None }
     }
 
-    /// Takes the next exception that is due in a fiber, which is at `point` unless it waits.
+    /// Takes the next exception that is pending in a fiber, which is at `point` unless it waits.
     #[cold]
-    pub fn take_due_raise(&mut self, key: FiberKey, point: RaisePoint) -> Option<PendingRaise> {
+    pub fn take_pending_raise_at(&mut self, key: FiberKey, point: RaisePoint) -> Option<PendingRaise> {
         if let Some(stop) = self.raises.stop.filter(|_| self.must_be_stopped(key)) {
             let end = PendingRaise::new(stop.get(), None, RaiseScope::End);
             self.end_is_raised(key, end);
@@ -114,16 +114,16 @@ impl State {
         Some(pending_raise)
     }
 
-    /// Like [`State::take_due_raise`], unless the exception has been raised before.
+    /// Like [`State::take_pending_raise_at`], unless the exception has been raised before.
     pub fn take_new_raise(&mut self, key: FiberKey, point: RaisePoint) -> Option<PendingRaise> {
         let record = self.fibers.get(key)?;
         let next = record.pending_raises.next(record.task.shield, point_of(record, point), &self.timers);
         let is_new = self.must_be_stopped(key) || next.is_some_and(|index| record.pending_raises.is_new(index));
-        if is_new { self.take_due_raise(key, point) } else { None }
+        if is_new { self.take_pending_raise_at(key, point) } else { None }
     }
 
-    /// The exception could not be raised in the fiber: it is due in the fiber's next wait, unless it was meant for the
-    /// last one.
+    /// The exception could not be raised in the fiber: it is raised in the fiber's next wait, unless it was meant for
+    /// the last one.
     pub fn put_back_raise(&mut self, key: FiberKey, pending_raise: PendingRaise) {
         if pending_raise.scope == RaiseScope::Wait {
             return;
@@ -143,8 +143,8 @@ impl State {
         }
     }
 
-    /// The next exception that is due in a fiber, without taking it.
-    pub fn due_exception(&self, key: FiberKey) -> Option<Value> {
+    /// The next exception that is pending in a fiber, without taking it.
+    pub fn pending_exception(&self, key: FiberKey) -> Option<Value> {
         if self.must_be_stopped(key) {
             return self.raises.stop.map(PinnedValue::get);
         }

@@ -36,9 +36,9 @@ impl State {
     }
 
     /// A tick has found a fiber computing: woken fibers whose sleep has ended run next.
-    pub fn prefer_due(&mut self) {
+    pub fn prefer_sleepers(&mut self) {
         let fibers = &self.fibers;
-        self.queue.prefer_due(|(key, _)| fibers.get(*key).is_some_and(|record| record.wait == Wait::Sleep));
+        self.queue.prefer_sleepers(|(key, _)| fibers.get(*key).is_some_and(|record| record.wait == Wait::Sleep));
     }
 
     /// Whether the running fiber has to yield to another one.
@@ -59,7 +59,7 @@ impl State {
     /// The earliest time at which the running fiber may have to yield if nothing happens: when a timer expires, or
     /// when its time slice ends. `None` if that is unknown, since the kernel, a worker or a woken fiber may require it
     /// at any time.
-    pub fn next_due_at(&mut self, now: Instant) -> Option<Instant> {
+    pub fn next_yield_at(&mut self, now: Instant) -> Option<Instant> {
         if !self.operations.is_empty() || self.queue.has_woken() {
             return None;
         }
@@ -76,8 +76,8 @@ impl State {
     }
 
     /// What [`State::begin_slice`] has returned.
-    pub fn is_poll_due(&self) -> bool {
-        self.budget.is_poll_due(|| self.queue.len()) || self.queue.has_only_preempted()
+    pub fn should_poll(&self) -> bool {
+        self.budget.should_poll(|| self.queue.len()) || self.queue.has_only_preempted()
     }
 
     /// Takes the first fiber off the run queue and makes it the current one.
@@ -167,7 +167,7 @@ impl State {
         }
     }
 
-    /// The current fiber would have been preempted now if another one had been due.
+    /// The current fiber would have been preempted now if another one had been runnable.
     pub fn could_preempt(&mut self, now: Instant) {
         if let Some(timing) = self.queue.timing_mut() {
             timing.could_preempt(now);
@@ -180,7 +180,7 @@ impl State {
     fn note_stall(&mut self) {
         let Some(timing) = self.queue.timing_mut() else { return };
         if let Some(mut long) = timing.take_long_slice() {
-            self.timers.due(long.at()).for_each(|deadline| long.delayed(deadline));
+            self.timers.expired(long.at()).for_each(|deadline| long.delayed(deadline));
             if let Some(trace) = &self.trace {
                 trace.stall(&long);
             }

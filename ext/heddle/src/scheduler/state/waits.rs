@@ -73,18 +73,18 @@ impl State {
     }
 
     /// Ends a yield or a continued wait: the fiber waits for what it waited for before. Returns whether an exception
-    /// may be due in it.
+    /// may be pending in it.
     #[inline]
     pub fn restore_wait(&mut self, key: FiberKey, outer: Option<Wait>) -> bool {
-        let mut may_be_due = self.is_stopping();
+        let mut may_have_raise = self.is_stopping();
         if let (Some(outer), Some(record)) = (outer, self.fibers.get_mut(key)) {
             record.wait = outer;
-            may_be_due |= !record.pending_raises.is_empty();
+            may_have_raise |= !record.pending_raises.is_empty();
         }
         if self.closings.has_waiters() {
             self.wake_close_waiters();
         }
-        may_be_due
+        may_have_raise
     }
 
     /// [`State::restore_wait`] and the end of the hook in one, for a fiber that has yielded. False, with nothing done,
@@ -101,25 +101,25 @@ impl State {
     /// Performs the actions of the timers that have expired.
     #[inline]
     pub fn expire(&mut self, now: Instant) {
-        if self.is_timer_due(now) {
+        if self.has_expired_timer(now) {
             self.perform_expired(self.time_at(now));
         }
     }
 
     /// Whether a timer has expired, and its action is still to be performed.
     #[inline]
-    pub fn is_timer_due(&mut self, now: Instant) -> bool {
+    pub fn has_expired_timer(&mut self, now: Instant) -> bool {
         let now = self.time_at(now);
         self.timers.next_deadline().is_some_and(|deadline| deadline <= now)
     }
 
     #[inline(never)]
     fn perform_expired(&mut self, now: Instant) {
-        let mut due = std::mem::take(&mut self.due);
-        due.extend(std::iter::from_fn(|| self.timers.pop_expired(now)));
-        self.counters.expired += due.len() as u64;
+        let mut expired = std::mem::take(&mut self.expired);
+        expired.extend(std::iter::from_fn(|| self.timers.pop_expired(now)));
+        self.counters.expired += expired.len() as u64;
         self.trace_source(Some(Source::Timer));
-        for action in due.drain(..) {
+        for action in expired.drain(..) {
             match action {
                 TimerAction::Wake(key) => self.wake(key),
                 TimerAction::Deadline { fiber, pending_raise } => self.send_raise(fiber, pending_raise),
@@ -127,6 +127,6 @@ impl State {
             }
         }
         self.trace_source(None);
-        self.due = due;
+        self.expired = expired;
     }
 }

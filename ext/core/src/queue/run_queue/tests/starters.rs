@@ -120,20 +120,20 @@ fn compute(queue: &mut RunQueue<&'static str>, now: &mut Instant, time: Duration
 #[test]
 fn cpu_bound_fibers_that_start_at_once_delay_a_woken_fiber_by_a_tick_and_once_in_a_quantum_by_two() {
     let (mut queue, mut now) = (queue(), Instant::now());
-    let (begun, mut overdue) = (now, 0);
+    let (begun, mut late) = (now, 0);
     for _ in 0..64 {
         start(&mut queue, now);
         queue.push_woken("woken");
         compute(&mut queue, &mut now, TICK * 3 / 4);
         let mut next = pop_at(&mut queue, now);
         if next == Some("started") {
-            overdue += 1;
+            late += 1;
             compute(&mut queue, &mut now, TICK);
             next = pop_at(&mut queue, now);
         }
         assert_eq!((next, pop_at(&mut queue, now)), (Some("woken"), Some("starter")));
     }
-    assert!(overdue <= (now - begun).as_millis() / QUANTUM.as_millis());
+    assert!(late <= (now - begun).as_millis() / QUANTUM.as_millis());
 }
 
 #[test]

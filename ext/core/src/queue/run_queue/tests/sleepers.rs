@@ -4,7 +4,7 @@ use super::*;
 
 /// A tick finds the current fiber computing.
 fn tick(queue: &mut RunQueue<&'static str>) {
-    queue.prefer_due(|entry| entry.starts_with("sleeper"));
+    queue.prefer_sleepers(|entry| entry.starts_with("sleeper"));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn sleepers_that_compute_let_another_fiber_run_each_time() {
 }
 
 #[test]
-fn a_due_fiber_has_its_turn_before_an_overdue_preempted_one() {
+fn a_sleeper_has_its_turn_before_a_late_preempted_one() {
     let (mut queue, now) = (queue(), Instant::now());
     preempt(&mut queue, "preempted", now, now);
     queue.push_woken("woken");
@@ -71,7 +71,7 @@ fn a_woken_fiber_that_computes_is_preempted_half_a_tick_after_its_first_tick_if_
 }
 
 #[test]
-fn a_timed_queue_counts_the_wait_of_a_due_fiber() {
+fn a_timed_queue_counts_the_wait_of_a_sleeper() {
     let mut queue = queue();
     queue.set_timed(true);
     queue.push_woken("woken");
@@ -82,7 +82,7 @@ fn a_timed_queue_counts_the_wait_of_a_due_fiber() {
 }
 
 #[test]
-fn an_exploration_takes_a_due_fiber_like_one_that_was_woken() {
+fn an_exploration_takes_a_sleeper_like_any_woken_fiber() {
     let mut queue = queue();
     queue.explore(recorded(&[]), number);
     queue.push_woken("first");

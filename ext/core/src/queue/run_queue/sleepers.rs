@@ -2,7 +2,7 @@
 //!
 //! Each of the woken fibers ahead of such a fiber may compute, too: when N CPU-bound fibers begin at once, it would
 //! wait for N time slices. So each tick that finds a fiber computing moves the sleepers ahead of all others. But a
-//! fiber that sleeps and computes in alternation must not starve the others: after the due fibers, one of another class
+//! fiber that sleeps and computes in alternation must not starve the others: after the sleepers, a fiber of another class
 //! runs.
 
 use std::collections::VecDeque;
@@ -14,16 +14,16 @@ use super::RunQueue;
 const SEARCHED: usize = 1024;
 
 /// See the module.
-pub struct Due<T> {
+pub struct Sleepers<T> {
     /// With the time at which each was enqueued, if waits are timed.
     entries: VecDeque<(T, Option<Instant>)>,
-    /// The current fiber is a due one.
+    /// The current fiber is such a sleeper.
     is_running: bool,
 }
 
-impl<T> Due<T> {
+impl<T> Sleepers<T> {
     pub fn new() -> Self {
-        Due { entries: VecDeque::new(), is_running: false }
+        Sleepers { entries: VecDeque::new(), is_running: false }
     }
 
     pub fn len(&self) -> usize {
@@ -46,8 +46,8 @@ impl<T> Due<T> {
 
 impl<T> RunQueue<T> {
     /// A tick has found the current fiber computing: woken fibers whose sleep has ended run next.
-    pub fn prefer_due(&mut self, has_slept: impl Fn(&T) -> bool) {
-        if self.due.is_running || self.explored.is_some() {
+    pub fn prefer_sleepers(&mut self, has_slept: impl Fn(&T) -> bool) {
+        if self.sleepers.is_running || self.explored.is_some() {
             return;
         }
         let mut index = 0;
@@ -55,11 +55,11 @@ impl<T> RunQueue<T> {
             if has_slept(&self.woken[index]) {
                 let entry = self.woken.remove(index);
                 let enqueued = self.timing.as_mut().and_then(|timing| timing.removed(index));
-                self.due.entries.extend(entry.map(|entry| (entry, enqueued)));
+                self.sleepers.entries.extend(entry.map(|entry| (entry, enqueued)));
             } else {
                 index += 1;
             }
         }
-        self.is_plain &= self.due.is_idle();
+        self.is_plain &= self.sleepers.is_idle();
     }
 }
