@@ -1,17 +1,17 @@
 //! Native threads that work for the scheduler's.
 //!
 //! * [`workers`]: a bounded pool of native threads for calls that block.
-//! * [`names`]: addresses of host names, by the system's resolver.
+//! * [`host_names`]: addresses of host names, by the system's resolver.
 //! * [`mailbox`]: how those threads return their results, and [`waker`], how they end a wait.
 //! * [`native_thread`]: starting one. [`signals`]: blocking signals on it.
 //! * [`locking`]: locks that survive a panic.
 //! * `sync`: threads, locks and atomics, which model tests (`models`) replace.
 
+pub mod host_names;
 pub mod locking;
 pub mod mailbox;
 #[cfg(all(test, heddle_models))]
 mod models;
-pub mod names;
 pub mod native_thread;
 pub mod signals;
 mod sync;

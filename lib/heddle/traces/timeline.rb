@@ -4,7 +4,7 @@ module Heddle
   module Traces
     # Makes a trace's events of its records.
     class Timeline
-      # See `Record` in `ext/core/src/observe/trace.rs`.
+      # See `TraceRecord` in `ext/core/src/observe/trace.rs`.
       Record = Struct.new(:time, :fiber, :detail, :value, :track, :kind, :what)
       # The track of the process.
       Place = Data.define(:pid, :tid)

@@ -74,9 +74,9 @@ impl OperationEnd {
 }
 
 /// The names of the kinds of operations, as users see them. The last is a job for a pool of threads.
-pub const KINDS: [&str; 6] = ["ready", "read", "write", "receive", "send", "job"];
+pub const OPERATION_KINDS: [&str; 6] = ["ready", "read", "write", "receive", "send", "job"];
 
-/// The index of the operation's kind in [`KINDS`]; `None` is a job.
+/// The index of the operation's kind in [`OPERATION_KINDS`]; `None` is a job.
 #[inline]
 pub fn kind(operation: Option<&Operation>) -> usize {
     match operation {
@@ -94,8 +94,8 @@ pub struct Operations<F, M> {
     pending: Slab<Pending<F, M>>,
     /// The serial number of the next one.
     serial: u32,
-    /// How many have begun of each of the [`KINDS`].
-    begun: [u64; KINDS.len()],
+    /// How many have begun of each of the [`OPERATION_KINDS`].
+    begun: [u64; OPERATION_KINDS.len()],
     /// The operations by descriptor number.
     index: DescriptorIndex,
     /// The operations on closed numbers that have not been cancelled.
@@ -120,8 +120,8 @@ impl<F: Copy + PartialEq, M: Clone> Operations<F, M> {
         self.pending.len()
     }
 
-    /// How many have begun of each of the [`KINDS`].
-    pub fn begun(&self) -> [u64; KINDS.len()] {
+    /// How many have begun of each of the [`OPERATION_KINDS`].
+    pub fn begun(&self) -> [u64; OPERATION_KINDS.len()] {
         self.begun
     }
 

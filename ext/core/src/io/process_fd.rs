@@ -53,12 +53,12 @@ impl Registration {
         Registration { entry, owner_and_number }
     }
 
-    /// The number. -1 in a forked child of the process that registered it, where the number is closed.
+    /// The number. -1 in a forked child of the process that added it to the table, where the number is closed.
     pub fn number(&self) -> RawFd {
         if self.is_valid() { self.owner_and_number as u32 as RawFd } else { -1 }
     }
 
-    /// Whether this process has registered the number. A forked child has not.
+    /// Whether this process has added the number to the table. A forked child has not.
     pub fn is_valid(&self) -> bool {
         self.entry.owner_and_number.load(Ordering::Relaxed) == self.owner_and_number
     }
@@ -91,7 +91,7 @@ fn add(owner_and_number: u64) -> &'static Entry {
     }
 }
 
-/// Closes all registered numbers. For the handler of pthread_atfork(3) in a forked child: it takes no lock and
+/// Closes all numbers of the table. For the handler of pthread_atfork(3) in a forked child: it takes no lock and
 /// allocates nothing.
 pub fn close_inherited() {
     for entry in entries() {

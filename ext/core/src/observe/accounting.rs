@@ -19,15 +19,15 @@ pub use self::lateness::Late;
 use self::lateness::Lateness;
 pub use self::names::Name;
 use self::names::{Names, UNNAMED};
-pub use self::times::{KINDS, LABELS, Phase, Times};
+pub use self::times::{Activity, LABELS, Times, WAIT_KINDS};
 use super::histogram::Histogram;
 
 /// What is known about a fiber. Times are in nanoseconds since the counting began.
 #[derive(Debug)]
 struct Account {
     fiber: u64,
-    phase: Phase,
-    /// Since when it is in the phase, or has its name. Its time is counted until then.
+    activity: Activity,
+    /// Since when it is in the activity, or has its name. Its time is counted until then.
     since: u64,
     begun: u64,
     times: Times,
@@ -73,20 +73,20 @@ impl Accounting {
 
     /// Whether the fiber runs.
     pub fn is_running(&self, fiber: u64) -> bool {
-        self.find(fiber).is_some_and(|account| account.phase == Phase::Running)
+        self.find(fiber).is_some_and(|account| account.activity == Activity::Running)
     }
 
     /// The fiber begins to do something else. Before its first report it is unknown.
-    pub fn enter(&mut self, fiber: u64, phase: Phase, now: Instant) {
+    pub fn enter(&mut self, fiber: u64, activity: Activity, now: Instant) {
         let now = self.at(now);
-        let account = Account::of(fiber, &mut self.accounts, &mut self.names, phase, now);
-        let (before, since) = (account.phase, account.since);
-        if phase != before {
+        let account = Account::of(fiber, &mut self.accounts, &mut self.names, activity, now);
+        let (before, since) = (account.activity, account.since);
+        if activity != before {
             account.charge(now, &mut self.names, &mut self.lateness);
-            account.phase = phase;
+            account.activity = activity;
         }
-        if phase == Phase::Running {
-            if before == Phase::Runnable && !account.was_preempted {
+        if activity == Activity::Running {
+            if before == Activity::Runnable && !account.was_preempted {
                 self.lateness.waited(account.name, since, now);
             }
             account.was_preempted = false;
@@ -104,7 +104,7 @@ impl Accounting {
     pub fn name(&mut self, fiber: u64, name: Option<&str>, now: Instant) {
         let now = self.at(now);
         let number = name.map_or(UNNAMED, |name| self.names.number(&group::of(name), now));
-        let account = Account::of(fiber, &mut self.accounts, &mut self.names, Phase::Running, now);
+        let account = Account::of(fiber, &mut self.accounts, &mut self.names, Activity::Running, now);
         let since = account.since;
         account.charge(now, &mut self.names, &mut self.lateness);
         if account.name == UNNAMED {
@@ -210,12 +210,12 @@ fn index_of(fiber: u64) -> usize {
 }
 
 impl Account {
-    /// The fiber's account. If it has none, it begins now, in this phase.
+    /// The fiber's account. If it has none, it begins now, in this activity.
     fn of<'a>(
         fiber: u64,
         accounts: &'a mut Vec<Option<Box<Self>>>,
         names: &mut Names,
-        phase: Phase,
+        activity: Activity,
         now: u64,
     ) -> &'a mut Self {
         let index = index_of(fiber);
@@ -229,14 +229,14 @@ impl Account {
         }
         place.get_or_insert_with(|| {
             names.taken(UNNAMED);
-            Account::new(fiber, phase, now)
+            Account::new(fiber, activity, now)
         })
     }
 
-    fn new(fiber: u64, phase: Phase, now: u64) -> Box<Self> {
+    fn new(fiber: u64, activity: Activity, now: u64) -> Box<Self> {
         Box::new(Account {
             fiber,
-            phase,
+            activity,
             since: now,
             begun: now,
             times: Times::default(),
@@ -255,9 +255,9 @@ impl Account {
 
     /// Counts the time that has passed. A clock that steps back takes no time away.
     fn charge(&mut self, now: u64, names: &mut Names, lateness: &mut Lateness) {
-        let (phase, label, spent) = (self.phase, self.label, now.saturating_sub(self.since));
-        self.totals(names).into_iter().for_each(|times| *times.of(phase, label) += spent);
-        if phase == Phase::Running {
+        let (activity, label, spent) = (self.activity, self.label, now.saturating_sub(self.since));
+        self.totals(names).into_iter().for_each(|times| *times.of(activity, label) += spent);
+        if activity == Activity::Running {
             lateness.ran(self.name, self.since, now);
         }
         self.since = self.since.max(now);
@@ -265,7 +265,7 @@ impl Account {
 
     /// The times with what is not counted yet.
     fn with_present(&self, mut times: Times, now: u64) -> Times {
-        *times.of(self.phase, self.label) += now.saturating_sub(self.since);
+        *times.of(self.activity, self.label) += now.saturating_sub(self.since);
         times
     }
 }

@@ -32,7 +32,7 @@ pub struct EndedStall {
 
 /// What the watching thread learns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum WatchEvent {
     /// See [`Noticed`].
     Noticed(Noticed),
     /// The wait was interrupted: see [`StallWatch::interrupt`].
@@ -61,12 +61,12 @@ pub struct StallWatch {
     since: AtomicU64,
     /// Whether the watching thread waits for the next beginning or end of a slice.
     is_asleep: AtomicBool,
-    shared: Mutex<Shared>,
+    shared: Mutex<WatchState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct WatchState {
     /// The last slice that was announced, or [`NONE`].
     announced: u64,
     ended: Vec<EndedStall>,
@@ -93,7 +93,7 @@ impl StallWatch {
         self.limit
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, WatchState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,12 +155,12 @@ impl StallWatch {
     ///
     /// While a slice is under way that may become too long, the ends of others are kept until it ends or does so. To
     /// report them, the watching thread needs the GVL, which that slice may not release; it would not be announced.
-    pub fn wait(&self) -> Event {
+    pub fn wait(&self) -> WatchEvent {
         let mut shared = self.lock();
         let mut at_first = None;
         loop {
             if std::mem::take(&mut shared.interrupted) {
-                return Event::Interrupted;
+                return WatchEvent::Interrupted;
             }
             let (slice, age) = self.current();
             let is_new = slice != NONE && slice != shared.announced;
@@ -170,10 +170,10 @@ impl StallWatch {
             }
             let keeps_ends = *at_first.get_or_insert(slice) == slice && is_new;
             if stalled.is_some() || !shared.ended.is_empty() && !keeps_ends {
-                return Event::Noticed(Noticed { ended: std::mem::take(&mut shared.ended), stalled });
+                return WatchEvent::Noticed(Noticed { ended: std::mem::take(&mut shared.ended), stalled });
             }
             if shared.stopped {
-                return Event::Stopped;
+                return WatchEvent::Stopped;
             }
             shared = self.sleep(shared, slice, is_new.then(|| self.limit.saturating_sub(age)));
         }
@@ -181,7 +181,12 @@ impl StallWatch {
 
     /// Sleeps until something has changed, or for that time. As long as no end is kept, the ends of slices change
     /// nothing for it.
-    fn sleep<'a>(&self, shared: MutexGuard<'a, Shared>, slice: u64, time: Option<Duration>) -> MutexGuard<'a, Shared> {
+    fn sleep<'a>(
+        &self,
+        shared: MutexGuard<'a, WatchState>,
+        slice: u64,
+        time: Option<Duration>,
+    ) -> MutexGuard<'a, WatchState> {
         let waits_for_change = time.is_none() || !shared.ended.is_empty();
         self.is_asleep.store(waits_for_change, Ordering::SeqCst);
         let shared = match time {
@@ -232,7 +237,7 @@ mod tests {
 
     fn noticed(watch: &StallWatch) -> (Vec<u64>, Option<u64>) {
         match watch.wait() {
-            Event::Noticed(Noticed { ended, stalled }) => {
+            WatchEvent::Noticed(Noticed { ended, stalled }) => {
                 (ended.iter().map(|ended| ended.slice).collect(), stalled.map(|(slice, _)| slice))
             }
             other => panic!("{other:?}"),
@@ -249,7 +254,9 @@ mod tests {
         let watch = watch();
         watch.begin(1, Instant::now());
         assert_eq!(watch.announced(), None);
-        let Event::Noticed(Noticed { ended, stalled: Some((1, age)) }) = watch.wait() else { panic!("it is long") };
+        let WatchEvent::Noticed(Noticed { ended, stalled: Some((1, age)) }) = watch.wait() else {
+            panic!("it is long")
+        };
         assert!(ended.is_empty() && age >= LIMIT);
         assert_eq!(watch.announced(), Some(1));
         end_long(&watch, 1);
@@ -285,7 +292,7 @@ mod tests {
         let watching = Arc::clone(&watch);
         let thread = thread::spawn(move || watching.wait());
         watch.interrupt();
-        assert!(matches!(thread.join(), Ok(Event::Interrupted)));
+        assert!(matches!(thread.join(), Ok(WatchEvent::Interrupted)));
     }
 
     #[test]
@@ -312,7 +319,7 @@ mod tests {
             watch.end();
         }
         watch.stop();
-        assert_eq!(watch.wait(), Event::Stopped);
+        assert_eq!(watch.wait(), WatchEvent::Stopped);
     }
 
     #[test]

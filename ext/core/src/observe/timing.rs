@@ -171,7 +171,7 @@ impl SliceTiming {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::stall_watch::{Event, Noticed};
+    use crate::observe::stall_watch::{Noticed, WatchEvent};
 
     const LIMIT: Duration = Duration::from_millis(10);
 
@@ -192,7 +192,7 @@ mod tests {
         long.delayed(begin - LIMIT);
         long.delayed(long.at());
         timing.post(long);
-        let Event::Noticed(Noticed { ended, .. }) = watch.wait() else { panic!("it has ended") };
+        let WatchEvent::Noticed(Noticed { ended, .. }) = watch.wait() else { panic!("it has ended") };
         let ended = ended[0];
         assert_eq!((ended.slice, ended.length, ended.late), (1, Duration::from_secs(9), 2));
         assert_eq!(ended.latest, ended.length, "not more than the slice, although a fiber was runnable before");

@@ -10,10 +10,10 @@ use std::collections::TryReserveError;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// The number of bytes that [`Record::write_to`] appends.
+/// The number of bytes that [`TraceRecord::write_to`] appends.
 pub const RECORD_SIZE: usize = 34;
 
-/// What a [`Record`] tells. The fields that a kind does not name are zero.
+/// What a [`TraceRecord`] tells. The fields that a kind does not name are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -21,7 +21,7 @@ pub enum Kind {
     Switch = 0,
     /// `fiber` ends its slice, and no other fiber starts one. It waits for `what`, `value` and `detail`.
     Leave = 1,
-    /// `fiber` becomes runnable. `what` is a [`Source`]. For a fiber, `value` is its track and `detail` its number.
+    /// `fiber` becomes runnable. `what` is a [`WakeSource`]. For a fiber, `value` is its track and `detail` its number.
     Wake = 2,
     /// The number `fiber` names no fiber any more. `detail` is the identity of the fiber that it named.
     End = 3,
@@ -50,7 +50,7 @@ pub enum Kind {
 /// What has woken a fiber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Source {
+pub enum WakeSource {
     /// Another fiber.
     Fiber = 0,
     /// A timer that has expired.
@@ -74,7 +74,7 @@ pub struct Subject {
 
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
+pub struct TraceRecord {
     /// In nanoseconds since the trace began.
     pub time: u64,
     /// The number of a fiber on its track.
@@ -91,7 +91,7 @@ pub struct Record {
     pub what: u8,
 }
 
-impl Record {
+impl TraceRecord {
     /// Appends the fields in the order of their declaration, each with the least significant byte first.
     pub fn write_to(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.time.to_le_bytes());
@@ -106,7 +106,7 @@ impl Record {
 /// The records of a trace. When it is full, each further record replaces the oldest one.
 #[derive(Debug)]
 pub struct Ring {
-    records: Vec<Record>,
+    records: Vec<TraceRecord>,
     capacity: usize,
     /// The number of records so far.
     total: u64,
@@ -143,7 +143,7 @@ impl Ring {
     }
 
     /// Adds a record. The records without a time before it get its time.
-    pub fn push(&mut self, record: Record) {
+    pub fn push(&mut self, record: TraceRecord) {
         if self.untimed > 0 {
             self.give_time(record.time);
         }
@@ -151,7 +151,7 @@ impl Ring {
     }
 
     /// Adds a record that gets the time of the next one.
-    pub fn push_untimed(&mut self, record: Record) {
+    pub fn push_untimed(&mut self, record: TraceRecord) {
         self.add(record);
         self.untimed = (self.untimed + 1).min(self.capacity);
     }
@@ -165,7 +165,7 @@ impl Ring {
         self.untimed = 0;
     }
 
-    fn add(&mut self, record: Record) {
+    fn add(&mut self, record: TraceRecord) {
         if self.records.len() < self.capacity {
             self.records.push(record);
         } else {
@@ -201,13 +201,13 @@ impl Ring {
     }
 
     /// All records, the oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Record> {
+    pub fn iter(&self) -> impl Iterator<Item = &TraceRecord> {
         let (newer, older) = self.records.split_at(self.oldest());
         older.iter().chain(newer)
     }
 
-    /// `count` records, as [`Record::write_to`] writes them, from the one at the position `from` on. Fewer if there are
-    /// no more.
+    /// `count` records, as [`TraceRecord::write_to`] writes them, from the one at the position `from` on. Fewer if there
+    /// are no more.
     pub fn bytes(&self, from: usize, count: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count.min(self.len()) * RECORD_SIZE);
         let oldest = self.oldest();
@@ -220,10 +220,10 @@ impl Ring {
 
 /// The first write to each page of memory takes longer than a hundred records do. Where the kernel has larger pages,
 /// there are fewer of them.
-fn advise_huge_pages(records: &Vec<Record>) {
+fn advise_huge_pages(records: &Vec<TraceRecord>) {
     const PAGE: usize = 4096;
     let begin = records.as_ptr().addr().next_multiple_of(PAGE);
-    let end = records.as_ptr().addr() + records.capacity() * size_of::<Record>();
+    let end = records.as_ptr().addr() + records.capacity() * size_of::<TraceRecord>();
     if end > begin {
         // SAFETY: whole pages within memory that `records` owns; the advice does not change their contents.
         unsafe { libc::madvise(begin as *mut libc::c_void, end - begin, libc::MADV_HUGEPAGE) };
@@ -248,7 +248,7 @@ pub struct Track {
     running: Option<u64>,
     /// What wakes fibers now, if that is not the running fiber, and the time since when. All records until it changes
     /// have this time: reading the clock is most of what a record costs.
-    source: Option<(Source, u64)>,
+    source: Option<(WakeSource, u64)>,
 }
 
 impl Track {
@@ -265,7 +265,7 @@ impl Track {
             (None, Some((_, time))) => time,
             (None, None) => ring.now(),
         };
-        ring.push(Record { time, fiber, detail, value, track: self.number, kind, what });
+        ring.push(TraceRecord { time, fiber, detail, value, track: self.number, kind, what });
     }
 
     /// Whether this fiber has a slice.
@@ -302,19 +302,19 @@ impl Track {
     }
 
     /// Fibers that become runnable have been woken by this from now on; `None` for the running fiber of the thread.
-    pub fn set_source(&mut self, source: Option<Source>) {
+    pub fn set_source(&mut self, source: Option<WakeSource>) {
         self.source = source.map(|source| (source, self.ring.borrow().now()));
     }
 
     /// `fiber` becomes runnable. The record of a completion tells that itself.
     pub fn wake(&self, fiber: u64) {
         let subject = match (self.source, RUNNING.get()) {
-            (Some((Source::Completion, _)), _) => return,
+            (Some((WakeSource::Completion, _)), _) => return,
             (Some((source, _)), _) => Subject { what: source as u8, ..Subject::default() },
             (None, Some((track, waker))) => {
-                Subject { what: Source::Fiber as u8, value: track.cast_signed(), detail: waker }
+                Subject { what: WakeSource::Fiber as u8, value: track.cast_signed(), detail: waker }
             }
-            (None, None) => Subject { what: Source::Thread as u8, ..Subject::default() },
+            (None, None) => Subject { what: WakeSource::Thread as u8, ..Subject::default() },
         };
         self.push(None, Kind::Wake, fiber, subject);
     }
@@ -335,7 +335,7 @@ impl Track {
     /// An operation begins. The fiber leaves right afterwards, so this needs no reading of the clock.
     pub fn operation_begin(&self, fiber: u64, what: u8, fd: i32, token: u64) {
         let kind = Kind::OperationBegin;
-        let record = Record { time: 0, fiber, detail: token, value: fd, track: self.number, kind, what };
+        let record = TraceRecord { time: 0, fiber, detail: token, value: fd, track: self.number, kind, what };
         self.ring.borrow_mut().push_untimed(record);
     }
 

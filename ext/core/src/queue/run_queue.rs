@@ -160,11 +160,11 @@ impl<T> RunQueue<T> {
 
     /// Whether all entries, and at least one, are of preempted fibers.
     pub fn has_only_preempted(&self) -> bool {
-        !self.has_woken() && self.has_preempted()
+        !self.has_unpreempted() && self.has_preempted()
     }
 
     /// Whether there is an entry of a woken fiber, of a sleeper or of a starter.
-    pub fn has_woken(&self) -> bool {
+    pub fn has_unpreempted(&self) -> bool {
         !self.woken.is_empty() || !self.starters.is_empty() || self.sleepers.len() > 0
     }
 
@@ -241,11 +241,11 @@ impl<T> RunQueue<T> {
     /// woken meanwhile.
     pub fn should_preempt(&mut self, now: Instant) -> bool {
         let Some(slice) = &self.slice else {
-            let protected_until = self.has_woken().then(|| now + self.policy.tick / 2);
+            let protected_until = self.has_unpreempted().then(|| now + self.policy.tick / 2);
             self.slice = Some(Slice { protected_until, ..Slice::start(now) });
             return false;
         };
-        if self.has_woken() {
+        if self.has_unpreempted() {
             return slice.protected_until.is_none_or(|end| now >= end);
         }
         self.is_used_up(now) && self.has_preempted()
@@ -263,7 +263,7 @@ impl<T> RunQueue<T> {
 
     /// How long a fiber in the queue that would preempt the current fiber has to wait for that.
     pub fn protected_for(&self, now: Instant) -> Option<Duration> {
-        let end = self.slice.as_ref().filter(|_| self.has_woken())?.protected_until?;
+        let end = self.slice.as_ref().filter(|_| self.has_unpreempted())?.protected_until?;
         Some(end.saturating_duration_since(now)).filter(|left| !left.is_zero())
     }
 
@@ -314,7 +314,7 @@ impl<T> RunQueue<T> {
             return Some(claimed);
         }
         if self.has_preempted()
-            && (!self.has_woken() || self.is_preempted_late(now))
+            && (!self.has_unpreempted() || self.is_preempted_late(now))
             && let Some(claimed) = self.pop_preempted(now, claim)
         {
             return Some(claimed);
@@ -401,7 +401,7 @@ impl<T> RunQueue<T> {
         if class == Class::Fresh && !self.spent.is_empty() {
             self.spent_waiting_since.get_or_insert(now);
         }
-        let protected_until = self.has_woken().then(|| now + self.policy.tick);
+        let protected_until = self.has_unpreempted().then(|| now + self.policy.tick);
         self.slice = Some(Slice { used, class: Some((class, since)), protected_until, ..Slice::start(now) });
         Some(claimed)
     }

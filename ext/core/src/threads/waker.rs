@@ -21,10 +21,10 @@ pub trait Notify: Send + Sync {
 /// sees the other.
 #[derive(Clone)]
 pub struct Waker {
-    shared: Arc<Shared>,
+    shared: Arc<WakerState>,
 }
 
-struct Shared {
+struct WakerState {
     /// One of the constants below.
     state: AtomicU8,
     /// The scheduler's thread, once it has parked.
@@ -42,7 +42,7 @@ const PARKED: u8 = 2;
 impl Waker {
     /// A waker that ends the backend's wait by `notify`.
     pub fn new(notify: impl Notify + 'static) -> Self {
-        let shared = Shared { state: AtomicU8::new(AWAKE), parked: Mutex::default(), notify: Box::new(notify) };
+        let shared = WakerState { state: AtomicU8::new(AWAKE), parked: Mutex::default(), notify: Box::new(notify) };
         Waker { shared: Arc::new(shared) }
     }
 

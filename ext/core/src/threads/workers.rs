@@ -28,11 +28,11 @@ pub type Job = Box<dyn FnOnce() + Send + 'static>;
 /// In a forked child the threads do not exist, and one of them may have held the pool's lock at the fork. So the child
 /// must not use the pool, nor drop it: see [`WorkerPool::abandon`].
 pub struct WorkerPool {
-    shared: Arc<Shared>,
+    shared: Arc<Pool>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct Pool {
+    state: Mutex<PoolState>,
     /// One thread is notified per job, and all threads when the pool is dropped.
     work: Condvar,
     limit: usize,
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     jobs: VecDeque<Job>,
     threads: usize,
     /// The number of threads that wait for `work`, including notified threads that have not woken yet. A job needs a
@@ -71,7 +71,7 @@ impl WorkerPool {
 
     fn with(limit: usize, idle_time: Duration, stack_size: usize) -> Self {
         let (state, work, limit) = (Mutex::default(), Condvar::new(), limit.max(1));
-        WorkerPool { shared: Arc::new(Shared { state, work, limit, idle_time, stack_size }) }
+        WorkerPool { shared: Arc::new(Pool { state, work, limit, idle_time, stack_size }) }
     }
 
     /// Queues `job` for a thread. Jobs start in order of submission.
@@ -106,7 +106,7 @@ impl WorkerPool {
         std::mem::forget(self);
     }
 
-    fn start_thread(&self, state: &mut State) -> bool {
+    fn start_thread(&self, state: &mut PoolState) -> bool {
         let shared = Arc::clone(&self.shared);
         // A thread inherits the mask of its creator, so signals are blocked in it from its very start.
         let blocked = SignalsBlocked::new();
@@ -125,8 +125,8 @@ impl Drop for WorkerPool {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         // No job runs under the lock, so the state is consistent even if the lock is poisoned.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     /// Waits for the end of all threads of a pool, each of which holds one reference.
-    fn wait_for_threads_to_end(shared: &std::sync::Weak<Shared>) {
+    fn wait_for_threads_to_end(shared: &std::sync::Weak<Pool>) {
         let deadline = std::time::Instant::now() + TEST_TIMEOUT;
         while shared.strong_count() > 0 {
             assert!(std::time::Instant::now() < deadline, "the threads end");

@@ -50,11 +50,11 @@ pub struct Kernel {
 
 /// The kernel, as its users share it.
 #[derive(Clone)]
-pub struct Shared(Arc<Mutex<Kernel>>);
+pub struct KernelHandle(Arc<Mutex<Kernel>>);
 
-impl Shared {
+impl KernelHandle {
     pub fn new(seed: u64) -> Self {
-        Shared(Arc::new(Mutex::new(Kernel {
+        KernelHandle(Arc::new(Mutex::new(Kernel {
             random: Numbers(seed),
             open: HashMap::new(),
             files: 0,
@@ -99,7 +99,7 @@ impl Kernel {
 /// Memory that operations read into. May only be freed when no operation uses it.
 pub struct Memory {
     pub id: usize,
-    kernel: Shared,
+    kernel: KernelHandle,
 }
 
 impl Drop for Memory {
@@ -124,7 +124,7 @@ struct Request {
 
 /// See the module.
 pub struct Simulated {
-    kernel: Shared,
+    kernel: KernelHandle,
     /// Not submitted yet.
     queued: Vec<Request>,
     submitted: Vec<Request>,
@@ -139,7 +139,7 @@ impl Notify for NoOne {
 }
 
 impl Simulated {
-    pub fn new(kernel: Shared) -> Self {
+    pub fn new(kernel: KernelHandle) -> Self {
         Simulated { kernel, queued: Vec::new(), submitted: Vec::new(), done: Vec::new(), waker: Waker::new(NoOne) }
     }
 

@@ -20,7 +20,7 @@ use heddle_core::queue::run_queue::{Policy, RunQueue};
 use heddle_core::queue::timers::{TimerKey, Timers};
 use heddle_core::{Backend, Interest, Operation};
 
-use crate::kernel::{FileId, Memory, OperationId, Shared, Simulated};
+use crate::kernel::{FileId, KernelHandle, Memory, OperationId, Simulated};
 
 /// What a fiber does next.
 #[derive(Debug, Clone)]
@@ -103,7 +103,7 @@ struct File {
 
 pub struct World {
     start: Instant,
-    kernel: Shared,
+    kernel: KernelHandle,
     backend: Simulated,
     fibers: Vec<Fiber>,
     files: Vec<File>,
@@ -115,7 +115,7 @@ pub struct World {
 
 impl World {
     pub fn new(programs: Vec<Vec<Action>>, numbers: usize, seed: u64) -> Self {
-        let kernel = Shared::new(seed);
+        let kernel = KernelHandle::new(seed);
         let mut queue = RunQueue::new(Policy::default());
         queue.explore(Exploration::new(Strategy::random(seed), false), |(fiber, _)| *fiber as u64);
         let fiber = |actions: Vec<Action>| Fiber {

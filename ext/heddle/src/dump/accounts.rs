@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use heddle_core::observe::accounting::{Accounting, KINDS as KIND_COUNT, Statement, Times};
+use heddle_core::observe::accounting::{Accounting, Statement, Times, WAIT_KINDS as WAIT_KIND_COUNT};
 use heddle_core::observe::histogram::Histogram;
 use magnus::typed_data::Obj;
 use magnus::{Error, IntoValue, Object, RArray, RModule, RString, Ruby, Value, function};
@@ -13,7 +13,7 @@ use crate::ruby::outcome::Ignore;
 use crate::ruby::value::same;
 use crate::ruby::{fiber, ractor, thread};
 use crate::scheduler::record::FiberKey;
-use crate::scheduler::state::accounts::KINDS;
+use crate::scheduler::state::accounts::WAIT_KINDS;
 use crate::scheduler::{Scheduler, registry};
 
 /// Counts in all schedulers of the process that are open, for so many seconds from now on at least.
@@ -87,9 +87,9 @@ pub fn statement(ruby: &Ruby, statement: &Statement, labels: &[Rc<str>]) -> Resu
 fn push_times(ruby: &Ruby, array: RArray, times: &Times, labels: &[Rc<str>]) -> Result<(), Error> {
     let waited = ruby.hash_new();
     for (index, time) in times.waited.iter().enumerate().filter(|(_, time)| **time > 0) {
-        match index.checked_sub(KIND_COUNT).and_then(|index| labels.get(index)) {
+        match index.checked_sub(WAIT_KIND_COUNT).and_then(|index| labels.get(index)) {
             Some(label) => waited.aset(&**label, seconds(*time))?,
-            None => waited.aset(ruby.to_symbol(KINDS.get(index).copied().unwrap_or("other")), seconds(*time))?,
+            None => waited.aset(ruby.to_symbol(WAIT_KINDS.get(index).copied().unwrap_or("other")), seconds(*time))?,
         }
     }
     array.push(seconds(times.ran))?;

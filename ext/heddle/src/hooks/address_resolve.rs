@@ -4,8 +4,8 @@ use std::ffi::CString;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 
+use heddle_core::threads::host_names::{self, Answers, Failure, Query, SocketAddress};
 use heddle_core::threads::locking::lock;
-use heddle_core::threads::names::{self, Answers, Failure, Query, SocketAddress};
 use libc::c_int;
 use magnus::exception::Exception;
 use magnus::{Error, ExceptionClass, RString, Ruby, Value, prelude::*};
@@ -34,7 +34,7 @@ pub fn address_resolve(ruby: &Ruby, scheduler: &Scheduler, hostname: RString) ->
     // A look-up cannot be cancelled and may take long: an exception raised into the fiber abandons it.
     let wait = Wait::address(hostname.as_value());
     scheduler.look_up_in_thread(ruby, hook.key, wait, move || {
-        let result = names::look_up(&query);
+        let result = host_names::look_up(&query);
         *lock(&answer) = Some(result);
     })?;
     let found = lock(&found).take();
@@ -86,7 +86,7 @@ pub fn resolution_error(ruby: &Ruby, what: String, code: c_int, errno: c_int) ->
     }
     static RESOLUTION_ERROR: Constant = Constant::new(&["Socket", "ResolutionError"]);
     let class: ExceptionClass = RESOLUTION_ERROR.get(ruby)?;
-    let message = ruby.str_new(&format!("{what}: {}", names::reason(code)));
+    let message = ruby.str_new(&format!("{what}: {}", host_names::reason(code)));
     drop(what);
     let exception: Exception = class.funcall("new", (message,))?;
     let code: Value = ruby.integer_from_i64(i64::from(code)).as_value();
@@ -104,7 +104,7 @@ fn text(ruby: &Ruby, string: RString) -> Result<CString, Error> {
 /// The addresses in numeric form, which Ruby parses, without duplicates.
 fn numeric(addresses: &[SocketAddress]) -> Vec<String> {
     let mut numeric: Vec<String> = Vec::new();
-    for address in addresses.iter().filter_map(|address| names::numeric(address)) {
+    for address in addresses.iter().filter_map(|address| host_names::numeric(address)) {
         if !numeric.contains(&address) {
             numeric.push(address);
         }

@@ -134,7 +134,7 @@ fn initialize(ruby: &Ruby, scheduler: Obj<Scheduler>, arguments: &[Value]) -> Re
     scheduler.spare_cooperative_code(ruby, cooperative)?;
     scheduler.owner.generation.set(fork::generation());
     scheduler.initialized.set(true);
-    registry::register(scheduler)?;
+    registry::add_alive(scheduler)?;
     scheduler.open(ruby)
 }
 

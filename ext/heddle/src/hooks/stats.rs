@@ -12,7 +12,7 @@ use crate::ruby::outcome::Ignore;
 use crate::scheduler::Scheduler;
 use crate::scheduler::record::FiberState;
 use crate::scheduler::state::State;
-use crate::scheduler::state::operations::KINDS;
+use crate::scheduler::state::operations::OPERATION_KINDS;
 
 /// Builds a Hash with Symbol keys.
 struct Numbers<'a> {
@@ -73,7 +73,7 @@ struct Snapshot {
     waiting: BTreeMap<&'static str, usize>,
     queue: [u64; 3],
     polls: [u64; 3],
-    operations: [u64; KINDS.len()],
+    operations: [u64; OPERATION_KINDS.len()],
     transfers: [u64; 5],
     timers: [u64; 2],
     histograms: Option<[Histogram; 2]>,
@@ -135,7 +135,7 @@ impl Snapshot {
             .with("park_duration", self.parked)?;
         let [tried, pending, completed, batches, max_batch] = self.transfers;
         let mut operations = Numbers::new(ruby).with("pending", pending)?.with("tried_count", tried)?;
-        for (name, count) in KINDS.iter().zip(self.operations) {
+        for (name, count) in OPERATION_KINDS.iter().zip(self.operations) {
             operations = operations.with(&format!("{name}_count"), count)?;
         }
         let operations = operations

@@ -29,13 +29,13 @@ fn begin(ruby: &Ruby) -> Result<Obj<YieldState>, Error> {
     }
     Scheduler::install_patches(ruby)?;
     pending_interrupts::find(ruby)?;
-    yield_state.register().map_err(|error| error::from_core(ruby, error))?;
+    yield_state.acquire_ticker().map_err(|error| error::from_core(ruby, error))?;
     Ok(yield_state)
 }
 
 /// Called when the fiber has ended.
 fn finish(yield_state: &YieldState) {
-    yield_state.unregister();
+    yield_state.release_ticker();
 }
 
 /// Called in a forked child, in which only the current fiber exists.

@@ -20,9 +20,9 @@ mod tick;
 
 use magnus::{Error, RClass, RModule, Ruby};
 
-/// Registers the job, and defines the private methods that `lib/heddle` calls.
+/// Preregisters the job, and defines the private methods that `lib/heddle` calls.
 pub fn define(ruby: &Ruby, heddle: RModule, native: RModule, class: RClass) -> Result<(), Error> {
-    tick::register(ruby);
+    tick::preregister_job(ruby);
     foreign_fibers::define(ruby, heddle)?;
     methods::define(ruby, native, class)?;
     points::define(native)

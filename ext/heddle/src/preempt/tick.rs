@@ -49,9 +49,9 @@ impl postponed_job::Job for Tick {
     }
 }
 
-/// Registers the job with Ruby.
-pub fn register(ruby: &Ruby) {
-    postponed_job::register::<Tick>(ruby);
+/// Preregisters the job with Ruby.
+pub fn preregister_job(ruby: &Ruby) {
+    postponed_job::preregister::<Tick>(ruby);
 }
 
 /// What a tick has found.
@@ -160,7 +160,7 @@ impl Scheduler {
             let (mut state, now) = (self.state.borrow_mut(), Instant::now());
             // A deadline of the running fiber may have passed.
             state.expire(now);
-            !state.queue.has_woken() || state.budget.is_poll_late(now)
+            !state.queue.has_unpreempted() || state.budget.is_poll_late(now)
         };
         if polls {
             self.poll(ruby)?;

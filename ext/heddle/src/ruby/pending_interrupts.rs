@@ -75,7 +75,7 @@ static GATE: Registered = Registered::new();
 static SOUGHT: HiddenVariable = HiddenVariable::new("heddle_sought");
 
 /// Makes `G` the gate of all threads for which [`find`] is called afterwards. Called once, before [`find`].
-pub fn register<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
+pub fn set_gate<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
     let mask = ruby.hash_new();
     mask.funcall::<_, _, Value>("default_proc=", (ruby.proc_new(ask::<G>),))?;
     mask.freeze();

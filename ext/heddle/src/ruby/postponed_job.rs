@@ -21,8 +21,8 @@ pub trait Job {
     fn run(ruby: &Ruby);
 }
 
-/// Registers the job with Ruby. There is one job, so a later call replaces it.
-pub fn register<J: Job>(_: &Ruby) {
+/// Preregisters the job with Ruby. There is one job, so a later call replaces it.
+pub fn preregister<J: Job>(_: &Ruby) {
     unsafe extern "C" fn run<J: Job>(_: *mut std::os::raw::c_void) {
         // A panic must not unwind into C, and no caller could handle it.
         let ran = catch_unwind(|| {

@@ -126,7 +126,7 @@ impl Scheduler {
         // SAFETY: `Scheduler::mark` marks it.
         self.io.opened_by.set(Some(unsafe { PinnedValue::assume_marked(thread::current(ruby)) }));
         self.state.borrow_mut().counters.open();
-        registry::add(ruby, self);
+        registry::add_open(ruby, self);
         self.join_trace(ruby, None)
     }
 

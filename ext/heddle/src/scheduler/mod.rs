@@ -106,14 +106,14 @@ impl DataTypeFunctions for Scheduler {
 impl Drop for Scheduler {
     fn drop(&mut self) {
         // SAFETY: the collector drops this, with the GVL.
-        registry::remove(&unsafe { Collecting::assume() }, self);
+        registry::remove_open(&unsafe { Collecting::assume() }, self);
         self.release_resources(self.is_inherited());
     }
 }
 
-/// Registers the gate of the root's interrupts, and defines what `lib/heddle/reports.rb` and `stalls/` call.
+/// Sets the gate of the root's interrupts, and defines what `lib/heddle/reports.rb` and `stalls/` call.
 pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
-    pending_interrupts::register::<RootGate>(ruby)?;
+    pending_interrupts::set_gate::<RootGate>(ruby)?;
     abandonment::define(native)?;
     stalls::define(ruby, ruby.class_object().const_get("Heddle")?)
 }

@@ -31,15 +31,15 @@ pub fn define(ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
-/// Registers a new scheduler, which may be opened later.
-pub fn register(scheduler: Obj<Scheduler>) -> Result<(), Error> {
+/// Adds a new scheduler, which may be opened later.
+pub fn add_alive(scheduler: Obj<Scheduler>) -> Result<(), Error> {
     ALIVE
         .get(&Ruby::get_with(scheduler))
         .map_or(Ok(()), |alive| alive.get().funcall::<_, _, Value>("[]=", (scheduler, true)).map(|_| ()))
 }
 
 /// Adds a scheduler that has been opened.
-pub fn add(ruby: &Ruby, scheduler: &Scheduler) {
+pub fn add_open(ruby: &Ruby, scheduler: &Scheduler) {
     let mut open = open(ruby);
     if !open.iter().any(|entry| std::ptr::eq(*entry, scheduler)) {
         open.push(scheduler);
@@ -47,7 +47,7 @@ pub fn add(ruby: &Ruby, scheduler: &Scheduler) {
 }
 
 /// Removes a scheduler that has been closed, or is about to be freed.
-pub fn remove(gvl: &impl HoldsGvl, scheduler: &Scheduler) {
+pub fn remove_open(gvl: &impl HoldsGvl, scheduler: &Scheduler) {
     open(gvl).retain(|entry| !std::ptr::eq(*entry, scheduler));
 }
 

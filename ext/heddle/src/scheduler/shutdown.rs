@@ -87,7 +87,7 @@ impl Scheduler {
     pub fn release(&self, ruby: &Ruby) -> Result<(), Error> {
         // First, as other threads that close an IO must find the operations on it.
         let ended = self.end_operations(ruby);
-        registry::remove(ruby, self);
+        registry::remove_open(ruby, self);
         let unguarded = self.unguard_signals(ruby);
         // Those of which the kernel does not tell end with the backend, before their fibers are forgotten.
         self.release_resources(false);

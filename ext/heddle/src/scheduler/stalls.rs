@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use heddle_core::observe::stall_watch::{Event, Noticed, StallWatch};
+use heddle_core::observe::stall_watch::{Noticed, StallWatch, WatchEvent};
 use magnus::gc::Marker;
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, Module, RArray, RClass, RModule, Ruby, TypedData, Value, method, prelude::*};
@@ -111,7 +111,7 @@ fn wait(ruby: &Ruby, object: Obj<WatchObject>) -> Result<Option<Value>, Error> {
     let watch = &object.watch;
     let next = || {
         let event = watch.wait();
-        if matches!(event, Event::Noticed(Noticed { stalled: Some(_), .. })) {
+        if matches!(event, WatchEvent::Noticed(Noticed { stalled: Some(_), .. })) {
             postponed_job::trigger_elsewhere();
         }
         event
@@ -120,7 +120,7 @@ fn wait(ruby: &Ruby, object: Obj<WatchObject>) -> Result<Option<Value>, Error> {
     SIGHTING.set(object.as_value(), ruby.qnil().as_value())?;
     loop {
         match without_gvl(ruby, next, &|| watch.interrupt()) {
-            Some(Event::Noticed(Noticed { ended, stalled })) => {
+            Some(WatchEvent::Noticed(Noticed { ended, stalled })) => {
                 let ended =
                     ruby.ary_from_iter(ended.iter().map(|ended| {
                         (ended.slice, ended.length.as_secs_f64(), ended.late, ended.latest.as_secs_f64())
@@ -128,8 +128,8 @@ fn wait(ruby: &Ruby, object: Obj<WatchObject>) -> Result<Option<Value>, Error> {
                 let stalled = stalled.map(|(slice, length)| (slice, length.as_secs_f64()));
                 return Ok(Some(ruby.into_value((ended, stalled))));
             }
-            Some(Event::Stopped) => return Ok(None),
-            Some(Event::Interrupted) | None => interrupts::check(ruby)?,
+            Some(WatchEvent::Stopped) => return Ok(None),
+            Some(WatchEvent::Interrupted) | None => interrupts::check(ruby)?,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use heddle_core::observe::trace::{Kind, Record, Ring, Track};
+use heddle_core::observe::trace::{Kind, Ring, TraceRecord, Track};
 use magnus::Value;
 use magnus::gc::Marker;
 use rustc_hash::FxHashMap;
@@ -168,7 +168,7 @@ impl Session {
             let mut ring = self.ring.borrow_mut();
             let time = ring.time_of(since);
             let (detail, fiber) = (ring.time_of(now) - time, address(thread::current(gvl)));
-            ring.push(Record { time, fiber, detail, value: 0, track: NO_TRACK, kind: Kind::Collection, what: 0 });
+            ring.push(TraceRecord { time, fiber, detail, value: 0, track: NO_TRACK, kind: Kind::Collection, what: 0 });
         }
     }
 }

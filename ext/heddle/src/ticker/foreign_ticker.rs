@@ -50,13 +50,13 @@ impl DataTypeFunctions for YieldState {}
 
 impl Drop for YieldState {
     fn drop(&mut self) {
-        self.unregister();
+        self.release_ticker();
     }
 }
 
 impl YieldState {
     /// Counts the fiber, which runs on a thread without a Heddle scheduler, and starts the ticker.
-    pub fn register(&self) -> Result<(), Error> {
+    pub fn acquire_ticker(&self) -> Result<(), Error> {
         let mut foreign_fibers = foreign_fibers();
         begin_ticking(&mut foreign_fibers)?;
         foreign_fibers.alive += 1;
@@ -64,8 +64,8 @@ impl YieldState {
         Ok(())
     }
 
-    /// The inverse of [`YieldState::register`].
-    pub fn unregister(&self) {
+    /// The inverse of [`YieldState::acquire_ticker`].
+    pub fn release_ticker(&self) {
         if !self.counted.replace(false) {
             return;
         }
@@ -108,7 +108,7 @@ pub fn after_fork(ruby: &Ruby) -> Result<(), Error> {
     match yield_state_of(fiber::current(ruby)).filter(|yield_state| yield_state.counted.get()) {
         Some(yield_state) => {
             yield_state.counted.set(false);
-            yield_state.register()
+            yield_state.acquire_ticker()
         }
         None => Ok(()),
     }

@@ -40,7 +40,7 @@ pub enum TickerChoice {
 
 /// The ticker of one scheduler.
 pub struct Ticker {
-    source: Source,
+    source: TickSource,
     /// The usual period.
     period: Duration,
     spacing: Cell<TickSpacing>,
@@ -48,7 +48,7 @@ pub struct Ticker {
     pub state: &'static TickerState,
 }
 
-enum Source {
+enum TickSource {
     Signal(SignalTicker),
     Timerfd(TimerfdTicker),
 }
@@ -67,9 +67,9 @@ impl Ticker {
         let state = TickerState::obtain();
         let source = if by_signal {
             signal_disposition::watch_trap(ruby)?;
-            SignalTicker::start(signal, period, state.get()).map(Source::Signal)
+            SignalTicker::start(signal, period, state.get()).map(TickSource::Signal)
         } else {
-            TimerfdTicker::start(period, state.get()).map(Source::Timerfd)
+            TimerfdTicker::start(period, state.get()).map(TickSource::Timerfd)
         };
         let source = source.map_err(|error| error::from_core(ruby, error))?;
         Ok(Ticker { source, period, spacing: Cell::default(), state: state.keep() })
@@ -78,21 +78,21 @@ impl Ticker {
     /// The ticker's name, as users spell it.
     pub fn name(&self) -> &'static str {
         match self.source {
-            Source::Signal(_) => "signal",
-            Source::Timerfd(_) => "timerfd",
+            TickSource::Signal(_) => "signal",
+            TickSource::Timerfd(_) => "timerfd",
         }
     }
 
     /// Whether the ticker uses this signal.
     pub fn uses(&self, signal: c_int) -> bool {
-        matches!(&self.source, Source::Signal(ticker) if ticker.signal() == signal)
+        matches!(&self.source, TickSource::Signal(ticker) if ticker.signal() == signal)
     }
 
     /// Starts ticking, if it does not tick.
     pub fn begin(&self) -> Result<(), CoreError> {
         match &self.source {
-            Source::Signal(ticker) => ticker.begin(),
-            Source::Timerfd(ticker) => ticker.begin(),
+            TickSource::Signal(ticker) => ticker.begin(),
+            TickSource::Timerfd(ticker) => ticker.begin(),
         }
     }
 
@@ -102,8 +102,8 @@ impl Ticker {
         let is_later = time + since > self.spaced_period();
         if is_later {
             match &self.source {
-                Source::Signal(_) => self.set_next(time),
-                Source::Timerfd(ticker) => ticker.postpone(time),
+                TickSource::Signal(_) => self.set_next(time),
+                TickSource::Timerfd(ticker) => ticker.postpone(time),
             }
         }
         is_later
@@ -112,8 +112,8 @@ impl Ticker {
     /// Undoes a postponement, so that the next tick comes after one period. Callable from any thread.
     pub fn expedite(&self) {
         match &self.source {
-            Source::Signal(_) => self.set_next(self.spaced_period()),
-            Source::Timerfd(ticker) => ticker.expedite(),
+            TickSource::Signal(_) => self.set_next(self.spaced_period()),
+            TickSource::Timerfd(ticker) => ticker.expedite(),
         }
     }
 
@@ -131,8 +131,8 @@ impl Ticker {
 
     fn set_next(&self, time: Duration) {
         let set = match &self.source {
-            Source::Signal(ticker) => ticker.set_next(time),
-            Source::Timerfd(ticker) => ticker.set_next(time),
+            TickSource::Signal(ticker) => ticker.set_next(time),
+            TickSource::Timerfd(ticker) => ticker.set_next(time),
         };
         set.ignored("only for a timer that does not exist");
     }
@@ -154,8 +154,8 @@ impl Ticker {
             return;
         }
         let set = match &self.source {
-            Source::Signal(ticker) => ticker.set_period(period),
-            Source::Timerfd(ticker) => ticker.set_period(period),
+            TickSource::Signal(ticker) => ticker.set_period(period),
+            TickSource::Timerfd(ticker) => ticker.set_period(period),
         };
         set.ignored("only for a timer that does not exist");
     }
@@ -163,16 +163,16 @@ impl Ticker {
     /// Stops ticking.
     pub fn end(&self) {
         match &self.source {
-            Source::Signal(ticker) => ticker.end(),
-            Source::Timerfd(ticker) => ticker.end(),
+            TickSource::Signal(ticker) => ticker.end(),
+            TickSource::Timerfd(ticker) => ticker.end(),
         }
     }
 
     /// Releases the ticker in a forked child, which inherits neither timers nor threads.
     pub fn abandon(self) {
         match self.source {
-            Source::Signal(ticker) => ticker.abandon(),
-            Source::Timerfd(ticker) => ticker.abandon(),
+            TickSource::Signal(ticker) => ticker.abandon(),
+            TickSource::Timerfd(ticker) => ticker.abandon(),
         }
     }
 }

@@ -30,11 +30,11 @@ const CLOSED: &str = "the program has closed the descriptor";
 
 /// See the module.
 pub struct TimerfdTicker {
-    shared: Arc<Shared>,
+    shared: Arc<TickLoop>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct TickLoop {
     timer: Timer,
     /// In nanoseconds.
     period: AtomicU64,
@@ -86,7 +86,7 @@ fn in_nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).ignored("centuries").unwrap_or(u64::MAX)
 }
 
-impl Shared {
+impl TickLoop {
     fn period(&self) -> Duration {
         Duration::from_nanos(self.period.load(Ordering::Relaxed))
     }
@@ -144,7 +144,7 @@ impl TimerfdTicker {
     /// # Errors
     /// Descriptors or threads have run out.
     pub fn start(period: Duration, state: &'static TickerState) -> Result<Self, Error> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TickLoop {
             timer: Timer::new()?,
             period: AtomicU64::new(in_nanoseconds(period)),
             state,

@@ -102,7 +102,7 @@ fn name(ruby: &Ruby, recorder: &Recorder, fiber: Value, number: u64) {
     }
 }
 
-/// Records as bytes, after the recording has ended: see [`heddle_core::observe::trace::Record::write_to`].
+/// Records as bytes, after the recording has ended: see [`heddle_core::observe::trace::TraceRecord::write_to`].
 fn records(ruby: &Ruby, recorder: &Recorder, from: usize, count: usize) -> RString {
     let bytes = recorder.session.ring().bytes(from, count);
     ruby.str_from_slice(&bytes)

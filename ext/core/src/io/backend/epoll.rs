@@ -14,7 +14,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 
 use self::instance::{EpollInstance, Event};
-use self::offload::{Offload, Transfer};
+use self::offload::{FileTransfer, Offload};
 use self::watch::{Waiter, Waiting, Watch};
 use super::{Backend, Completion, Interest, Operation, Token};
 use crate::error::Result;
@@ -196,11 +196,11 @@ impl Backend for Epoll {
             Operation::Read { fd, buffer, length, offset, .. } => {
                 // SAFETY: the caller keeps the buffer until `completions` has returned the completion. By then the
                 // transfer no longer exists: it is done, or `cancel` has dropped it.
-                (fd, unsafe { Transfer::read(buffer, length, offset) })
+                (fd, unsafe { FileTransfer::read(buffer, length, offset) })
             }
             Operation::Write { fd, buffer, length, offset, .. } => {
                 // SAFETY: as above.
-                (fd, unsafe { Transfer::write(buffer, length, offset) })
+                (fd, unsafe { FileTransfer::write(buffer, length, offset) })
             }
             Operation::Receive { .. } | Operation::Send { .. } => return self.complete(token, Errno::EOPNOTSUPP),
         };

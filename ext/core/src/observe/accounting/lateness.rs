@@ -18,7 +18,7 @@ const LATE_FIBERS: usize = 64;
 const CAUSES: usize = 3;
 
 #[derive(Debug)]
-struct Slice {
+struct MergedSlice {
     name: usize,
     begin: u64,
     end: u64,
@@ -41,7 +41,7 @@ pub struct Late {
 /// See the module. Times are in nanoseconds.
 #[derive(Debug, Default)]
 pub struct Lateness {
-    slices: VecDeque<Slice>,
+    slices: VecDeque<MergedSlice>,
     late: VecDeque<Late>,
 }
 
@@ -60,7 +60,7 @@ impl Lateness {
         if self.slices.len() == SLICES {
             self.slices.pop_front();
         }
-        self.slices.push_back(Slice { name, begin, end, ran });
+        self.slices.push_back(MergedSlice { name, begin, end, ran });
     }
 
     /// A fiber that was woken runs, after it has waited for its turn. Of several that are late at the same time, the

@@ -22,9 +22,9 @@ impl Commanded {
         self.now += Duration::from_millis(milliseconds);
     }
 
-    /// The fiber begins the phase, and so many milliseconds pass.
-    fn enter(&mut self, fiber: u64, phase: Phase, milliseconds: u64) {
-        self.accounting.enter(fiber, phase, self.now);
+    /// The fiber begins the activity, and so many milliseconds pass.
+    fn enter(&mut self, fiber: u64, activity: Activity, milliseconds: u64) {
+        self.accounting.enter(fiber, activity, self.now);
         self.pass(milliseconds);
     }
 
@@ -67,24 +67,24 @@ fn all_of(times: &Times) -> u64 {
 #[test]
 fn a_fibers_time_is_split_by_what_it_did() {
     let mut counted = Commanded::new();
-    counted.enter(FIBER, Phase::Runnable, 3);
-    counted.enter(FIBER, Phase::Running, 5);
-    counted.enter(FIBER, Phase::Waiting(IO), 7);
-    counted.enter(FIBER, Phase::Runnable, 11);
-    counted.enter(FIBER, Phase::Running, 13);
+    counted.enter(FIBER, Activity::Runnable, 3);
+    counted.enter(FIBER, Activity::Running, 5);
+    counted.enter(FIBER, Activity::Waiting(IO), 7);
+    counted.enter(FIBER, Activity::Runnable, 11);
+    counted.enter(FIBER, Activity::Running, 13);
     let times = counted.times(FIBER);
-    assert_eq!((milliseconds(times.ran), milliseconds(times.runnable)), (18, 14), "the present phase counts");
+    assert_eq!((milliseconds(times.ran), milliseconds(times.runnable)), (18, 14), "the present activity counts");
     assert_eq!((milliseconds(times.waited[IO]), milliseconds(all_of(&times))), (7, 39));
 }
 
 #[test]
 fn a_name_gets_what_its_fibers_do_while_they_have_it() {
     let mut counted = Commanded::new();
-    counted.enter(FIBER, Phase::Running, 5);
+    counted.enter(FIBER, Activity::Running, 5);
     counted.name(FIBER, Some("GET /orders/7"));
     counted.pass(10);
-    counted.enter(FIBER, Phase::Waiting(IO), 20);
-    counted.enter(FIBER, Phase::Running, 0);
+    counted.enter(FIBER, Activity::Waiting(IO), 20);
+    counted.enter(FIBER, Activity::Running, 0);
     let (_, named) = counted.accounting.statement(FIBER, counted.now).expect("the fiber is known");
     let named = named.expect("it has a name");
     assert_eq!((milliseconds(named.age), milliseconds(named.times.ran)), (30, 10));
@@ -101,7 +101,7 @@ fn a_name_gets_what_its_fibers_do_while_they_have_it() {
 fn fibers_that_have_a_name_are_present_until_they_lose_it_or_end() {
     let mut counted = Commanded::new();
     for fiber in [FIBER, OTHER_FIBER] {
-        counted.enter(fiber, Phase::Waiting(SLEEP), 1);
+        counted.enter(fiber, Activity::Waiting(SLEEP), 1);
         counted.name(fiber, Some("job"));
     }
     let number = counted.number("job");
@@ -113,30 +113,30 @@ fn fibers_that_have_a_name_are_present_until_they_lose_it_or_end() {
 }
 
 #[test]
-fn a_wait_with_a_label_counts_as_that_and_other_phases_do_not() {
+fn a_wait_with_a_label_counts_as_that_and_other_activities_do_not() {
     let mut counted = Commanded::new();
-    counted.enter(FIBER, Phase::Running, 0);
+    counted.enter(FIBER, Activity::Running, 0);
     counted.accounting.label(FIBER, Some("a connection"));
-    counted.enter(FIBER, Phase::Waiting(SLEEP), 5);
-    counted.enter(FIBER, Phase::Running, 2);
+    counted.enter(FIBER, Activity::Waiting(SLEEP), 5);
+    counted.enter(FIBER, Activity::Running, 2);
     counted.accounting.label(FIBER, None);
-    counted.enter(FIBER, Phase::Waiting(SLEEP), 3);
+    counted.enter(FIBER, Activity::Waiting(SLEEP), 3);
     let times = counted.times(FIBER);
-    assert_eq!((milliseconds(times.waited[KINDS]), milliseconds(times.waited[SLEEP])), (5, 3));
+    assert_eq!((milliseconds(times.waited[WAIT_KINDS]), milliseconds(times.waited[SLEEP])), (5, 3));
 }
 
 #[test]
 fn labels_beyond_the_limit_count_as_none() {
     let mut counted = Commanded::new();
-    counted.enter(FIBER, Phase::Running, 0);
+    counted.enter(FIBER, Activity::Running, 0);
     for text in (0..=LABELS).map(|index| format!("x{index}x")).chain(["x0x".to_owned()]) {
         counted.accounting.label(FIBER, Some(&text));
-        counted.enter(FIBER, Phase::Waiting(SLEEP), 1);
-        counted.enter(FIBER, Phase::Running, 0);
+        counted.enter(FIBER, Activity::Waiting(SLEEP), 1);
+        counted.enter(FIBER, Activity::Running, 0);
     }
     let waited = counted.times(FIBER).waited.map(milliseconds);
     assert_eq!(
-        (waited[SLEEP], waited[KINDS], waited[KINDS + LABELS - 1]),
+        (waited[SLEEP], waited[WAIT_KINDS], waited[WAIT_KINDS + LABELS - 1]),
         (1, 2, 1),
         "those that are known keep theirs"
     );
@@ -145,7 +145,7 @@ fn labels_beyond_the_limit_count_as_none() {
 #[test]
 fn names_beyond_the_limit_count_as_other() {
     let mut counted = Commanded::new();
-    counted.enter(FIBER, Phase::Running, 0);
+    counted.enter(FIBER, Activity::Running, 0);
     for index in (0..500).chain([0]) {
         counted.name(FIBER, Some(&format!("name{index}x")));
         counted.pass(1);
@@ -160,7 +160,7 @@ fn names_beyond_the_limit_count_as_other() {
 /// All places are taken, each by a name that a fiber had for a millisecond.
 fn full() -> Commanded {
     let mut counted = Commanded::new();
-    counted.enter(FIBER, Phase::Running, 0);
+    counted.enter(FIBER, Activity::Running, 0);
     for index in 0..names::LIMIT - 2 {
         counted.name(FIBER, Some(&format!("name{index}x")));
         counted.pass(1);
@@ -199,7 +199,7 @@ fn a_name_that_a_fiber_has_keeps_its_place() {
     let mut counted = full();
     for index in 0..names::LIMIT as u64 - 2 {
         let fiber = OTHER_FIBER + index;
-        counted.enter(fiber, Phase::Waiting(IO), 0);
+        counted.enter(fiber, Activity::Waiting(IO), 0);
         counted.name(fiber, Some(&format!("name{index}x")));
     }
     counted.pass(2 * IDLE);
@@ -212,11 +212,11 @@ fn a_name_whose_fiber_has_vanished_or_whose_fibers_are_forgotten_loses_its_place
     let mut counted = full();
     counted.name(FIBER, Some("name0x"));
     let next = 2 << 32;
-    counted.enter(next, Phase::Running, 0);
+    counted.enter(next, Activity::Running, 0);
     counted.name(next, Some("name1x"));
     counted.accounting.forget_fibers(counted.now);
     counted.pass(IDLE);
-    counted.enter(FIBER, Phase::Running, 0);
+    counted.enter(FIBER, Activity::Running, 0);
     for index in 0..names::LIMIT - 2 {
         counted.name(FIBER, Some(&format!("late{index}x")));
     }
@@ -249,23 +249,23 @@ fn a_name_that_comes_back_counts_from_zero() {
 #[test]
 fn what_a_fiber_does_now_counts_for_its_name_before_it_ends() {
     let mut counted = Commanded::new();
-    counted.enter(FIBER, Phase::Running, 0);
+    counted.enter(FIBER, Activity::Running, 0);
     counted.name(FIBER, Some("slow"));
     counted.pass(25);
     let number = counted.number("slow");
     assert_eq!((milliseconds(counted.total(number).times.ran), counted.present(number)), (25, (1, 25, 25)));
     counted.pass(5);
-    counted.enter(FIBER, Phase::Waiting(IO), 0);
+    counted.enter(FIBER, Activity::Waiting(IO), 0);
     assert_eq!(milliseconds(counted.total(number).times.ran), 30, "it counts once");
 }
 
 #[test]
 fn preemptions_are_counted_and_the_wait_after_one_is_not_late() {
     let mut counted = Commanded::new();
-    counted.enter(FIBER, Phase::Running, 10);
+    counted.enter(FIBER, Activity::Running, 10);
     counted.accounting.preempted(FIBER);
-    counted.enter(FIBER, Phase::Runnable, 50);
-    counted.enter(FIBER, Phase::Running, 0);
+    counted.enter(FIBER, Activity::Runnable, 50);
+    counted.enter(FIBER, Activity::Running, 0);
     assert_eq!(counted.times(FIBER).preemptions, 1);
     assert_eq!(counted.accounting.late(counted.now).count(), 0);
 }
@@ -273,15 +273,15 @@ fn preemptions_are_counted_and_the_wait_after_one_is_not_late() {
 #[test]
 fn a_fiber_that_was_woken_and_is_late_is_told_with_the_name_that_ran() {
     let mut counted = Commanded::new();
-    counted.enter(OTHER_FIBER, Phase::Waiting(SLEEP), 0);
+    counted.enter(OTHER_FIBER, Activity::Waiting(SLEEP), 0);
     counted.name(OTHER_FIBER, Some("clock"));
-    counted.enter(FIBER, Phase::Running, 0);
+    counted.enter(FIBER, Activity::Running, 0);
     counted.name(FIBER, Some("report"));
-    counted.enter(OTHER_FIBER, Phase::Runnable, 40);
+    counted.enter(OTHER_FIBER, Activity::Runnable, 40);
     counted.pass(40);
     counted.name(FIBER, None);
-    counted.enter(FIBER, Phase::Waiting(IO), 0);
-    counted.enter(OTHER_FIBER, Phase::Running, 100);
+    counted.enter(FIBER, Activity::Waiting(IO), 0);
+    counted.enter(OTHER_FIBER, Activity::Running, 100);
     let (late, ago) = counted.accounting.late(counted.now).next().expect("one was late");
     assert_eq!((milliseconds(late.waited), milliseconds(ago)), (80, 100));
     assert_eq!((late.name, late.causes[0].0), (counted.number("clock"), counted.number("report")));
@@ -290,10 +290,10 @@ fn a_fiber_that_was_woken_and_is_late_is_told_with_the_name_that_ran() {
 #[test]
 fn a_clock_that_steps_back_takes_no_time_away() {
     let mut counted = Commanded::new();
-    counted.enter(FIBER, Phase::Running, 10);
-    counted.enter(FIBER, Phase::Waiting(IO), 0);
+    counted.enter(FIBER, Activity::Running, 10);
+    counted.enter(FIBER, Activity::Waiting(IO), 0);
     counted.now = counted.begun;
-    counted.enter(FIBER, Phase::Running, 30);
+    counted.enter(FIBER, Activity::Running, 30);
     let times = counted.times(FIBER);
     assert_eq!((milliseconds(times.ran), times.waited[IO]), (30, 0));
 }
@@ -301,9 +301,9 @@ fn a_clock_that_steps_back_takes_no_time_away() {
 #[test]
 fn a_record_that_takes_the_place_of_a_vanished_fiber_has_an_account_of_its_own() {
     let mut counted = Commanded::new();
-    counted.enter(FIBER, Phase::Running, 10);
+    counted.enter(FIBER, Activity::Running, 10);
     let next = 2 << 32;
-    counted.enter(next, Phase::Running, 1);
+    counted.enter(next, Activity::Running, 1);
     assert_eq!(milliseconds(counted.times(next).ran), 1);
     assert_eq!(counted.accounting.statement(FIBER, counted.now), None);
     assert_eq!(counted.present(UNNAMED).0, 1);
@@ -312,7 +312,7 @@ fn a_record_that_takes_the_place_of_a_vanished_fiber_has_an_account_of_its_own()
 #[test]
 fn what_was_counted_by_name_survives_the_fibers() {
     let mut counted = Commanded::new();
-    counted.enter(FIBER, Phase::Running, 0);
+    counted.enter(FIBER, Activity::Running, 0);
     counted.name(FIBER, Some("job"));
     counted.pass(5);
     counted.accounting.forget_fibers(counted.now);
@@ -326,7 +326,7 @@ fn a_slice_that_began_before_the_counting_counts_from_then_on() {
     let began = Instant::now();
     let begun = began + Duration::from_millis(20);
     let mut accounting = Accounting::new(begun);
-    accounting.enter(FIBER, Phase::Running, began);
+    accounting.enter(FIBER, Activity::Running, began);
     let (statement, _) = accounting.statement(FIBER, begun + Duration::from_millis(5)).expect("the fiber is known");
     assert_eq!((milliseconds(statement.age), milliseconds(statement.times.ran)), (5, 5));
 }

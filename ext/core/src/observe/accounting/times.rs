@@ -1,18 +1,18 @@
 //! What the time of fibers went to.
 
 /// How many kinds of waits there are.
-pub const KINDS: usize = 9;
+pub const WAIT_KINDS: usize = 9;
 /// How many texts of `Heddle.waiting_for` are told apart.
 pub const LABELS: usize = 15;
 
 /// What a fiber does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum Activity {
     /// It runs.
     Running,
     /// It is in the run queue.
     Runnable,
-    /// It waits for an event of this kind, less than [`KINDS`].
+    /// It waits for an event of this kind, less than [`WAIT_KINDS`].
     Waiting(usize),
 }
 
@@ -24,19 +24,19 @@ pub struct Times {
     /// It waited for its turn.
     pub runnable: u64,
     /// It waited for events, by kind; then by label.
-    pub waited: [u64; KINDS + LABELS],
+    pub waited: [u64; WAIT_KINDS + LABELS],
     /// How often it was preempted.
     pub preemptions: u64,
 }
 
 impl Times {
-    /// The time of a phase. A wait with a label counts as that.
+    /// The time of an activity. A wait with a label counts as that.
     #[inline]
-    pub fn of(&mut self, phase: Phase, label: Option<usize>) -> &mut u64 {
-        match phase {
-            Phase::Running => &mut self.ran,
-            Phase::Runnable => &mut self.runnable,
-            Phase::Waiting(kind) => &mut self.waited[label.map_or(kind, |label| KINDS + label)],
+    pub fn of(&mut self, activity: Activity, label: Option<usize>) -> &mut u64 {
+        match activity {
+            Activity::Running => &mut self.ran,
+            Activity::Runnable => &mut self.runnable,
+            Activity::Waiting(kind) => &mut self.waited[label.map_or(kind, |label| WAIT_KINDS + label)],
         }
     }
 

@@ -4,7 +4,7 @@ fn ring(capacity: usize) -> Rc<RefCell<Ring>> {
     Rc::new(RefCell::new(Ring::new(capacity).expect("there is memory")))
 }
 
-fn last(ring: &Rc<RefCell<Ring>>) -> Record {
+fn last(ring: &Rc<RefCell<Ring>>) -> TraceRecord {
     *ring.borrow().iter().last().expect("there is a record")
 }
 
@@ -64,8 +64,8 @@ fn a_fiber_is_woken_by_the_running_fiber_of_the_thread_on_whichever_track() {
     let (mut one, two) = (Track::new(Rc::clone(&ring), 1), Track::new(Rc::clone(&ring), 2));
     one.switch(5, SLEEP);
     two.wake(6);
-    let Record { what, value, detail, track, .. } = last(&ring);
-    assert_eq!((what, value, detail, track), (Source::Fiber as u8, 1, 5, 2));
+    let TraceRecord { what, value, detail, track, .. } = last(&ring);
+    assert_eq!((what, value, detail, track), (WakeSource::Fiber as u8, 1, 5, 2));
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn a_fiber_is_woken_by_the_source_that_is_set() {
     let ring = ring(10);
     let mut track = Track::new(Rc::clone(&ring), 1);
     track.switch(5, SLEEP);
-    track.set_source(Some(Source::Timer));
+    track.set_source(Some(WakeSource::Timer));
     track.wake(6);
-    assert_eq!(last(&ring).what, Source::Timer as u8);
+    assert_eq!(last(&ring).what, WakeSource::Timer as u8);
 }
 
 #[test]
@@ -83,11 +83,11 @@ fn a_fiber_is_woken_by_the_thread_if_no_fiber_runs() {
     let ring = ring(10);
     let mut track = Track::new(Rc::clone(&ring), 1);
     track.wake(6);
-    assert_eq!(last(&ring).what, Source::Thread as u8);
+    assert_eq!(last(&ring).what, WakeSource::Thread as u8);
     track.switch(5, SLEEP);
     drop(track);
     Track::new(Rc::clone(&ring), 2).wake(6);
-    assert_eq!(last(&ring).what, Source::Thread as u8);
+    assert_eq!(last(&ring).what, WakeSource::Thread as u8);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_slice_ends_once() {
 fn an_attempt_has_its_result() {
     let ring = ring(10);
     Track::new(Rc::clone(&ring), 1).attempt(5, 1, 7, -libc::EIO);
-    let Record { value, detail, .. } = last(&ring);
+    let TraceRecord { value, detail, .. } = last(&ring);
     assert_eq!((value, detail as u32 as i32), (7, -libc::EIO));
 }
 
@@ -135,7 +135,7 @@ fn operations_get_their_time_although_the_ring_is_full() {
 fn what_one_source_wakes_is_woken_at_one_time() {
     let ring = ring(10);
     let mut track = Track::new(Rc::clone(&ring), 1);
-    track.set_source(Some(Source::Timer));
+    track.set_source(Some(WakeSource::Timer));
     (1..=5).for_each(|fiber| track.wake(fiber));
     let first = ring.borrow().iter().next().map(|record| record.time);
     assert!(ring.borrow().iter().all(|record| Some(record.time) == first));
@@ -148,10 +148,10 @@ fn what_one_source_wakes_is_woken_at_one_time() {
 fn a_completion_and_what_it_wakes_are_one_record() {
     let ring = ring(10);
     let mut track = Track::new(Rc::clone(&ring), 1);
-    track.set_source(Some(Source::Completion));
+    track.set_source(Some(WakeSource::Completion));
     track.operation_end(3, 512, Some(7));
     track.wake(7);
-    let Record { kind, fiber, what, value, detail, .. } = last(&ring);
+    let TraceRecord { kind, fiber, what, value, detail, .. } = last(&ring);
     assert_eq!((kind, fiber, what, value, detail), (Kind::OperationEnd, 7, 1, 512, 3));
     assert_eq!(ring.borrow().len(), 1);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use heddle_core::observe::accounting::{Accounting, Phase, Statement};
+use heddle_core::observe::accounting::{Accounting, Activity, Statement};
 
 use super::State;
 use crate::scheduler::fibers::Fibers;
@@ -10,7 +10,7 @@ use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
 
 /// The kinds of waits, for users, by the numbers that [`kind_of`] returns.
-pub const KINDS: [&str; heddle_core::observe::accounting::KINDS] =
+pub const WAIT_KINDS: [&str; heddle_core::observe::accounting::WAIT_KINDS] =
     ["sleep", "block", "io", "process", "address", "suspend", "close", "resume", "raise"];
 
 fn kind_of(wait: Wait) -> usize {
@@ -27,12 +27,12 @@ fn kind_of(wait: Wait) -> usize {
     }
 }
 
-fn phase_of(record: &Record) -> Phase {
+fn activity_of(record: &Record) -> Activity {
     match record.state() {
-        FiberState::Runnable => Phase::Runnable,
-        FiberState::Waiting => Phase::Waiting(kind_of(record.wait)),
+        FiberState::Runnable => Activity::Runnable,
+        FiberState::Waiting => Activity::Waiting(kind_of(record.wait)),
         // It does not run, so it has resumed another fiber.
-        FiberState::Running | FiberState::Lost => Phase::Waiting(kind_of(Wait::Nothing)),
+        FiberState::Running | FiberState::Lost => Activity::Waiting(kind_of(Wait::Nothing)),
     }
 }
 
@@ -53,14 +53,14 @@ pub(super) fn note_woken(
     enqueued: impl FnOnce() -> Option<Instant>,
 ) {
     if let Some(accounts) = accounts {
-        accounts.enter(account, Phase::Runnable, enqueued().unwrap_or_else(Instant::now));
+        accounts.enter(account, Activity::Runnable, enqueued().unwrap_or_else(Instant::now));
     }
 }
 
 impl Accounts {
     #[cold]
-    fn enter(&mut self, account: FiberKey, phase: Phase, now: Instant) {
-        self.accounting.enter(account.number(), phase, now);
+    fn enter(&mut self, account: FiberKey, activity: Activity, now: Instant) {
+        self.accounting.enter(account.number(), activity, now);
     }
 }
 
@@ -88,14 +88,14 @@ impl State {
         let mut accounting = Accounting::new(now);
         for (key, record) in self.fibers.iter().filter(|(_, record)| record.state() != FiberState::Lost) {
             if record.account == key {
-                accounting.enter(key.number(), phase_of(record), now);
+                accounting.enter(key.number(), activity_of(record), now);
             }
         }
         if let Some((_, key)) = self.current
             && here
             && self.is_current(key)
         {
-            accounting.enter(account_of(&self.fibers, key).number(), Phase::Running, now);
+            accounting.enter(account_of(&self.fibers, key).number(), Activity::Running, now);
         }
         self.accounts = Some(Box::new(Accounts { accounting, until, times_slices }));
         true
@@ -162,7 +162,7 @@ impl State {
         let Some(record) = self.current.and_then(|(_, left)| self.fibers.get(left)) else { return };
         let account = account_of(&self.fibers, record.key);
         if next != Some(account) && accounts.accounting.is_running(account.number()) {
-            accounts.enter(account, phase_of(record), now);
+            accounts.enter(account, activity_of(record), now);
         }
     }
 
@@ -171,7 +171,7 @@ impl State {
         let next = account_of(&self.fibers, next);
         self.account_left(Some(next), now);
         if let Some(accounts) = &mut self.accounts {
-            accounts.enter(next, Phase::Running, now);
+            accounts.enter(next, Activity::Running, now);
         }
     }
 

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use heddle_core::io::operations::kind;
-pub use heddle_core::io::operations::{KINDS, OperationEnd, Ticket};
-use heddle_core::observe::trace::Source;
+pub use heddle_core::io::operations::{OPERATION_KINDS, OperationEnd, Ticket};
+use heddle_core::observe::trace::WakeSource;
 use heddle_core::{Completion, Operation};
 
 use super::State;
@@ -28,7 +28,7 @@ impl State {
     /// Stores results, and wakes the fibers that wait for them.
     pub fn complete(&mut self, completions: impl Iterator<Item = Completion>) {
         let mut size = 0;
-        self.trace_source(Some(Source::Completion));
+        self.trace_source(Some(WakeSource::Completion));
         for completion in completions {
             size += 1;
             let fiber = self.operations.complete(&completion);

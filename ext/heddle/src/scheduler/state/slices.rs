@@ -60,7 +60,7 @@ impl State {
     /// when its time slice ends. `None` if that is unknown, since the kernel, a worker or a woken fiber may require it
     /// at any time.
     pub fn next_yield_at(&mut self, now: Instant) -> Option<Instant> {
-        if !self.operations.is_empty() || self.queue.has_woken() {
+        if !self.operations.is_empty() || self.queue.has_unpreempted() {
             return None;
         }
         let slice_ends = self.queue.slice_ends_at(now);

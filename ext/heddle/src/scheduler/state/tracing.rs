@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use heddle_core::observe::timing::LongSlice;
-use heddle_core::observe::trace::{Source, Subject, Track};
+use heddle_core::observe::trace::{Subject, Track, WakeSource};
 use heddle_core::{Completion, Token};
 
 use super::State;
@@ -56,7 +56,7 @@ impl Tracing {
     }
 
     #[cold]
-    fn set_source(&mut self, source: Option<Source>) {
+    fn set_source(&mut self, source: Option<WakeSource>) {
         self.track.set_source(source);
     }
 
@@ -73,7 +73,7 @@ impl Tracing {
         self.track.poll(began, waited, found);
     }
 
-    /// An operation of this kind begins; see [`super::operations::KINDS`].
+    /// An operation of this kind begins; see [`super::operations::OPERATION_KINDS`].
     #[cold]
     pub fn operation_begin(&self, key: FiberKey, kind: usize, fd: i32, token: Token) {
         self.track.operation_begin(key.number(), kind as u8, fd, token as u64);
@@ -199,7 +199,7 @@ impl State {
 
     /// What wakes fibers from now on; `None` for the running fiber.
     #[inline]
-    pub(super) fn trace_source(&mut self, source: Option<Source>) {
+    pub(super) fn trace_source(&mut self, source: Option<WakeSource>) {
         if let Some(trace) = &mut self.trace {
             trace.set_source(source);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use heddle_core::observe::trace::Source;
+use heddle_core::observe::trace::WakeSource;
 use magnus::Value;
 
 use super::{State, TimerAction, make_runnable};
@@ -118,7 +118,7 @@ impl State {
         let mut expired = std::mem::take(&mut self.expired);
         expired.extend(std::iter::from_fn(|| self.timers.pop_expired(now)));
         self.counters.expired += expired.len() as u64;
-        self.trace_source(Some(Source::Timer));
+        self.trace_source(Some(WakeSource::Timer));
         for action in expired.drain(..) {
             match action {
                 TimerAction::Wake(key) => self.wake(key),

@@ -31,7 +31,7 @@ pub struct Offload {
     in_flight: FxHashMap<Token, Arc<AtomicBool>>,
     /// Transfers for which there was no room, no descriptor or no thread. They name a number, so closing the number
     /// must cancel them first, as any operation that is not in flight.
-    queued: FxHashMap<Token, (RawFd, Transfer)>,
+    queued: FxHashMap<Token, (RawFd, FileTransfer)>,
     /// The tokens of `queued` in order of submission, and tokens of transfers that were started or cancelled.
     order: VecDeque<Token>,
     /// Completions without a thread that have not been returned.
@@ -53,7 +53,7 @@ impl Offload {
     }
 
     /// Starts a transfer, or queues it.
-    pub fn start(&mut self, token: Token, fd: RawFd, transfer: Transfer) {
+    pub fn start(&mut self, token: Token, fd: RawFd, transfer: FileTransfer) {
         self.order.push_back(token);
         self.queued.insert(token, (fd, transfer));
         self.start_queued();
@@ -94,7 +94,7 @@ impl Offload {
         }
     }
 
-    fn first_queued(&mut self) -> Option<(Token, (RawFd, Transfer))> {
+    fn first_queued(&mut self) -> Option<(Token, (RawFd, FileTransfer))> {
         loop {
             let token = *self.order.front()?;
             match self.queued.get(&token) {
@@ -106,7 +106,7 @@ impl Offload {
     }
 
     /// Returns false if the pool has no thread and cannot start one.
-    fn pass_to_worker(&mut self, token: Token, own: ProcessFd, transfer: Transfer) -> bool {
+    fn pass_to_worker(&mut self, token: Token, own: ProcessFd, transfer: FileTransfer) -> bool {
         let mailbox = Arc::clone(&self.mailbox);
         let decided = Arc::new(AtomicBool::new(false));
         let is_decided = Arc::clone(&decided);
@@ -201,30 +201,30 @@ enum Direction {
 
 /// A read or write that may block.
 #[derive(Debug, Clone, Copy)]
-pub struct Transfer {
+pub struct FileTransfer {
     direction: Direction,
     buffer: *mut u8,
     length: usize,
     offset: Option<u64>,
 }
 
-// SAFETY: by the contract of `Transfer::read` and `Transfer::write` nothing else uses the buffer until the transfer's
-// last use, so any thread may do the transfer.
-unsafe impl Send for Transfer {}
+// SAFETY: by the contract of `FileTransfer::read` and `FileTransfer::write` nothing else uses the buffer until the
+// transfer's last use, so any thread may do the transfer.
+unsafe impl Send for FileTransfer {}
 
-impl Transfer {
+impl FileTransfer {
     /// # Safety
     /// `buffer` is valid for writes of `length` bytes, and nothing else uses it, until the last use of this transfer or
     /// a copy of it.
     pub unsafe fn read(buffer: *mut u8, length: usize, offset: Option<u64>) -> Self {
-        Transfer { direction: Direction::Read, buffer, length: length.min(MAX_LENGTH), offset }
+        FileTransfer { direction: Direction::Read, buffer, length: length.min(MAX_LENGTH), offset }
     }
 
     /// # Safety
     /// `buffer` is valid for reads of `length` bytes, and nothing writes to it, until the last use of this transfer or
     /// a copy of it.
     pub unsafe fn write(buffer: *const u8, length: usize, offset: Option<u64>) -> Self {
-        Transfer { direction: Direction::Write, buffer: buffer.cast_mut(), length: length.min(MAX_LENGTH), offset }
+        FileTransfer { direction: Direction::Write, buffer: buffer.cast_mut(), length: length.min(MAX_LENGTH), offset }
     }
 
     /// Transfers with a blocking call, on a worker thread.
