@@ -3,6 +3,7 @@
 //! * [`workers`]: a bounded pool of native threads for calls that block.
 //! * [`host_names`]: addresses of host names, by the system's resolver.
 //! * [`mailbox`]: how those threads return their results, and [`waker`], how they end a wait.
+//! * [`timer_slack`]: waits that end on time.
 //! * [`native_thread`]: starting one. [`signals`]: blocking signals on it.
 //! * [`locking`]: locks that survive a panic.
 //! * `sync`: threads, locks and atomics, which model tests (`models`) replace.
@@ -15,5 +16,6 @@ mod models;
 pub mod native_thread;
 pub mod signals;
 mod sync;
+pub mod timer_slack;
 pub mod waker;
 pub mod workers;

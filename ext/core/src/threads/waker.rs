@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::threads::sync::Mutex;
 use crate::threads::sync::atomic::{AtomicU8, Ordering};
 use crate::threads::sync::thread::{self, Thread};
+use crate::threads::timer_slack::wait_on_time;
 
 /// A backend's way to end its blocking wait: an eventfd's write, a poller's notification.
 pub trait Notify: Send + Sync {
@@ -72,7 +73,7 @@ impl Waker {
     /// Waits until another thread calls [`Waker::wake`], or `timeout` elapses. May return early.
     pub fn park(&self, timeout: Option<Duration>) {
         match timeout {
-            Some(timeout) => crate::threads::sync::park_timeout(timeout),
+            Some(timeout) => wait_on_time(Some(timeout), || crate::threads::sync::park_timeout(timeout)),
             None => thread::park(),
         }
     }

@@ -15,6 +15,7 @@ use nix::errno::Errno;
 use crate::error::{Error, Result};
 use crate::io::backend::Interest;
 use crate::io::process_fd::ProcessFd;
+use crate::threads::timer_slack::wait_on_time;
 
 /// The eventfd's key. No descriptor's key has all bits set, since no descriptor is negative.
 const NOTIFICATION: u64 = u64::MAX;
@@ -105,7 +106,7 @@ impl EpollInstance {
     /// Those of the system call, except EINTR.
     pub fn wait(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<()> {
         let mut batch = self.batch.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let waited = match self.wait_into(&mut batch, timeout) {
+        let waited = match wait_on_time(timeout, || self.wait_into(&mut batch, timeout)) {
             // The process may have been stopped: see `Backend::wait`.
             Err(Errno::EINTR) => self.wait_into(&mut batch, Some(Duration::ZERO)),
             other => other,
