@@ -53,6 +53,7 @@ module ThroughputCatalogue
     bench("queue_pingpong", "Queue, ping-pong", contestants: ALL, marks: at_least(6.5, 5.9)),
     bench("pipe", "pipe, 50 × 1 KiB", contestants: ALL, marks: at_least(1.8, 1.45)),
     bench("socketpair", "socketpair, 50 × 1 KiB", contestants: ALL, marks: at_least(1.6, 1.25)),
+    bench("mixed_sizes", "TCP, 20 × 64 B to 256 KiB", unit: "messages/s"),
     bench("tcp_echo", "TCP echo, 50 connections", contestants: WITH_SMALL_RING, extras: %i[p50_ms p99_ms],
                                                   marks: marks([Mark.at_least(1.7), Mark.at_most(1, :p99_ms)],
                                                                [Mark.at_least(1.17), Mark.at_most(1.25, :p99_ms)])),
