@@ -46,6 +46,19 @@ RSpec.describe "heddle/async, where it is not expected" do
         p [waiting.status]
       end
     RUBY
+    "waits for the tasks of a forked child that begins in a blocking fiber" => [<<~RUBY, "task\nend\n"],
+      Heddle::Async.default!
+      $stdout.sync = true
+      Async do
+        worker = Fiber.new(blocking: true) do
+          fork do
+            Async { sleep(a_moment) && puts("task") }
+            puts "end"
+          end
+        end
+        Process.wait(worker.resume)
+      end
+    RUBY
     "names the alternative in a Ractor" => [<<~RUBY, "Ractor::UnsafeError: true\n"]
       Heddle::Async.default!
       Warning[:experimental] = false

@@ -86,6 +86,14 @@ module Heddle
       # @return [Boolean] whether {close} was called
       def closed? = @is_closed || false
 
+      # Async calls this in a forked child. On a scheduler that {Async.default!} has made, a child that begins in a
+      # blocking fiber begins without a scheduler, as on Async's: there `Async { }` makes one, and waits for its tasks.
+      #
+      # @return [void]
+      def process_fork
+        Fiber.set_scheduler(nil) if @is_reactor && Fiber.current.blocking?
+      end
+
       # (see SchedulerClose#scheduler_close)
       def scheduler_close
         terminate_tasks
