@@ -13,3 +13,12 @@ task async_tests: :compile do
   same = trees.map { |tree| Torture::AsyncTests.new(tree, **choice).pass? }
   abort "Async's own tests differ on Heddle" unless same.all?
 end
+
+desc "Serve requests by Falcon, and perform jobs by Solid Queue's fiber workers, on Heddle (FALCON_SRC=source tree, " \
+     "SOLID_QUEUE_SRC=source tree)"
+task falcon: :compile do
+  failing = Specs.failing(Specs.backends) do |backend, output|
+    system({ "HEDDLE_BACKEND" => backend }, RbConfig.ruby, "-Ilib", "-S", "rspec", "verification/async", out: output)
+  end
+  abort "Falcon or Solid Queue differs on Heddle: #{failing.join(", ")}" if failing.any?
+end

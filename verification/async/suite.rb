@@ -10,6 +10,8 @@ unless mode == "own"
   # The library under test is one of Async's gems, which the scheduler knows by name if it was installed.
   Heddle::Async.default!(preempt: mode.to_sym, cooperative: [File.expand_path("lib")])
 end
+# For the programs that tests start.
+ENV.update("RUBYOPT" => "-rheddle/async", "HEDDLE_ASYNC" => "preempt") if mode == "all"
 
 require "sus/config"
 require "sus"
