@@ -4,6 +4,7 @@ require "fileutils"
 require "open3"
 require "rbconfig"
 require "yaml"
+require_relative "../../spec/support/database_server"
 
 module Torture
   # Runs the specs of `heddle/rails`, and Rails' own tests, with a source tree of Rails. The tests of each component run
@@ -17,14 +18,18 @@ module Torture
       railties
     ].freeze
     COMPONENTS = %w[activesupport activerecord actionpack actioncable activejob].freeze
-    # Active Record's tests of other databases.
-    OTHER_DATABASES = %r{/adapters/(?!sqlite3)}
+    # The databases for Active Record's tests.
+    DATABASES = %w[sqlite3 postgresql].freeze
+    # What Active Record's tests expect on PostgreSQL.
+    POSTGRESQL_DATABASES = %w[activerecord_unittest activerecord_unittest2].freeze
+    # Active Job's tests of adapters that need a server. Rails' own task leaves them out, too.
+    INTEGRATION = %r{\Atest/integration/}
     # Parts of tests' names that differ between two runs: times and addresses.
     VARYING = /0x\h+|\d+/
     # Active Job's adapter in each mode.
     ADAPTERS = { "thread" => "async", "fiber" => "heddle" }.freeze
     # For all tests. Some depend on those before, so both modes have one order.
-    SETTINGS = { "ARCONN" => "sqlite3", "PARALLEL_WORKERS" => "1", "SEED" => "1" }.freeze
+    SETTINGS = { "PARALLEL_WORKERS" => "1", "SEED" => "1" }.freeze
     # Tests that differ by design, by the reason.
     KNOWN = YAML.safe_load_file(File.join(FOLDER, "known_differences.yml")).values.flatten.freeze
     # Seconds for the tests of one component.
@@ -32,9 +37,13 @@ module Torture
 
     # @param tree [String] a source tree of Rails
     # @param components [Array<String>] whose tests run
-    def initialize(tree, components: COMPONENTS)
+    # @param database [String] for Active Record's tests, one of {DATABASES}. The server of PostgreSQL is started for
+    #   them, in a temporary directory.
+    def initialize(tree, components: COMPONENTS, database: DATABASES.first)
       @tree = File.expand_path(tree)
       @components = components
+      @database = database
+      abort "DATABASE is #{database}; it must be one of #{DATABASES.join(", ")}" unless DATABASES.include?(database)
       abort "#{tree} has no #{components.first}/test" unless File.directory?(File.join(@tree, components.first, "test"))
     end
 
@@ -79,17 +88,35 @@ module Torture
       file, log = %w[results log].map { |name| File.join(folder, "#{component}-#{mode}.#{name}") }
       File.write(file, "")
       command = ["timeout", "-s", "KILL", LIMIT.to_s, RbConfig.ruby, "-W0", "-Itest", File.join(FOLDER, "suite.rb")]
-      system(environment.merge(SETTINGS, "AJ_ADAPTER" => ADAPTERS.fetch(mode)), *command, mode, file,
-             *tests(component), chdir: File.join(@tree, component), unsetenv_others: true, out: log,
-                                err: %i[child out])
+      with_database do |settings|
+        system(environment.merge(SETTINGS, settings, "AJ_ADAPTER" => ADAPTERS.fetch(mode)), *command, mode, file,
+               *tests(component), chdir: File.join(@tree, component), unsetenv_others: true, out: log,
+                                  err: %i[child out])
+      end
       File.readlines(file, chomp: true).to_h do |line|
         type, name, *rest = line.split("\t", -1)
         rest.empty? ? [type, [name]] : ["#{type}##{name}".gsub(VARYING, "N"), rest]
       end
     end
 
+    # @yieldparam settings [Hash{String => String}] the environment variables that name the database
+    def with_database
+      return yield("ARCONN" => @database) unless @database == "postgresql"
+
+      server = DatabaseServer.postgres || abort("DATABASE=postgresql needs PostgreSQL's server, which is missing")
+      settings = { "ARCONN" => @database, "PGHOST" => server.folder, "PGUSER" => "postgres" }
+      POSTGRESQL_DATABASES.each do |name|
+        system(settings, "createdb", "--template=template0", "--encoding=UTF8", name, exception: true)
+      end
+      yield settings
+    ensure
+      server&.stop
+    end
+
     def tests(component)
-      Dir.chdir(File.join(@tree, component)) { Dir["test/**/*_test.rb"] }.sort.grep_v(OTHER_DATABASES)
+      other_databases = %r{/adapters/(?!#{@database})}
+      files = Dir.chdir(File.join(@tree, component)) { Dir["test/**/*_test.rb"] }
+      files.sort.grep_v(other_databases).grep_v(INTEGRATION)
     end
 
     def environment
