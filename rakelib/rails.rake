@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 desc "Run the specs of heddle/rails, and Rails' own tests, in fibers (RAILS_SRC=a source tree of Rails, " \
-     "COMPONENTS=activesupport,…, DATABASE=postgresql)"
+     "COMPONENTS=activesupport,…, DATABASE=postgresql, SOLID_SRC=a folder with solid_queue, solid_cache, solid_cable)"
 task rails: :compile do
   require "bundler"
   require_relative "../verification/rails/runner"

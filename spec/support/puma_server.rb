@@ -129,7 +129,9 @@ class PumaServer
   end
 
   def start(arguments, env)
-    environment = Processes::Fresh.environment.merge("RUBYLIB" => Processes::LIB, **env)
+    environment = Processes::Fresh.environment
+    libraries = [Processes::LIB, environment["RUBYLIB"]].compact.join(File::PATH_SEPARATOR)
+    environment = environment.merge("RUBYLIB" => libraries, **env)
     @output, input = IO.pipe
     @pid = spawn(environment, RbConfig.ruby, "start.rb", *arguments,
                  %i[out err] => input, chdir: @folder, unsetenv_others: true)

@@ -18,6 +18,8 @@ module Torture
       railties
     ].freeze
     COMPONENTS = %w[activesupport activerecord actionpack actioncable activejob].freeze
+    SPECS = %w[rails active_job puma/rails puma/rails_application]
+            .map { |name| "spec/libraries/#{name}_spec.rb" }.freeze
     # The databases for Active Record's tests.
     DATABASES = %w[sqlite3 postgresql].freeze
     # What Active Record's tests expect on PostgreSQL.
@@ -56,8 +58,7 @@ module Torture
     private
 
     def specs_pass?
-      specs = %w[spec/libraries/rails_spec.rb spec/libraries/active_job_spec.rb]
-      system(environment, RbConfig.ruby, "-S", "rspec", *specs, chdir: ROOT, unsetenv_others: true)
+      system(environment, RbConfig.ruby, "-S", "rspec", *SPECS, chdir: ROOT, unsetenv_others: true)
     end
 
     def same?(component)
