@@ -58,6 +58,23 @@ RSpec.describe "Heddle::Scheduler#stats" do
       expect(counts[:waiting_for]).to include(sleep: 2, block: 1)
     end
 
+    {
+      io_wait: ->(reader) { reader.wait_readable },
+      io_select: ->(reader) { IO.select([reader]) },
+      io: ->(reader) { reader.read(1) }
+    }.each do |kind, program|
+      it "tells that a fiber waits for #{kind}" do
+        counts = UNIXSocket.pair do |reader, _writer|
+          Heddle.run do
+            fiber = Fiber.schedule { program.call(reader) }
+            stats[:fibers].tap { fiber.kill }
+          end
+        end
+
+        expect(counts[:waiting_for]).to include(kind => 1)
+      end
+    end
+
     it "counts a fiber of Fiber.schedule that an error has ended, and none that was stopped" do
       counts = Heddle.run do
         captured_stderr { Fiber.schedule { raise "failed" } }

@@ -113,6 +113,12 @@ RSpec.describe "Heddle.trace" do
       expect(waits.map { |wait| wait["name"] }).to eq ["sleep"]
     end
 
+    it "shows that the root fiber waits for the end of the others" do
+      Heddle.trace(path) { Heddle.run { Fiber.schedule { sleep a_moment } } }
+
+      expect(TraceFile.read(path).waits.map { |wait| wait["name"] }).to include("the end of the other fibers")
+    end
+
     it "shows generators that wait" do
       trace = traced { Enumerator.new { |yielder| sleep(a_moment) && (yielder << 1) }.next }
 
@@ -142,6 +148,7 @@ RSpec.describe "Heddle.trace" do
     /\Awriting fd \d+\z/ => lambda {
       IO.pipe { |_, writer| writer.write_nonblock("x" * 1_000_000) && writer.wait_writable(0.001) }
     },
+    "the addresses of a host" => -> { Socket.getaddrinfo("localhost", 80) },
     "IO.select" => -> { IO.pipe { |reader, _| IO.select([reader], nil, nil, 0.001) } },
     /\Aprocess \d+\z/ => lambda {
       IO.pipe do |input, output|

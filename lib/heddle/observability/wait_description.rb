@@ -11,6 +11,18 @@ module Heddle
     THREAD_PREFIX = "Thread::"
     private_constant :FIBERS, :SHOWN, :CLASS, :THREAD_PREFIX
 
+    # The texts of the kinds of waits that need no details. The kinds are those of `ext/heddle/src/scheduler/wait.rs`.
+    TEXTS = {
+      start: "its first time slice",
+      preempted: "preempted",
+      io_select: "IO.select",
+      suspend: "Fiber#schedule",
+      close: "the end of the other fibers",
+      raise: "its next time slice, after Fiber#raise"
+    }.freeze
+    # The text for an object that programs must not see.
+    HIDDEN = "a lock inside Ruby"
+
     # @param events [Integer] as `IO::READABLE`
     # @return [String] `reading`
     def self.using(events)
@@ -41,24 +53,8 @@ module Heddle
 
     private
 
-    # The methods that describe each kind of wait, and the texts of those that need none.
-    KINDS = {
-      block: :blocked,
-      sleep: :asleep,
-      ready: :descriptor_used,
-      transfer: :descriptor_used,
-      nothing: :resumed,
-      address: ->(entry) { "worker: resolving #{entry.subject}" },
-      process: ->(entry) { "process #{entry.subject}" },
-      start: "its first time slice",
-      preempted: "preempted",
-      select: "IO.select",
-      suspend: "Fiber#schedule",
-      close: "the end of the other fibers",
-      raise: "its next time slice, after Fiber#raise"
-    }.freeze
-    IO_KINDS = %i[ready transfer select].freeze
-    private_constant :KINDS, :IO_KINDS
+    IO_KINDS = %i[io_wait io io_select].freeze
+    private_constant :IO_KINDS
 
     # @return [String, nil] what the fiber itself says; for an IO, with that
     def said(entry)
@@ -69,15 +65,15 @@ module Heddle
     end
 
     def text(entry)
-      case (kind = KINDS[entry.kind])
-      when Symbol then __send__(kind, entry)
-      when Proc then kind.call(entry)
-      else kind
+      case entry.kind
+      when :block then blocked(entry)
+      when :sleep then asleep(entry)
+      when :io_wait, :io then @descriptors.wait_for(entry.subject, self.class.using(entry.events))
+      when :nothing then resumed(entry)
+      when :address then "worker: resolving #{entry.subject}"
+      when :process then "process #{entry.subject}"
+      else TEXTS[entry.kind]
       end
-    end
-
-    def descriptor_used(entry)
-      @descriptors.wait_for(entry.subject, self.class.using(entry.events))
     end
 
     def resumed(entry)
@@ -95,7 +91,7 @@ module Heddle
 
     def blocked(entry)
       case (blocker = entry.subject)
-      when nil then "a lock inside Ruby"
+      when nil then HIDDEN
       when Thread::Mutex then locked(blocker, entry)
       when Thread::Queue then called(blocker, waiting_method(entry)) + known_of(blocker)
       when Children then "the end of its children: #{list(blocker.fibers)}"

@@ -7,7 +7,7 @@ module Heddle
       # Nanoseconds; a slice that lasts for so long is marked.
       LONG = 100_000_000
       # Since when it waits, and what for; see {Waits}.
-      Wait = Struct.new(:since, :what, :value, :detail)
+      Wait = Struct.new(:since, :kind, :value, :detail)
       # When and by what it was woken. An arrow has an id.
       Wake = Struct.new(:time, :by, :arrow)
       private_constant :LONG
@@ -52,7 +52,7 @@ module Heddle
       # @param wait [Wait]
       def stop(wait)
         finish(wait.since)
-        if wait.what == Waits::PREEMPTED
+        if wait.kind == :preempted
           @events.instant(self, wait.since, "preempted")
           @period&.preempted
         end
@@ -87,7 +87,7 @@ module Heddle
       # @param by [String] what has woken it
       # @param arrow [Integer, nil] the arrow's id
       def wake(time, by, arrow = nil)
-        @wait ||= Wait.new(time, Waits::UNSTARTED)
+        @wait ||= Wait.new(time, :start)
         @wake = Wake.new(time, by, arrow)
       end
 
@@ -116,7 +116,7 @@ module Heddle
 
       def count_wait(time)
         woken_at = @waits.runnable_after(@wait) ? @wait.since : @wake&.time || time
-        @period.waited(@wait.since..woken_at, @waits.kind(@wait)) if woken_at > @wait.since
+        @period.waited(@wait.since..woken_at, @waits.counted(@wait)) if woken_at > @wait.since
         @period.runnable(woken_at..time)
       end
 

@@ -59,18 +59,14 @@ module Heddle
         @fibers[number] ||= @timeline.fiber(self, @number, number)
       end
 
-      def wait_of(record)
-        FiberTrack::Wait.new(record.time, record.what, record.value, record.detail)
-      end
-
       def switch(record)
-        @running&.stop(wait_of(record))
+        @running&.stop(@timeline.waits.of(record))
         @running = @last = fiber(record.fiber)
         @running.run(record.time)
       end
 
       def leave(record)
-        @running&.stop(wait_of(record))
+        @running&.stop(@timeline.waits.of(record))
         @running = nil
       end
 
@@ -130,7 +126,7 @@ module Heddle
       end
 
       def waiting(record)
-        fiber(record.fiber).waits(wait_of(record))
+        fiber(record.fiber).waits(@timeline.waits.of(record))
       end
     end
     private_constant :SchedulerTrack

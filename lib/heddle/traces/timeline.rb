@@ -18,6 +18,8 @@ module Heddle
 
       # @return [Events]
       attr_reader :events
+      # @return [Waits]
+      attr_reader :waits
 
       # @param recorder [TraceRecorder] one that has ended
       # @param names [FiberNames]

@@ -13,7 +13,7 @@ use crate::ruby::outcome::Ignore;
 use crate::ruby::value::same;
 use crate::ruby::{fiber, ractor, thread};
 use crate::scheduler::record::FiberKey;
-use crate::scheduler::state::accounts::WAIT_KINDS;
+use crate::scheduler::wait::COUNTED_WAITS;
 use crate::scheduler::{Scheduler, registry};
 
 /// Counts in all schedulers of the process that are open, for so many seconds from now on at least.
@@ -89,7 +89,9 @@ fn push_times(ruby: &Ruby, array: RArray, times: &Times, labels: &[Rc<str>]) -> 
     for (index, time) in times.waited.iter().enumerate().filter(|(_, time)| **time > 0) {
         match index.checked_sub(WAIT_KIND_COUNT).and_then(|index| labels.get(index)) {
             Some(label) => waited.aset(&**label, seconds(*time))?,
-            None => waited.aset(ruby.to_symbol(WAIT_KINDS.get(index).copied().unwrap_or("other")), seconds(*time))?,
+            None => {
+                waited.aset(ruby.to_symbol(COUNTED_WAITS.get(index).copied().unwrap_or("other")), seconds(*time))?
+            }
         }
     }
     array.push(seconds(times.ran))?;

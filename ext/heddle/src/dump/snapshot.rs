@@ -107,7 +107,7 @@ impl Entry {
             FiberState::Running | FiberState::Lost => "running",
             FiberState::Waiting => "waiting",
         }))?;
-        array.push(ruby.to_symbol(kind(self.wait)))?;
+        array.push(ruby.to_symbol(self.wait.name()))?;
         let (subject, events) = subject(ruby, self.wait);
         array.push(subject)?;
         array.push(events)?;
@@ -124,25 +124,6 @@ impl Entry {
             array.push(counted)?;
         }
         Ok(array)
-    }
-}
-
-fn kind(wait: Wait) -> &'static str {
-    match wait {
-        Wait::Nothing => "nothing",
-        Wait::NotStarted => "start",
-        Wait::Yielded => "yield",
-        Wait::Preempted => "preempted",
-        Wait::Sleep => "sleep",
-        Wait::Block(_) => "block",
-        Wait::Ready(..) => "ready",
-        Wait::Select => "select",
-        Wait::Transfer(..) => "transfer",
-        Wait::Process(_) => "process",
-        Wait::Address(_) => "address",
-        Wait::Suspended => "suspend",
-        Wait::Drain => "close",
-        Wait::Raiser => "raise",
     }
 }
 

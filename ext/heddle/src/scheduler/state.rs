@@ -357,7 +357,7 @@ impl State {
     pub fn waiting_by_kind(&self) -> BTreeMap<&'static str, usize> {
         let mut kinds = BTreeMap::new();
         for (_, record) in self.fibers.iter().filter(|(_, record)| record.state() == FiberState::Waiting) {
-            *kinds.entry(record.wait.kind()).or_insert(0) += 1;
+            *kinds.entry(record.wait.name()).or_insert(0) += 1;
         }
         kinds
     }

@@ -8,6 +8,38 @@ use magnus::gc::Marker;
 
 use crate::ruby::value::PinnedValue;
 
+/// The names under which the time of waits is counted, for users.
+pub const COUNTED_WAITS: [&str; heddle_core::observe::accounting::WAIT_KINDS] =
+    ["sleep", "block", "io", "process", "address", "suspend", "close", "resume", "raise"];
+const IO: usize = 2;
+const RESUME: usize = 7;
+
+/// The kinds of waits, each with its name, and the index in [`COUNTED_WAITS`] of the name under which its time is
+/// counted. [`Wait::kind`] says which kind a wait is of. A trace records the index, and has the last two kinds besides.
+pub const WAIT_KINDS: [(&str, usize); 16] = [
+    // A running fiber that waits for nothing, and one of the next three, can only have resumed another fiber.
+    ("nothing", RESUME),
+    ("start", RESUME),
+    ("yield", RESUME),
+    ("preempted", RESUME),
+    ("sleep", 0),
+    ("block", 1),
+    ("io_wait", IO),
+    ("io_select", IO),
+    ("io", IO),
+    ("process", 3),
+    ("address", 4),
+    ("suspend", 5),
+    ("close", 6),
+    ("raise", 8),
+    ("resume", RESUME),
+    ("woken", RESUME),
+];
+/// The kind of a wait for a fiber that the waiting one has resumed.
+pub const RESUMED: usize = 14;
+/// The kind of a fiber that was woken before the trace began.
+pub const WOKEN: usize = 15;
+
 /// The object that a fiber waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Awaited(PinnedValue);
@@ -75,21 +107,34 @@ impl Wait {
         }
     }
 
-    /// The kind of event, for users.
-    pub fn kind(self) -> &'static str {
+    /// The index of its kind in [`WAIT_KINDS`].
+    pub fn kind(self) -> usize {
         match self {
-            Wait::Nothing | Wait::NotStarted | Wait::Yielded | Wait::Preempted => "runnable",
-            Wait::Sleep => "sleep",
-            Wait::Block(_) => "block",
-            Wait::Ready(..) => "io_wait",
-            Wait::Select => "io_select",
-            Wait::Transfer(..) => "io",
-            Wait::Process(_) => "process",
-            Wait::Address(_) => "address",
-            Wait::Suspended => "suspend",
-            Wait::Drain => "close",
-            Wait::Raiser => "raise",
+            Wait::Nothing => 0,
+            Wait::NotStarted => 1,
+            Wait::Yielded => 2,
+            Wait::Preempted => 3,
+            Wait::Sleep => 4,
+            Wait::Block(_) => 5,
+            Wait::Ready(..) => 6,
+            Wait::Select => 7,
+            Wait::Transfer(..) => 8,
+            Wait::Process(_) => 9,
+            Wait::Address(_) => 10,
+            Wait::Suspended => 11,
+            Wait::Drain => 12,
+            Wait::Raiser => 13,
         }
+    }
+
+    /// The kind's name: in `stats`, in `inspect`, and in a snapshot.
+    pub fn name(self) -> &'static str {
+        WAIT_KINDS[self.kind()].0
+    }
+
+    /// The index in [`COUNTED_WAITS`] of the name under which its time is counted.
+    pub fn counted(self) -> usize {
+        WAIT_KINDS[self.kind()].1
     }
 
     /// Whether it is for descriptors.

@@ -18,6 +18,7 @@ use crate::ruby::{gc, ractor};
 use crate::scheduler::Scheduler;
 use crate::scheduler::trace_session::Session;
 use crate::scheduler::tracing::{self, is_recording};
+use crate::scheduler::wait::{COUNTED_WAITS, WAIT_KINDS};
 
 /// `Heddle::TraceRecorder`.
 #[derive(TypedData)]
@@ -56,6 +57,7 @@ pub fn define(ruby: &Ruby, heddle: RModule, native: RModule) -> Result<(), Error
     class.define_method("tracks", method!(tracks, 0))?;
     class.define_method("fiber_id", method!(fiber_id, 2))?;
     class.define_method("class_at", method!(class_at, 1))?;
+    class.define_method("kinds", method!(kinds, 0))?;
     ractor::safe(ruby, || {
         native.define_singleton_method("tracing?", function!(is_recording, 0))?;
         native.define_singleton_method("reserve_trace", function!(reserve, 1))
@@ -122,4 +124,9 @@ fn fiber_id(recorder: &Recorder, track: u32, fiber: u64) -> Option<u64> {
 /// The class with this number.
 fn class_at(recorder: &Recorder, number: usize) -> Option<Value> {
     recorder.session.class_at(number).map(PinnedValue::get)
+}
+
+/// Of each kind of wait, by the number in a record: its name, and the name under which its time is counted.
+fn kinds(ruby: &Ruby, _: &Recorder) -> RArray {
+    ruby.ary_from_iter(WAIT_KINDS.map(|(name, counted)| (ruby.to_symbol(name), ruby.to_symbol(COUNTED_WAITS[counted]))))
 }

@@ -9,30 +9,12 @@ use crate::scheduler::fibers::Fibers;
 use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
 
-/// The kinds of waits, for users, by the numbers that [`kind_of`] returns.
-pub const WAIT_KINDS: [&str; heddle_core::observe::accounting::WAIT_KINDS] =
-    ["sleep", "block", "io", "process", "address", "suspend", "close", "resume", "raise"];
-
-fn kind_of(wait: Wait) -> usize {
-    match wait {
-        Wait::Sleep => 0,
-        Wait::Block(_) => 1,
-        Wait::Ready(..) | Wait::Select | Wait::Transfer(..) => 2,
-        Wait::Process(_) => 3,
-        Wait::Address(_) => 4,
-        Wait::Suspended => 5,
-        Wait::Drain => 6,
-        Wait::Nothing | Wait::NotStarted | Wait::Yielded | Wait::Preempted => 7,
-        Wait::Raiser => 8,
-    }
-}
-
 fn activity_of(record: &Record) -> Activity {
     match record.state() {
         FiberState::Runnable => Activity::Runnable,
-        FiberState::Waiting => Activity::Waiting(kind_of(record.wait)),
+        FiberState::Waiting => Activity::Waiting(record.wait.counted()),
         // It does not run, so it has resumed another fiber.
-        FiberState::Running | FiberState::Lost => Activity::Waiting(kind_of(Wait::Nothing)),
+        FiberState::Running | FiberState::Lost => Activity::Waiting(Wait::Nothing.counted()),
     }
 }
 

@@ -12,10 +12,11 @@ use super::State;
 use crate::ruby::value::class_of;
 use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::trace_session::Session;
-use crate::scheduler::wait::Wait;
+use crate::scheduler::wait::{RESUMED, WOKEN, Wait};
 
-fn plain(what: u8) -> Subject {
-    Subject { what, ..Subject::default() }
+/// `kind` is an index in [`WAIT_KINDS`](crate::scheduler::wait::WAIT_KINDS).
+fn plain(kind: usize) -> Subject {
+    Subject { what: kind as u8, ..Subject::default() }
 }
 
 /// A scheduler's part in a trace.
@@ -95,28 +96,17 @@ impl Tracing {
         self.track.name(key.number(), name);
     }
 
-    /// What the fiber waits for. The numbers are those of `lib/heddle/traces/waits.rb`.
+    /// What the fiber waits for.
     fn subject(&self, record: &Record) -> Subject {
-        match record.wait {
+        let (value, detail) = match record.wait {
             // It has resumed another fiber, or has started one.
-            Wait::Nothing if record.state() == FiberState::Running => plain(14),
-            Wait::Nothing => plain(0),
-            Wait::NotStarted => plain(1),
-            Wait::Yielded => plain(2),
-            Wait::Preempted => plain(3),
-            Wait::Sleep => plain(4),
-            Wait::Block(blocker) => {
-                Subject { what: 5, value: 0, detail: self.session.number_of_class(class_of(blocker.get())) }
-            }
-            Wait::Ready(fd, interest) => Subject { what: 6, value: fd, detail: interest.0.into() },
-            Wait::Select => plain(7),
-            Wait::Transfer(fd, interest) => Subject { what: 8, value: fd, detail: interest.0.into() },
-            Wait::Process(pid) => Subject { what: 9, value: pid, detail: 0 },
-            Wait::Address(_) => plain(10),
-            Wait::Suspended => plain(11),
-            Wait::Drain => plain(12),
-            Wait::Raiser => plain(13),
-        }
+            Wait::Nothing if record.state() == FiberState::Running => return plain(RESUMED),
+            Wait::Block(blocker) => (0, self.session.number_of_class(class_of(blocker.get()))),
+            Wait::Ready(fd, interest) | Wait::Transfer(fd, interest) => (fd, interest.0.into()),
+            Wait::Process(pid) => (pid, 0),
+            _ => (0, 0),
+        };
+        Subject { value, detail, ..plain(record.wait.kind()) }
     }
 }
 
@@ -131,7 +121,7 @@ impl State {
         if self.fibers.len() <= trace.session.capacity() / 4 {
             for (key, record) in parked {
                 let woken = record.state() == FiberState::Runnable && record.is_waiting();
-                let subject = if woken { plain(15) } else { trace.subject(record) };
+                let subject = if woken { plain(WOKEN) } else { trace.subject(record) };
                 trace.track.waiting(key.number(), subject);
             }
         }
