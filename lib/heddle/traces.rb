@@ -7,7 +7,6 @@ require_relative "traces/fiber_names"
 require_relative "traces/operations"
 require_relative "traces/named_period"
 require_relative "traces/fiber_track"
-require_relative "traces/scheduler_track"
 require_relative "traces/timeline"
 require_relative "traces/session"
 
