@@ -15,9 +15,9 @@ module Heddle
     def self.asleep?(thread) = thread.inspect.match?(ASLEEP)
 
     # @param sections [Array<Snapshots::Section>]
-    # @param holders [MutexHolders]
-    def initialize(sections, holders)
-      @holders = holders
+    # @param description [WaitDescription] of these sections
+    def initialize(sections, description)
+      @description = description
       @stuck = sections.select { |section| stuck?(section) }
       @stuck = [] if threads_that_may_wake?
     end
@@ -52,7 +52,7 @@ module Heddle
     # @return [Array<Fiber>, nil] fibers of which each waits for the next, and the last for the first
     def cycle(section)
       followed = {}.compare_by_identity
-      edges = section.fibers.to_h { |entry| [entry.fiber, awaited(entry)] }.compare_by_identity
+      edges = section.fibers.to_h { |entry| [entry.fiber, @description.awaited(entry).first] }.compare_by_identity
       edges.keys.lazy.filter_map { |fiber| cycle_after(fiber, edges, followed) }.first
     end
 
@@ -64,14 +64,6 @@ module Heddle
         fiber = edges[fiber]
       end
       path.keys.drop_while { |each| !each.equal?(fiber) } if path[fiber]
-    end
-
-    # @return [Fiber, nil] the fiber, or the first fiber, that the entry's fiber waits for
-    def awaited(entry)
-      case (blocker = entry.subject)
-      when Thread::Mutex then @holders.of(blocker)
-      when TaskWait, Children then blocker.fibers.first
-      end
     end
   end
   private_constant :Deadlocks

@@ -10,8 +10,9 @@ module Heddle # :nodoc:
 
     def initialize
       @sections = Snapshots.take
-      @infos = FiberInfos.of(@sections)
-      @deadlocks = Deadlocks.new(@sections, Snapshots.holders(@sections))
+      description = WaitDescription.new(@sections)
+      @infos = FiberInfos.of(@sections, description)
+      @deadlocks = Deadlocks.new(@sections, description)
     end
 
     # @return [String]

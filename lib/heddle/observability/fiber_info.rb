@@ -59,9 +59,9 @@ module Heddle # :nodoc:
   # Makes {FiberInfo}s.
   module FiberInfos
     # @param sections [Array<Snapshots::Section>]
+    # @param description [WaitDescription] of these sections
     # @return [Array<Array<FiberInfo>>] those of each section
-    def self.of(sections)
-      description = WaitDescription.new(sections)
+    def self.of(sections, description)
       sections.map do |section|
         [].tap do |infos|
           RareCollections.each(section.fibers) { |entry| infos << info(entry, section, description) }
@@ -91,7 +91,8 @@ module Heddle # :nodoc:
     # @example The fibers that have waited for longer than a minute
     #   Heddle.fibers.select { |fiber| fiber.state == :waiting && fiber.seconds > 60 }
     def fibers
-      FiberInfos.of(Snapshots.take).flatten
+      sections = Snapshots.take
+      FiberInfos.of(sections, WaitDescription.new(sections)).flatten
     end
   end
 end

@@ -59,12 +59,6 @@ module Heddle
         children.fetch(item.fiber, []).reverse_each { |child| unvisited << [child, depth + 1] }
       end
     end
-
-    # @param sections [Array<Section>]
-    # @return [MutexHolders]
-    def self.holders(sections)
-      MutexHolders.new(sections.flat_map { |section| section.fibers.map(&:fiber) })
-    end
   end
   private_constant :Snapshots
 end

@@ -35,8 +35,8 @@ module Heddle
     # @param sections [Array<Snapshots::Section>]
     # @param searches [Boolean] whether to look for Monitors among all objects of the process
     def initialize(sections, searches: true)
-      @holders = Snapshots.holders(sections)
       entries = sections.flat_map(&:fibers)
+      @holders = MutexHolders.new(entries.map(&:fiber))
       @resumed = entries.filter_map { |entry| [entry.resumer, entry.fiber] if entry.resumer }.to_h.compare_by_identity
       @descriptors = Descriptors.new
       @searches = searches && ObjectSpace.respond_to?(:reachable_objects_from) && Object.const_defined?(:Monitor)
@@ -49,6 +49,17 @@ module Heddle
       return text unless text && entry.seconds_left
 
       "#{text}, #{format("%.1f", entry.seconds_left)} s left"
+    end
+
+    # @param entry [Snapshots::Entry]
+    # @return [Array<Fiber>] those that the entry's fiber is known to wait for: the holder of a Mutex, its children, and
+    #   the fibers that it awaits
+    def awaited(entry)
+      case (blocker = entry.subject)
+      when Thread::Mutex then [*@holders.of(blocker)]
+      when TaskWait, Children then blocker.fibers
+      else []
+      end
     end
 
     private
@@ -94,7 +105,8 @@ module Heddle
       when nil then HIDDEN
       when Thread::Mutex then locked(blocker, entry)
       when Thread::Queue then called(blocker, waiting_method(entry)) + known_of(blocker)
-      when Children then "the end of its children: #{list(blocker.fibers)}"
+      when TaskWait then "#{waiting_method(entry) || "Heddle.await"}: #{list(awaited(entry))}"
+      when Children then "the end of its children: #{list(awaited(entry))}"
       else called(blocker, waiting_method(entry))
       end
     end
@@ -107,14 +119,13 @@ module Heddle
 
     def called(blocker, method)
       case blocker
-      when TaskWait then "#{method || "Heddle.await"}: #{list(blocker.fibers)}"
       when Thread then "Thread##{method || "join"} of #{blocker.inspect}"
       else method&.start_with?("Heddle") ? method : call(blocker, method)
       end
     end
 
     def locked(mutex, entry)
-      holder = @holders.of(mutex)
+      holder = awaited(entry).first
       lock = monitor?(mutex, entry) ? "Monitor" : "Mutex"
       holder ? "#{lock} held by #{Names.label(holder)}#{place_of(holder)}" : lock
     end
