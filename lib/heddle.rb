@@ -22,8 +22,9 @@ require_relative "heddle/unit_of_work"
 require_relative "heddle/thread_variables"
 require_relative "heddle/run"
 
-# What keeps a part of Heddle's own code from being interrupted.
+# What keeps a part of Heddle's own code from being interrupted, and what a forked child makes anew.
 require_relative "heddle/coordination/guard"
+require_relative "heddle/coordination/per_process"
 
 # hooks/: the parts of the scheduler's hooks that are written in Ruby. The extension calls them.
 require_relative "heddle/hooks/blocking_work"

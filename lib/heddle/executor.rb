@@ -52,9 +52,7 @@ module Heddle
     DEFAULT_FIBERS = 10_000
     POLICIES = %i[abort discard caller_runs].freeze
     HOMES = %i[caller thread].freeze
-    # While a forked child starts anew.
-    RESETTING = Guard.new
-    private_constant :POLICIES, :HOMES, :RESETTING
+    private_constant :POLICIES, :HOMES
 
     # @param fibers [Integer] how many tasks run at a time on one thread. Further tasks wait in a queue.
     # @param max_queue [Integer] how many tasks may wait in a thread's queue; 0 means any number
@@ -77,7 +75,8 @@ module Heddle
       @options = { preempt: :all, **options }
       # Raises for invalid options here, and not in the thread.
       ArgumentChecks.scheduler_options(options)
-      reset
+      # Threads, and the fibers of other threads, do not survive a fork.
+      @queues = PerProcess.new { TaskQueues.new(limit: fibers, max_queue:, name:, options: @options) }
     end
 
     # @return [Symbol] what happens to a task that cannot be queued
@@ -200,20 +199,7 @@ module Heddle
 
     private
 
-    # Threads, and the fibers of other threads, do not survive a fork.
-    def queues
-      queues = @queues
-      return queues if queues.current?
-
-      RESETTING.synchronize do
-        reset unless @queues.current?
-        @queues
-      end
-    end
-
-    def reset
-      @queues = TaskQueues.new(limit: @fibers, max_queue: @max_queue, name: @name, options: @options)
-    end
+    def queues = @queues.get
 
     def submit(task, arguments, storage) # rubocop:disable Naming/PredicateMethod -- it is an action
       queue = queues.post(home, [task, arguments, storage])

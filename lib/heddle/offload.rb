@@ -17,15 +17,12 @@ module Heddle
   module Offload
     # The number of threads unless the program says otherwise: the highest number of calls at once.
     DEFAULT_THREADS = 32
-    # While the pool is made.
-    MAKING = Guard.new
-    private_constant :MAKING
+
+    @default = PerProcess.new { ThreadPool.new(threads: DEFAULT_THREADS) }
 
     class << self
       # @return [ThreadPool] the pool that runs the calls; its threads are started as they are needed
-      def pool
-        @pool || MAKING.synchronize { @pool ||= ThreadPool.new(threads: DEFAULT_THREADS) }
-      end
+      def pool = @pool || @default.get
 
       # @param pool [ThreadPool] the pool for further calls
       # @raise [TypeError] if it is not a ThreadPool

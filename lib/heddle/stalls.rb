@@ -15,7 +15,7 @@ module Heddle # :nodoc:
     private_constant :LAST_REPORTS, :LIB
 
     @receivers = Receivers.new
-    @causes = Causes.new
+    @causes = PerProcess.new { Causes.new }
     @watching = ThreadGroup.new
 
     class << self
@@ -24,7 +24,7 @@ module Heddle # :nodoc:
       # @param watch [StallWatch]
       # @param thread [Thread]
       def watch(watch, thread)
-        watcher = Watcher.new(watch, thread, @causes, @receivers)
+        watcher = Watcher.new(watch, thread, @causes.get, @receivers)
         @watching.add(WorkContext.thread("heddle stall watch") { watcher.run })
         join_at_exit
       end

@@ -46,9 +46,8 @@ module Heddle
   #
   #   map("/heddle") { run Heddle::Web }
   class Web
-    # While the application is made.
-    MAKING = Guard.new
-    private_constant :MAKING
+    # The application without a rule for access.
+    @default = PerProcess.new { new(Access.new) }
 
     class << self
       # Lets requests in for which the block returns true. A further call replaces the block. What it raises is raised
@@ -84,14 +83,15 @@ module Heddle
       private
 
       # Kept, as an application keeps answers for a while.
-      def app = @app || MAKING.synchronize { @app ||= new(Access.new) }
+      def app = @app || @default.get
     end
 
     # @api private
     # @param access [Access]
     def initialize(access)
       @access = access
-      @kept = KeptAnswers.new
+      # A forked child may come while fibers of its parent make reports, which hold locks.
+      @kept = PerProcess.new { KeptAnswers.new }
     end
 
     # @api private
@@ -143,7 +143,7 @@ module Heddle
 
       # The scheduler of the server's thread comes first in a report.
       key = [type, mount, Fiber.scheduler.object_id, *report.key]
-      Answers.json(@kept.fetch(key) { JSON.generate(report.to_h) })
+      Answers.json(@kept.get.fetch(key) { JSON.generate(report.to_h) })
     end
   end
 end

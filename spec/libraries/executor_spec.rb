@@ -304,9 +304,10 @@ RSpec.describe "Heddle::Executor" do
       executor = Heddle::Executor.new
       Concurrent::Promises.future_on(executor) { }.value!
       child = fork do
-        begun, gate, resets = Queue.new, Queue.new, 0
+        begun, gate, made = Queue.new, Queue.new, 0
+        queues = Heddle::Executor.const_get(:TaskQueues)
         tracing = TracePoint.new(:call) do |event|
-          next unless event.method_id == :reset && event.defined_class == Heddle::Executor && (resets += 1) == 1
+          next unless event.method_id == :initialize && event.defined_class == queues && (made += 1) == 1
           begun << true
           gate.pop
         end

@@ -13,9 +13,9 @@ module Heddle
     NUMERIC_FLAGS = Socket::NI_NUMERICHOST | Socket::NI_NUMERICSERV
     # How many look-ups run in threads at a time. One lasts half a minute if no server responds. Further fibers wait.
     MAX_THREADS = 64
-    # While the permits are made.
-    MAKING = Guard.new
-    private_constant :PORTS, :HARMLESS_FLAGS, :NUMERIC_FLAGS, :MAX_THREADS, :MAKING
+    # A parent's fibers never give theirs back in its forked child.
+    PERMITS = PerProcess.new { Semaphore.new(MAX_THREADS) }
+    private_constant :PORTS, :HARMLESS_FLAGS, :NUMERIC_FLAGS, :MAX_THREADS, :PERMITS
 
     class << self
       # @return [Boolean] whether the current fiber runs under a Heddle scheduler
@@ -80,21 +80,9 @@ module Heddle
       #
       # @return [Object] the block's value
       # @raise the block's error, with the fiber's backtrace added
-      def in_thread(&) = permits.acquire { HelperThread.run(&) }
+      def in_thread(&) = PERMITS.get.acquire { HelperThread.run(&) }
 
       private
-
-      # A forked child has permits of its own, as the parent's fibers never give theirs back there.
-      def permits
-        return @permits if @generation == Native.generation
-
-        MAKING.synchronize do
-          @permits = Semaphore.new(MAX_THREADS) unless @generation == Native.generation
-          # Last: until then, other threads wait here.
-          @generation = Native.generation
-          @permits
-        end
-      end
 
       def number?(service)
         case service

@@ -20,9 +20,11 @@ module Heddle
   class ThreadPool
     # The number of threads unless the program says otherwise.
     DEFAULT_SIZE = 4
-    # While the shared pool is made, and while a forked child makes new threads for a pool.
+    # While a forked child makes new threads for a pool.
     MAKING = Guard.new
     private_constant :MAKING
+
+    @shared = PerProcess.new { new }
 
     # Runs the block in a pool that the whole process shares.
     #
@@ -31,9 +33,7 @@ module Heddle
     # @raise (see #process)
     # @example
     #   rows = Heddle::ThreadPool.process { database.query("select 1") }
-    def self.process(&)
-      (@shared || MAKING.synchronize { @shared ||= new }).process(&)
-    end
+    def self.process(&) = @shared.get.process(&)
 
     # @param threads [Integer] the highest number of threads; they are started as they are needed
     # @raise [ArgumentError] if the number is less than one

@@ -7,9 +7,8 @@ module Heddle
     module Live
       # The state of the request for its action. Rails would look for it in the thread.
       STATE = :heddle_request_state
-      # While the executor is made.
-      MAKING = Guard.new
-      private_constant :MAKING
+      EXECUTOR = PerProcess.new { Executor.new(name: "ActionController::Live") }
+      private_constant :EXECUTOR
 
       # Stands for the thread in which Rails looks.
       StateOwner = Struct.new(:active_support_execution_state)
@@ -41,9 +40,7 @@ module Heddle
       end
 
       # @return [Executor]
-      def self.executor
-        @executor || MAKING.synchronize { @executor ||= Executor.new(name: "ActionController::Live") }
-      end
+      def self.executor = EXECUTOR.get
 
       # @param state [Hash, nil] that of the request's fiber
       # @yield the action

@@ -25,7 +25,6 @@ module Heddle
       #   one is to be reported
       def count(place, now = Context.now)
         @mutex.synchronize do
-          forget_parent
           seen = @places[place] ||= Seen.new(0, now)
           @places.shift if @places.size > LIMIT
           seen.times += 1
@@ -33,14 +32,6 @@ module Heddle
           seen.due = now + INTERVAL if is_due
           [seen.times, is_due]
         end
-      end
-
-      private
-
-      # A forked child counts anew.
-      def forget_parent
-        @places.clear unless @generation == Native.generation
-        @generation = Native.generation
       end
     end
     private_constant :Causes

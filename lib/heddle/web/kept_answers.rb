@@ -17,7 +17,8 @@ module Heddle
       private_constant :AGE, :LIMIT, :Entry
 
       def initialize
-        forget
+        @entries = {}
+        @lock = Mutex.new
       end
 
       # @param key [Object] what the report is about
@@ -36,16 +37,7 @@ module Heddle
 
       private
 
-      def forget
-        @entries = {}
-        @lock = Mutex.new
-        @generation = Native.generation
-      end
-
-      # Without waits: a fiber that is ended while it waits here would leave no lock behind, but a forked child may
-      # have been forked while another fiber held one.
       def entry_of(key)
-        forget unless @generation == Native.generation
         @lock.synchronize do
           @entries.select! { |_, entry| entry.made_at.nil? || fresh?(entry) }
           # The oldest: a Hash keeps the order.
