@@ -203,8 +203,13 @@ RSpec.describe "heddle/rails" do
     end
   end
 
-  it "runs ActionController::Live on a fiber of the request's thread, with the request's CurrentAttributes" do
+  it "runs ActionController::Live on a fiber of the request's thread, with a middleware's CurrentAttributes" do
     expect(printed(<<~RUBY)).to eq "ada true\nada true\n"
+      Application.config.middleware.use(Class.new do
+        def initialize(app) = @app = app
+
+        def call(env) = (Current.user = "ada") && @app.call(env)
+      end)
       boot
       $action = lambda do
         2.times do
@@ -212,7 +217,6 @@ RSpec.describe "heddle/rails" do
           sleep(0)
         end
       end
-      StreamsController.before_action { Current.user = "ada" }
       Heddle.run { print get("/stream") }
     RUBY
   end
