@@ -18,9 +18,6 @@ module Heddle
     # @return [Object, nil] the waiter, if it was in the list
     def delete(waiter) = list.delete(waiter)
 
-    # @return [Array] all waiters, which are removed
-    def take_all = list.slice!(0..)
-
     # @return [Integer]
     def size = list.size
 

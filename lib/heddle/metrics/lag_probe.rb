@@ -14,7 +14,7 @@ module Heddle
     INTERVAL = 0.25
     # How many measurements are kept: those of the last two seconds.
     KEPT = 8
-    NAME = "heddle: lag"
+    NAME = "#{Names::OWN}lag".freeze
     VARIABLE = :@heddle_lag_probe
     private_constant :INTERVAL, :KEPT, :NAME, :VARIABLE
 

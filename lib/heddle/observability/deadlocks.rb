@@ -8,7 +8,7 @@ module Heddle
     ENDLESS = %i[block sleep suspend close].freeze
     # What Ruby calls a thread that waits without a limit for another thread, as in `Queue#pop`.
     ASLEEP = / sleep_forever>\z/
-    private_constant :ENDLESS, :ASLEEP
+    private_constant :ASLEEP
 
     # @param thread [Thread]
     # @return [Boolean] whether it waits, without a limit, for another thread

@@ -19,8 +19,7 @@ module Heddle
     MOMENT = 0.1
     REQUEST = %r{\A[A-Z]+ /}
     JOB = /\A(?:[A-Z]\w*::)*[A-Z]\w*\z/
-    OWN = "heddle: "
-    private_constant :WINDOW, :LONGEST, :SPAN, :MOMENT, :REQUEST, :JOB, :OWN
+    private_constant :WINDOW, :LONGEST, :SPAN, :MOMENT, :REQUEST, :JOB
 
     def initialize
       @readings = [].freeze
@@ -79,7 +78,7 @@ module Heddle
       when nil then :unnamed
       when REQUEST then :request
       when JOB then :job
-      else name.start_with?(OWN) ? :heddle : :other
+      else Names.own?(name) ? :heddle : :other
       end
     end
 

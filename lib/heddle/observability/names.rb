@@ -4,6 +4,8 @@ module Heddle # :nodoc:
   # The names of fibers. A name is an instance variable of its fiber, so switching fibers costs nothing for it.
   module Names
     VARIABLE = :@heddle_name
+    # What the names of Heddle's own fibers begin with, such as that of the one that measures the lag.
+    OWN = "heddle: "
     private_constant :VARIABLE
 
     class << self
@@ -34,6 +36,10 @@ module Heddle # :nodoc:
         # For nil, removing the variable would cost more.
         fiber.instance_variable_set(VARIABLE, name)
       end
+
+      # @param name [String]
+      # @return [Boolean] whether it names a fiber of Heddle's own
+      def own?(name) = name.b.start_with?(OWN)
 
       # @return [String] the name for a line of a report, quoted, after a space; empty for a fiber without a name
       def suffix(fiber) = quoted(of(fiber))

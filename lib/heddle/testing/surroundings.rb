@@ -6,7 +6,7 @@ module Heddle
     module Surroundings
       VARIABLE = :heddle_testing_threads
       # Waits that only another fiber or thread ends, if they have no time limit.
-      ENDLESS = %i[block sleep suspend close nothing].freeze
+      ENDLESS = [*Deadlocks::ENDLESS, :nothing].freeze
       RUNNING = %w[run aborting].freeze
       private_constant :VARIABLE, :ENDLESS, :RUNNING
 

@@ -9,12 +9,10 @@ module Heddle
       STATES = %w[running runnable waiting].freeze
       ORDERS = %w[tree longest age].freeze
       ONLY = %w[named].freeze
-      # Heddle's own fibers, such as the one that measures the lag.
-      OWN = "heddle: "
       # How many fibers are sent, and how many a request may ask for.
       LIMIT = 200
       LIMITS = 1..1000
-      private_constant :STATES, :ORDERS, :ONLY, :OWN, :LIMIT, :LIMITS
+      private_constant :STATES, :ORDERS, :ONLY, :LIMIT, :LIMITS
 
       # @return [Integer] how many fibers are sent at most
       attr_reader :limit
@@ -58,7 +56,7 @@ module Heddle
       # Requests and jobs are, and what the program names.
       def named?(entry)
         name = entry.name
-        !name.nil? && !name.b.start_with?(OWN) && !@own_requests.include?(name)
+        !name.nil? && !Names.own?(name) && !@own_requests.include?(name)
       end
 
       def found?(entry, description)

@@ -16,7 +16,7 @@ module Heddle
       # How many groups of them, and late fibers, are sent.
       GROUPS = 12
       LATE = 50
-      PAGE = "heddle: this page"
+      PAGE = "#{Names::OWN}this page".freeze
       NAMES = NameReport.new
       # What differs among fibers that wait for the same thing: how much of a time limit is left, and which fibers use
       # the thing.
