@@ -39,7 +39,7 @@ WITHOUT_GVL = %w[
 PROOFS = /Ruby\b|Value\b|HoldsGvl|Collecting|Marker|ExceptionClass|Error\b|Obj<|\bR[A-Z]\w+|\bself\b/
 FUNCTION = /^ *pub(?:\(super\))? (?:const |unsafe )?fn (?<name>\w+)(?:<[^(]*>)?\((?<parameters>.*?)\) (?:->|\{|where)/m
 
-# The scheduler's state tells the time by `State::now`, which a test may command. These measure the real time.
+# The scheduler's state tells the time by `Clock::now`, which a test may command. These measure the real time.
 STATE = FileList["ext/heddle/src/scheduler/{state/*,end_request,pending_raises}.rs"]
         .exclude("**/accounts.rs", "**/clock.rs", "**/counters.rs")
 
@@ -52,7 +52,7 @@ task clippy: :imports do
   abort "These functions take no proof of the GVL, see ext/heddle/src/ruby/gvl.rs: #{lacking}" if lacking.any?
 
   real = STATE.flat_map { |file| File.foreach(file).grep(/Instant::now|\.elapsed\(/).map { |line| "#{file}: #{line}" } }
-  abort "These lines ask the real clock instead of State::now:\n#{real.join}" if real.any?
+  abort "These lines ask the real clock instead of Clock::now:\n#{real.join}" if real.any?
 
   dropped = FileList["ext/heddle/src/**/*.rs"].exclude("**/ruby/outcome.rs").flat_map do |file|
     File.foreach(file).with_index(1).filter_map { |line, number| "#{file}:#{number}: #{line}" if line[DROPPED_ERROR] }

@@ -60,7 +60,7 @@ pub fn epoch_of(scheduler: Obj<Scheduler>, fiber: Value) -> Option<u64> {
 }
 
 fn entries(state: &State) -> Vec<Entry> {
-    let now = state.now();
+    let now = state.clock.now();
     let (deadlines, counted) = (deadlines(state), Instant::now());
     let is_known = |record: &Record| record.state() != FiberState::Lost && !record.has_left_hooks();
     let known = state.fibers.iter().filter(|(_, record)| is_known(record));

@@ -27,6 +27,6 @@ pub fn timeout_after(ruby: &Ruby, scheduler: &Scheduler, arguments: &[Value]) ->
         [message] => Limit::Once { exception, message: Some(*message) },
         _ => Limit::Once { exception: exception.funcall("exception", of_exception)?, message: None },
     };
-    let at = scheduler.state.borrow().now() + timeout;
+    let at = scheduler.state.borrow().clock.now() + timeout;
     scheduler.run_until(ruby, hook.key, at, limit, Some(duration))
 }

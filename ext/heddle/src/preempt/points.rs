@@ -86,16 +86,15 @@ fn stop_clock(_: &Ruby, scheduler: Receiver<Scheduler>, idle: u64, factor: Optio
 /// The multiple of `idle` that the virtual clock has learned; how often it has jumped over waits for what comes from
 /// outside, how many seconds the last of these jumps was, and after how many seconds of real time it came.
 fn jumps_over(_: &Ruby, scheduler: Receiver<Scheduler>) -> Option<(u32, u32, f64, f64)> {
-    let state = scheduler.state.borrow();
-    let clock = state.clock.as_ref()?;
+    let (factor, jumps) = scheduler.state.borrow().clock.jumps_over()?;
     let (count, length, waited) =
-        clock.jumps_over.map_or((0, Duration::ZERO, Duration::ZERO), |jumps| (jumps.count, jumps.length, jumps.waited));
-    Some((clock.wait.factor(), count, length.as_secs_f64(), waited.as_secs_f64()))
+        jumps.map_or((0, Duration::ZERO, Duration::ZERO), |jumps| (jumps.count, jumps.length, jumps.waited));
+    Some((factor, count, length.as_secs_f64(), waited.as_secs_f64()))
 }
 
 /// How many nanoseconds the virtual clock has come since it was stopped.
 fn virtual_time(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<Integer>, Error> {
-    let time = scheduler.state.borrow().virtual_time();
+    let time = scheduler.state.borrow().clock.virtual_time();
     let Some(time) = time else { return Ok(None) };
     let whole = time.as_secs().checked_mul(1_000_000_000);
     if let Some(nanoseconds) = whole.and_then(|whole| whole.checked_add(u64::from(time.subsec_nanos()))) {

@@ -139,7 +139,7 @@ impl Scheduler {
     /// picking → running: the fiber checks the thread's interrupts.
     fn check_parked(&self, ruby: &Ruby, key: FiberKey) -> Result<Next, Error> {
         if let Err(raised) = self.check_interrupts(ruby, key) {
-            self.state.borrow_mut().end_idle_time();
+            self.state.borrow_mut().clock.end_idle_time();
             return Err(raised);
         }
         self.unpark_early(key);
@@ -171,19 +171,17 @@ impl Scheduler {
         static SURROUNDINGS: Constant = Constant::new(&["Heddle", "Testing", "Surroundings"]);
         let (is_virtual, is_timed, operations) = {
             let mut state = self.state.borrow_mut();
-            (state.clock.is_some(), state.timers.next_deadline().is_some(), state.operations.len())
+            (state.clock.is_virtual(), state.timers.next_deadline().is_some(), state.operations.len())
         };
         if is_virtual && is_timed {
             let (run, wait): (bool, bool) = SURROUNDINGS.get::<RModule>(ruby)?.funcall("threads", ())?;
-            if let Some(clock) = &mut self.state.borrow_mut().clock {
-                clock.others = if run {
-                    Others::Running
-                } else if wait {
-                    Others::Waiting
-                } else {
-                    Others::Asleep
-                };
-            }
+            self.state.borrow_mut().clock.set_others(if run {
+                Others::Running
+            } else if wait {
+                Others::Waiting
+            } else {
+                Others::Asleep
+            });
         }
         if is_timed || operations > 0 {
             return Ok(());

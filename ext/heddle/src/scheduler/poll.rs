@@ -76,13 +76,15 @@ impl Scheduler {
             state.budget.polled(now);
             state.complete(reactor.completions());
             state.expire(now);
-            state.note_event(now);
+            if state.queued() > 0 {
+                state.clock.note_event(now);
+            }
             interrupted |= self.owner.thread.get().is_some_and(|thread| interrupts::pending(thread.get()));
         }
         // A poll that has waited does not know what other threads do by now. What an interrupt brings, such as the end of
         // a child process, comes before the next timer.
         let may_jump = may_block && timeout == Some(Duration::ZERO) && !interrupted;
-        if may_jump && state.clock.is_some() && state.queued() == 0 && !state.has_deferred_raises() {
+        if may_jump && state.clock.is_virtual() && state.queued() == 0 && !state.has_deferred_raises() {
             state.jump(now);
         }
         if let Some(trace) = &state.trace {

@@ -25,8 +25,8 @@ use heddle_core::queue::timers::Timers;
 use magnus::gc::Marker;
 
 use self::accounts::Accounts;
+use self::clock::Clock;
 pub use self::clock::Others;
-use self::clock::VirtualClock;
 use self::closings::Closings;
 pub use self::closings::{Interrupted, Signal, User};
 use self::counters::Counters;
@@ -113,8 +113,7 @@ pub struct State {
     accounts: Option<Box<Accounts>>,
     /// Where the records of a trace go, while there is one.
     pub trace: Option<Tracing>,
-    /// A test's clock. `None` is the real one.
-    pub clock: Option<Box<VirtualClock>>,
+    pub clock: Clock,
 }
 
 impl Default for State {
@@ -140,7 +139,7 @@ impl Default for State {
             resources: WaitResources::default(),
             accounts: None,
             trace: None,
-            clock: None,
+            clock: Clock::default(),
         }
     }
 }

@@ -29,7 +29,7 @@ pub const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 100);
 impl Scheduler {
     /// When a wait of `timeout` that begins now ends; `None` for a wait without end.
     pub fn deadline_after(&self, timeout: Option<Duration>) -> Option<Instant> {
-        timeout.filter(|timeout| *timeout < FOR_EVER).map(|timeout| self.state.borrow().now() + timeout)
+        timeout.filter(|timeout| *timeout < FOR_EVER).map(|timeout| self.state.borrow().clock.now() + timeout)
     }
 
     /// Waits until `done` returns a value. `done` is called each time before the fiber parks, and must not call Ruby.

@@ -99,7 +99,7 @@ fn stop(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<bool, Error
 fn limit(ruby: &Ruby, scheduler: &Scheduler, seconds: Value, exception: Value) -> Result<Value, Error> {
     let limit = time::interval(seconds)?;
     let hook = scheduler.enter(ruby)?;
-    let at = scheduler.state.borrow().now() + limit.min(FOR_EVER);
+    let at = scheduler.state.borrow().clock.now() + limit.min(FOR_EVER);
     scheduler.run_until(ruby, hook.key, at, Limit::Repeated(exception), None)
 }
 
@@ -110,7 +110,7 @@ fn move_limit(_: &Ruby, scheduler: &Scheduler, number: u64, seconds: Value, exce
     let limit = time::interval(seconds)?.min(FOR_EVER);
     let moved = {
         let mut state = scheduler.state.borrow_mut();
-        let at = state.now() + limit;
+        let at = state.clock.now() + limit;
         state.move_limit(number, at, exception)
     };
     scheduler.wake_owner();

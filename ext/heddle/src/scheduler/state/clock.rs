@@ -8,9 +8,6 @@ use std::time::{Duration, Instant};
 
 use heddle_core::queue::outside_wait::OutsideWait;
 
-use super::State;
-use crate::scheduler::record::FiberKey;
-
 /// How much virtual time passes where a fiber that is being killed would wait.
 const WAIT_OF_KILLED_FIBER: Duration = Duration::from_millis(1);
 
@@ -39,42 +36,39 @@ pub struct JumpsOver {
     pub waited: Duration,
 }
 
-/// A virtual clock.
+/// The clock of a scheduler's timers: `None` is the real one.
+#[derive(Debug, Default)]
+pub struct Clock(Option<Box<VirtualClock>>);
+
 #[derive(Debug)]
-pub struct VirtualClock {
+struct VirtualClock {
     began: Instant,
     now: Instant,
     /// How long it waits, in real time, for an event from outside of the thread before it jumps.
-    pub wait: OutsideWait,
+    wait: OutsideWait,
     /// Since when, in real time, no fiber has been able to run. `None` until a poll finds that.
     idle_since: Option<Instant>,
-    pub others: Others,
-    pub jumps_over: Option<JumpsOver>,
+    others: Others,
+    jumps_over: Option<JumpsOver>,
 }
 
-impl State {
+impl Clock {
     /// The time of the timers.
     #[inline]
     pub fn now(&self) -> Instant {
-        self.clock.as_ref().map_or_else(Instant::now, |clock| clock.now)
+        self.0.as_ref().map_or_else(Instant::now, |clock| clock.now)
     }
 
     /// The time of the timers, at the real time `now`.
     #[inline]
-    pub(super) fn time_at(&self, now: Instant) -> Instant {
-        self.clock.as_ref().map_or(now, |clock| clock.now)
-    }
-
-    /// Timers and I/O are polled at the real time `now`. The states of fibers begin at the timers' time.
-    #[inline]
-    pub fn note_poll(&mut self, now: Instant, parking: Option<FiberKey>) {
-        self.fibers.polled(self.time_at(now), parking);
+    pub fn at(&self, now: Instant) -> Instant {
+        self.0.as_ref().map_or(now, |clock| clock.now)
     }
 
     /// From now on the clock is a virtual one.
-    pub fn stop_clock(&mut self, wait: OutsideWait) {
+    pub fn stop(&mut self, wait: OutsideWait) {
         let now = Instant::now();
-        self.clock = Some(Box::new(VirtualClock {
+        self.0 = Some(Box::new(VirtualClock {
             began: now,
             now,
             wait,
@@ -82,86 +76,85 @@ impl State {
             others: Others::Asleep,
             jumps_over: None,
         }));
-        self.note_observers();
     }
 
-    /// Whether a test chooses the schedule, or commands the clock.
-    pub fn is_tested(&self) -> bool {
-        self.clock.is_some() || self.queue.exploration().is_some()
+    /// Whether a test commands the clock.
+    pub fn is_virtual(&self) -> bool {
+        self.0.is_some()
     }
 
     /// How far the virtual clock has come since it was stopped.
     pub fn virtual_time(&self) -> Option<Duration> {
-        self.clock.as_ref().map(|clock| clock.now.saturating_duration_since(clock.began))
+        self.0.as_ref().map(|clock| clock.now.saturating_duration_since(clock.began))
+    }
+
+    /// The factor that the virtual clock has learned, and its jumps.
+    pub fn jumps_over(&self) -> Option<(u32, Option<JumpsOver>)> {
+        self.0.as_ref().map(|clock| (clock.wait.factor(), clock.jumps_over))
+    }
+
+    /// What other threads do now.
+    pub fn set_others(&mut self, others: Others) {
+        if let Some(clock) = &mut self.0 {
+            clock.others = others;
+        }
     }
 
     /// A fiber that is being killed would wait, and yields instead. Virtual time passes meanwhile: otherwise a fiber
     /// that survives its kill in a loop would never be abandoned, as it is always runnable.
     #[cold]
     pub fn pass_killed_wait(&mut self) {
-        if let Some(clock) = &mut self.clock {
+        if let Some(clock) = &mut self.0 {
             clock.now += WAIT_OF_KILLED_FIBER;
         }
     }
 
     /// A fiber runs. The virtual clock's idle time begins anew when no fiber can run.
     pub fn end_idle_time(&mut self) {
-        if let Some(clock) = &mut self.clock {
+        if let Some(clock) = &mut self.0 {
             clock.idle_since = None;
         }
     }
 
-    /// How long to wait in real time before the next jump, at the real time `now`. `None` if the clock is real, or has
-    /// no timer to jump to. Wake-ups that make no fiber runnable, as by a signal, do not prolong the wait.
-    pub fn wait_before_jump(&mut self, now: Instant) -> Option<Duration> {
-        let expects_event = self.expects_event();
-        let clock = self.clock.as_mut()?;
-        self.timers.next_deadline()?;
+    /// How long a virtual clock waits in real time before its next jump, at the real time `now`. `awaits_io` says that
+    /// operations may wake fibers. Wake-ups that make no fiber runnable, as by a signal, do not prolong the wait.
+    pub fn wait_before_jump(&mut self, now: Instant, awaits_io: bool) -> Option<Duration> {
+        let clock = self.0.as_mut()?;
         if clock.others == Others::Running {
             clock.idle_since = None;
             return Some(WHILE_HELD);
         }
         let idle_for = now.saturating_duration_since(*clock.idle_since.get_or_insert(now));
+        let expects_event = clock.expects_event(awaits_io);
         Some(if expects_event { clock.wait.length().saturating_sub(idle_for) } else { Duration::ZERO })
     }
 
-    /// Whether I/O, or a thread that waits itself, may still wake a fiber.
-    fn expects_event(&self) -> bool {
-        let others = self.clock.as_ref().map(|clock| clock.others);
-        !self.operations.is_empty() || others == Some(Others::Waiting)
-    }
-
-    /// A wait in the kernel has ended at the real time `now`. If a fiber can run now, an event has come from outside.
+    /// A wait in the kernel has ended at the real time `now`, with an event from outside: a fiber can run now.
     pub fn note_event(&mut self, now: Instant) {
-        let is_event = self.queued() > 0;
-        if let Some(clock) = self.clock.as_mut().filter(|_| is_event)
+        if let Some(clock) = &mut self.0
             && let Some(since) = clock.idle_since
         {
             clock.wait.was_worth(now.saturating_duration_since(since));
         }
     }
 
-    /// No fiber is runnable: the virtual clock jumps to the next timer, unless an event may still come at the real time
-    /// `now`.
-    #[cold]
-    pub fn jump(&mut self, now: Instant) {
-        if self.wait_before_jump(now) != Some(Duration::ZERO) {
-            return;
-        }
-        let Some(deadline) = self.timers.next_deadline() else { return };
-        let expects_event = self.expects_event();
-        if let Some(clock) = &mut self.clock {
-            if expects_event {
+    /// A virtual clock jumps to this deadline.
+    pub fn jump_to(&mut self, deadline: Instant, awaits_io: bool) {
+        if let Some(clock) = &mut self.0 {
+            if clock.expects_event(awaits_io) {
                 clock.jump_over(deadline);
             }
             clock.now = clock.now.max(deadline);
         }
-        self.note_poll(now, None);
-        self.expire(now);
     }
 }
 
 impl VirtualClock {
+    /// Whether I/O, or a thread that waits itself, may still wake a fiber.
+    fn expects_event(&self, awaits_io: bool) -> bool {
+        awaits_io || self.others == Others::Waiting
+    }
+
     fn jump_over(&mut self, deadline: Instant) {
         self.jumps_over = Some(JumpsOver {
             count: self.jumps_over.map_or(0, |jumps| jumps.count) + 1,

@@ -111,7 +111,7 @@ impl State {
 
     /// Notes that the exception that ends the fiber has been raised in it.
     pub fn note_end_raised(&mut self, key: FiberKey) {
-        let now = self.now();
+        let now = self.clock.now();
         if let Some(request) = self.fibers.get_mut(key).and_then(|record| record.end_request.as_mut()) {
             request.note_raised(now);
         }
@@ -146,7 +146,7 @@ impl State {
     /// Starts the fiber's grace period.
     pub fn begin_grace(&mut self, key: FiberKey) {
         let Some(grace) = self.endings.grace else { return };
-        let now = self.now();
+        let now = self.clock.now();
         let Some(record) = self.fibers.get_mut(key).filter(|record| record.end_request.is_none()) else { return };
         let deadline = now + grace;
         let timer = self.timers.insert(deadline, TimerAction::Grace(key));
@@ -168,7 +168,7 @@ impl State {
 
     /// The fiber could not be ended now: sets a timer to try again.
     pub fn prolong_grace(&mut self, key: FiberKey) {
-        let deadline = self.now() + GRACE_AFTER_KILL;
+        let deadline = self.clock.now() + GRACE_AFTER_KILL;
         let timer = self.timers.insert(deadline, TimerAction::Grace(key));
         if let Some(request) = self.fibers.get_mut(key).and_then(|record| record.end_request.as_mut()) {
             request.prolong(timer, deadline);
@@ -194,7 +194,7 @@ impl State {
 
     /// Kills a waiting fiber: it is woken, and killed when it runs.
     pub fn kill(&mut self, key: FiberKey, exception: Value) {
-        let now = self.now();
+        let now = self.clock.now();
         let timer = self.timers.insert(now + GRACE_AFTER_KILL, TimerAction::Grace(key));
         let Some(record) = self.fibers.get_mut(key) else { return };
         record.end_request = Some(Box::new(EndRequest::kill(timer, record.waits, now)));

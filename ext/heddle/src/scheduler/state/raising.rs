@@ -217,7 +217,7 @@ impl State {
 
     /// See [`PendingRaises::update`](crate::scheduler::pending_raises::PendingRaises::update).
     pub fn update_raise(&mut self, key: FiberKey, scope: RaiseScope, observed: Observation, action: TimerAction) {
-        let now = self.now();
+        let now = self.clock.now();
         if let Some(record) = self.fibers.get_mut(key) {
             record.pending_raises.update(scope, observed, (&mut self.timers, now), action);
         }

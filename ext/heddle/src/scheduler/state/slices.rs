@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heddle_core::observe::stall_watch::StallWatch;
+use heddle_core::queue::outside_wait::OutsideWait;
 use heddle_core::queue::tick_spacing::SliceAge;
 
 use super::State;
@@ -116,7 +117,7 @@ impl State {
 
     #[inline(never)]
     fn observe_switch(&mut self, next: FiberKey) {
-        self.end_idle_time();
+        self.clock.end_idle_time();
         self.note_stall();
         if self.accounts.is_some()
             && let Some(now) = self.slice_began()
@@ -142,7 +143,18 @@ impl State {
 
     /// What observes slices has begun, or ended.
     pub(super) fn note_observers(&mut self) {
-        self.is_observed = self.queue.timing().is_some() || self.trace.is_some() || self.clock.is_some();
+        self.is_observed = self.queue.timing().is_some() || self.trace.is_some() || self.clock.is_virtual();
+    }
+
+    /// From now on the clock is a virtual one.
+    pub fn stop_clock(&mut self, wait: OutsideWait) {
+        self.clock.stop(wait);
+        self.note_observers();
+    }
+
+    /// Whether a test chooses the schedule, or commands the clock.
+    pub fn is_tested(&self) -> bool {
+        self.clock.is_virtual() || self.queue.exploration().is_some()
     }
 
     /// Times waits and slices from now on, and reports long slices to `watch`.

@@ -1,6 +1,6 @@
 //! The beginning, the end and the events of a fiber's wait.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use heddle_core::observe::trace::WakeSource;
 use magnus::Value;
@@ -17,7 +17,7 @@ impl State {
         let Some((record, parked)) = self.fibers.get_with_parked(key) else { return };
         if record.is_being_killed() {
             make_runnable(record, parked, &mut self.queue, &mut self.accounts, &self.trace);
-            self.pass_killed_wait();
+            self.clock.pass_killed_wait();
         } else if record.state() != FiberState::Lost {
             record.move_to(FiberState::Waiting, parked);
         }
@@ -98,18 +98,46 @@ impl State {
         self.fibers.get_mut(key).is_some_and(|record| record.finish_yield(outer))
     }
 
+    /// Timers and I/O are polled at the real time `now`. The states of fibers begin at the timers' time.
+    #[inline]
+    pub fn note_poll(&mut self, now: Instant, parking: Option<FiberKey>) {
+        self.fibers.polled(self.clock.at(now), parking);
+    }
+
+    /// How long to wait in real time before the next jump, at the real time `now`. `None` if the clock is real, or has
+    /// no timer to jump to.
+    pub fn wait_before_jump(&mut self, now: Instant) -> Option<Duration> {
+        if !self.clock.is_virtual() || self.timers.next_deadline().is_none() {
+            return None;
+        }
+        self.clock.wait_before_jump(now, !self.operations.is_empty())
+    }
+
+    /// No fiber is runnable: the virtual clock jumps to the next timer, unless an event may still come at the real time
+    /// `now`.
+    #[cold]
+    pub fn jump(&mut self, now: Instant) {
+        if self.wait_before_jump(now) != Some(Duration::ZERO) {
+            return;
+        }
+        let Some(deadline) = self.timers.next_deadline() else { return };
+        self.clock.jump_to(deadline, !self.operations.is_empty());
+        self.note_poll(now, None);
+        self.expire(now);
+    }
+
     /// Performs the actions of the timers that have expired.
     #[inline]
     pub fn expire(&mut self, now: Instant) {
         if self.has_expired_timer(now) {
-            self.perform_expired(self.time_at(now));
+            self.perform_expired(self.clock.at(now));
         }
     }
 
     /// Whether a timer has expired, and its action is still to be performed.
     #[inline]
     pub fn has_expired_timer(&mut self, now: Instant) -> bool {
-        let now = self.time_at(now);
+        let now = self.clock.at(now);
         self.timers.next_deadline().is_some_and(|deadline| deadline <= now)
     }
 
