@@ -156,7 +156,7 @@ fn is_proxy(value: Value) -> Result<bool, Error> {
 /// Calls the proxy's `raise` in a new fiber, the next time that the scheduler's thread picks a fiber.
 fn interrupt_by_proxy(ruby: &Ruby, scheduler: &Scheduler, proxy: Value, exception: Value) -> Result<(), Error> {
     let pending_raise = PendingRaise::new(exception, None, RaiseScope::Wait);
-    scheduler.state.borrow_mut().defer_raise(proxy, pending_raise);
+    scheduler.state.borrow_mut().raises.defer(proxy, pending_raise);
     scheduler.wake_owner();
     if !closer_blocks_owner(ruby, scheduler)? {
         return Ok(());

@@ -76,7 +76,7 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
 
 /// Whether all fibers of the scheduler are asked to end.
 pub fn is_stopping(scheduler: Receiver<Scheduler>) -> bool {
-    scheduler.state.borrow().is_stopping()
+    scheduler.state.borrow().raises.is_stopping()
 }
 
 /// `target` was killed. If it had not begun, Ruby has run nothing in it, and the scheduler learns of its end here.

@@ -268,7 +268,7 @@ impl Scheduler {
         }
         let blocking = fiber::current_scheduler(ruby).is_none();
         // While all fibers are asked to end, a fiber that computes must not keep the others from ending.
-        let is_stopping = state.is_stopping();
+        let is_stopping = state.raises.is_stopping();
         let preemptible = match record {
             Some(record) if record.preemptible || is_stopping && !record.blocking => true,
             Some(record) if record.fiber == current => false,
@@ -379,7 +379,7 @@ impl Scheduler {
         let mut state = self.state.borrow_mut();
         match state.fibers.find(current).or_else(|| state.current().map(|(_, running)| running)) {
             Some(key) => state.send_raise(key, pending_raise),
-            None => state.defer_raise(current, pending_raise),
+            None => state.raises.defer(current, pending_raise),
         }
     }
 

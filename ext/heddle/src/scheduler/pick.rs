@@ -60,7 +60,7 @@ impl Scheduler {
         loop {
             {
                 let mut state = self.state.borrow_mut();
-                if let Some((fiber, pending_raise)) = state.take_deferred_raise() {
+                if let Some((fiber, pending_raise)) = state.raises.take_deferred() {
                     drop(state);
                     return self.switch_to_helper(ruby, key, || raise_by_helper(ruby, fiber, pending_raise));
                 }

@@ -72,7 +72,7 @@ impl Scheduler {
                 Err(error) => break Err(error),
             }
         };
-        self.state.borrow_mut().end_stopping();
+        self.state.borrow_mut().raises.end_stopping();
         match result {
             Ok(()) => exit,
             // A second interrupt came while an `ensure` clause did not end: the remaining fibers are abandoned.

@@ -9,6 +9,7 @@ mod limits;
 mod lock_holders;
 mod look_ahead;
 pub mod operations;
+mod raises;
 mod raising;
 mod scopes;
 mod slices;
@@ -35,7 +36,7 @@ use self::limits::Limits;
 use self::lock_holders::LockHolders;
 use self::look_ahead::LookAhead;
 pub use self::operations::{OperationEnd, Operations};
-use self::raising::Raises;
+use self::raises::Raises;
 use self::scopes::Scopes;
 use self::tracing::Tracing;
 use self::wait_resources::WaitResources;
@@ -97,7 +98,7 @@ pub struct State {
     pub counters: Counters,
     /// Timers that have expired, while they are handled. The memory is kept for the next time.
     expired: Vec<TimerAction>,
-    raises: Raises,
+    pub raises: Raises,
     pub endings: Endings,
     pub closings: Closings,
     /// See [`State::set_forking_fiber`].

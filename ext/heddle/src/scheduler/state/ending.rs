@@ -120,7 +120,7 @@ impl State {
     /// Whether the scheduler is ending all fibers, and has not asked this one yet.
     pub fn must_be_stopped(&self, key: FiberKey) -> bool {
         let stoppable = |key| self.fibers.get(key).is_some_and(|record| record.is_stoppable());
-        self.is_stopping() && stoppable(key) && {
+        self.raises.is_stopping() && stoppable(key) && {
             let responsible_fiber = self.responsible_fiber(key);
             responsible_fiber == key || !self.fibers.get(responsible_fiber).is_some_and(|record| record.end_requested)
         }

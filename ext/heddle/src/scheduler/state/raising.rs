@@ -1,44 +1,12 @@
 //! Exceptions that are to be raised in fibers, and until when they are valid.
 
 use magnus::Value;
-use magnus::gc::Marker;
 
 use super::{State, TimerAction};
-use crate::ruby::value::PinnedValue;
 use crate::scheduler::pending_raises::Observation;
 use crate::scheduler::raise::{PendingRaise, RaisePoint, RaiseScope, Shield};
 use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
-
-/// The exceptions that no fiber's record holds.
-#[derive(Default)]
-pub struct Raises {
-    /// For fibers that are suspended, but not parked by the scheduler.
-    deferred: Vec<(PinnedValue, PendingRaise)>,
-    /// The exception to raise in every fiber while all are asked to end.
-    stop: Option<PinnedValue>,
-}
-
-impl Raises {
-    /// Drops the deferred ones.
-    pub fn clear(&mut self) {
-        self.deferred.clear();
-    }
-
-    /// Drops the deferred ones for these fibers.
-    pub fn forget(&mut self, is_meant: impl Fn(PinnedValue) -> bool) {
-        self.deferred.retain(|(fiber, _)| !is_meant(*fiber));
-    }
-
-    /// Tells the garbage collector what is held.
-    pub fn mark(&self, marker: &Marker) {
-        for (fiber, pending_raise) in &self.deferred {
-            fiber.mark(marker);
-            pending_raise.mark(marker);
-        }
-        self.stop.inspect(|stop| stop.mark(marker));
-    }
-}
 
 /// Where a fiber is that is at `point` unless it waits.
 fn point_of(record: &Record, point: RaisePoint) -> RaisePoint {
@@ -62,7 +30,7 @@ impl State {
             if pending_raise.scope.is_repeated() {
                 record.pending_raises.push_in_flight(pending_raise);
             }
-            self.defer_raise(fiber, pending_raise);
+            self.raises.defer(fiber, pending_raise);
             if pending_raise.scope == RaiseScope::End {
                 self.note_end_raised(key);
             }
@@ -88,7 +56,7 @@ impl State {
     /// Whether an exception may be pending in a fiber: exceptions have been sent to it, or all fibers are asked to end.
     #[inline]
     pub fn may_have_raise(&self, key: FiberKey) -> bool {
-        self.fibers.get(key).is_some_and(|record| !record.pending_raises.is_empty() || self.raises.stop.is_some())
+        self.fibers.get(key).is_some_and(|record| !record.pending_raises.is_empty() || self.raises.is_stopping())
     }
 
     /// Takes the next exception that is pending in a fiber.
@@ -100,8 +68,8 @@ impl State {
     /// Takes the next exception that is pending in a fiber, which is at `point` unless it waits.
     #[cold]
     pub fn take_pending_raise_at(&mut self, key: FiberKey, point: RaisePoint) -> Option<PendingRaise> {
-        if let Some(stop) = self.raises.stop.filter(|_| self.must_be_stopped(key)) {
-            let end = PendingRaise::new(stop.get(), None, RaiseScope::End);
+        if let Some(stop) = self.raises.stop().filter(|_| self.must_be_stopped(key)) {
+            let end = PendingRaise::new(stop, None, RaiseScope::End);
             self.end_is_raised(key, end);
             return Some(end);
         }
@@ -146,7 +114,7 @@ impl State {
     /// The next exception that is pending in a fiber, without taking it.
     pub fn pending_exception(&self, key: FiberKey) -> Option<Value> {
         if self.must_be_stopped(key) {
-            return self.raises.stop.map(PinnedValue::get);
+            return self.raises.stop();
         }
         let record = self.fibers.get(key)?;
         let point = point_of(record, RaisePoint::Program);
@@ -156,8 +124,7 @@ impl State {
 
     /// Asks all fibers to end: from now on `exception` is raised in each fiber that waits, or will wait.
     pub fn stop_all(&mut self, exception: Value) {
-        // SAFETY: `Raises::mark` marks it.
-        self.raises.stop = Some(unsafe { PinnedValue::assume_marked(exception) });
+        self.raises.begin_stopping(exception);
         let stoppable: Vec<FiberKey> =
             self.fibers.iter().filter(|(_, record)| record.has_grace()).map(|(key, _)| key).collect();
         stoppable.into_iter().for_each(|key| self.begin_grace(key));
@@ -170,17 +137,6 @@ impl State {
         waiting.into_iter().for_each(|key| self.wake(key));
     }
 
-    /// Whether all fibers are being asked to end.
-    #[inline]
-    pub fn is_stopping(&self) -> bool {
-        self.raises.stop.is_some()
-    }
-
-    /// The end of [`State::stop_all`].
-    pub fn end_stopping(&mut self) {
-        self.raises.stop = None;
-    }
-
     /// Gives the fiber another shield, and returns the one that it had.
     pub fn replace_shield(&mut self, key: FiberKey, shield: Shield) -> Shield {
         match self.fibers.get_mut(key) {
@@ -189,22 +145,10 @@ impl State {
         }
     }
 
-    /// Adds an exception for a fiber that is suspended, but not parked by the scheduler.
-    pub fn defer_raise(&mut self, fiber: Value, pending_raise: PendingRaise) {
-        // SAFETY: `Raises::mark` marks it.
-        let fiber = unsafe { PinnedValue::assume_marked(fiber) };
-        self.raises.deferred.push((fiber, pending_raise));
-    }
-
-    /// Takes the last exception that was added by [`State::defer_raise`].
-    pub fn take_deferred_raise(&mut self) -> Option<(PinnedValue, PendingRaise)> {
-        self.raises.deferred.pop()
-    }
-
     /// Whether there are deferred raises, or fibers whose grace period is over. The next fiber that parks handles
     /// both.
     pub fn has_deferred_raises(&self) -> bool {
-        !self.raises.deferred.is_empty() || self.endings.has_overdue()
+        self.raises.has_deferred() || self.endings.has_overdue()
     }
 
     /// Removes the exceptions with this scope, which has ended.
@@ -212,7 +156,7 @@ impl State {
         if let Some(record) = self.fibers.get_mut(key) {
             record.pending_raises.retract(scope, &mut self.timers);
         }
-        self.raises.deferred.retain(|(_, pending_raise)| pending_raise.scope != scope);
+        self.raises.retract(scope);
     }
 
     /// See [`PendingRaises::update`](crate::scheduler::pending_raises::PendingRaises::update).

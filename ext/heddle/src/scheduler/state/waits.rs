@@ -76,7 +76,7 @@ impl State {
     /// may be pending in it.
     #[inline]
     pub fn restore_wait(&mut self, key: FiberKey, outer: Option<Wait>) -> bool {
-        let mut may_have_raise = self.is_stopping();
+        let mut may_have_raise = self.raises.is_stopping();
         if let (Some(outer), Some(record)) = (outer, self.fibers.get_mut(key)) {
             record.wait = outer;
             may_have_raise |= !record.pending_raises.is_empty();
@@ -92,7 +92,7 @@ impl State {
     #[inline(always)]
     pub fn finish_yield(&mut self, key: FiberKey, outer: Wait) -> bool {
         let is_current = self.current.is_some_and(|(_, current)| current == key);
-        if !is_current || self.is_stopping() || self.closings.has_waiters() {
+        if !is_current || self.raises.is_stopping() || self.closings.has_waiters() {
             return false;
         }
         self.fibers.get_mut(key).is_some_and(|record| record.finish_yield(outer))
