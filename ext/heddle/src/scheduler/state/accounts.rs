@@ -65,7 +65,7 @@ impl State {
         if times_slices {
             self.queue.set_timed(true);
         }
-        self.is_observed = true;
+        self.note_observers();
         let now = Instant::now();
         let mut accounting = Accounting::new(now);
         for (key, record) in self.fibers.iter().filter(|(_, record)| record.state() != FiberState::Lost) {

@@ -163,7 +163,7 @@ impl State {
             self.queue.set_timed(true);
         }
         self.keep_timing();
-        self.is_observed = true;
+        self.note_observers();
         if let Some(timing) = self.queue.timing_mut() {
             timing.watch(watch);
         }

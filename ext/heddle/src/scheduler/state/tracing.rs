@@ -113,13 +113,11 @@ impl Tracing {
 impl State {
     /// Records everything from now on. `here` says whether the scheduler's thread is the current one.
     pub fn begin_trace(&mut self, trace: Tracing, here: bool) {
-        self.is_observed = true;
         let trace = self.trace.insert(trace);
         trace.completed.set(self.counters.completed);
-        let parked = self.fibers.iter().filter(|(_, record)| record.is_parked());
         // So many records would leave no room for what happens.
         if self.fibers.len() <= trace.session.capacity() / 4 {
-            for (key, record) in parked {
+            for (key, record) in self.fibers.iter().filter(|(_, record)| record.is_parked()) {
                 let woken = record.state() == FiberState::Runnable && record.is_waiting();
                 let subject = if woken { plain(WOKEN) } else { trace.subject(record) };
                 trace.track.waiting(key.number(), subject);
@@ -131,6 +129,7 @@ impl State {
         {
             trace.track.running(key.number(), here);
         }
+        self.note_observers();
     }
 
     /// Records nothing from now on.
