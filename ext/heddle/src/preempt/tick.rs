@@ -256,7 +256,7 @@ impl Scheduler {
     pub(super) fn preemptible_current(&self, ruby: &Ruby, current: Value) -> Option<Option<FiberKey>> {
         let preempt = self.options.borrow().preempt;
         let state = self.state.borrow();
-        if state.is_ending(current) {
+        if state.endings.is_ending(current) {
             return None;
         }
         // A fiber that has no record is preempted as the fiber is that has resumed it.
@@ -303,7 +303,7 @@ impl Scheduler {
             let state = self.state.borrow();
             let key = state.fibers.find(current).or_else(|| state.current().map(|(_, key)| key));
             // Nothing in a fiber that ends would rescue what is raised in it meanwhile.
-            state.is_ending(current)
+            state.endings.is_ending(current)
                 || key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
         };
         if is_shielded || !safe_points::may_switch_here(ruby) {

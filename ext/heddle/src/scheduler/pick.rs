@@ -64,7 +64,7 @@ impl Scheduler {
                     drop(state);
                     return self.switch_to_helper(ruby, key, || raise_by_helper(ruby, fiber, pending_raise));
                 }
-                if let Some(overdue) = state.take_overdue() {
+                if let Some(overdue) = state.endings.take_overdue() {
                     drop(state);
                     return self.switch_to_helper(ruby, key, || abandon_by_helper(ruby, self, overdue));
                 }

@@ -138,7 +138,7 @@ impl Scheduler {
         let (timer, scope) = self.state.borrow_mut().set_deadline(at, key, limit);
         let number = match argument {
             Some(_) => None,
-            None => self.state.borrow_mut().keep_limit(key, timer, scope),
+            None => self.state.borrow_mut().limits.keep(key, timer, scope),
         };
         let result = self.run_user_block(key, || match argument {
             Some(argument) => ruby.yield_value(argument),

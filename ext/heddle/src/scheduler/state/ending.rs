@@ -62,6 +62,16 @@ impl Endings {
         !self.overdue.is_empty()
     }
 
+    /// The next fiber whose grace period is over.
+    pub fn take_overdue(&mut self) -> Option<FiberKey> {
+        self.overdue.pop()
+    }
+
+    /// Whether the fiber has been passed to [`State::end_fiber`].
+    pub fn is_ending(&self, fiber: Value) -> bool {
+        self.last.is_some_and(|last| last == fiber)
+    }
+
     /// Tells the garbage collector what is held.
     pub fn mark(&self, marker: &Marker) {
         self.last.inspect(|last| last.mark(marker));
@@ -175,11 +185,6 @@ impl State {
         }
     }
 
-    /// The next fiber whose grace period is over.
-    pub fn take_overdue(&mut self) -> Option<FiberKey> {
-        self.endings.overdue.pop()
-    }
-
     /// How to end a fiber whose grace period is over. `None` if it has ended.
     pub fn end_action(&self, key: FiberKey) -> Option<EndAction> {
         let record = self.fibers.get(key)?;
@@ -256,11 +261,6 @@ impl State {
         if let Some(key) = self.fibers.find(fiber) {
             self.remove(key);
         }
-    }
-
-    /// Whether the fiber has been passed to [`State::end_fiber`].
-    pub fn is_ending(&self, fiber: Value) -> bool {
-        self.endings.last.is_some_and(|last| last == fiber)
     }
 
     /// Whether the fiber waits for an event that will never come: its process forked and the fiber stayed in the

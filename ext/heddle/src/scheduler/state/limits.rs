@@ -30,6 +30,13 @@ impl Limits {
     pub fn last_number(&self) -> u64 {
         self.last_number
     }
+
+    /// Makes the limit of a block movable. Returns a number for [`State::move_limit`].
+    pub fn keep(&mut self, fiber: FiberKey, timer: TimerKey, scope: RaiseScope) -> Option<u64> {
+        let number = scope.deadline()?;
+        self.movable.insert(number, (fiber, timer));
+        Some(number)
+    }
 }
 
 impl State {
@@ -47,13 +54,6 @@ impl State {
             }
         };
         (self.timers.insert(at, TimerAction::Deadline { fiber, pending_raise }), scope)
-    }
-
-    /// Makes the limit of a block movable. Returns a number for [`State::move_limit`].
-    pub fn keep_limit(&mut self, fiber: FiberKey, timer: TimerKey, scope: RaiseScope) -> Option<u64> {
-        let number = scope.deadline()?;
-        self.limits.movable.insert(number, (fiber, timer));
-        Some(number)
     }
 
     /// Moves the limit of a block to another time. False if the block has ended, or the exception has been raised in
