@@ -5,6 +5,7 @@
 //! * [`mailbox`]: how those threads return their results, and [`waker`], how they end a wait.
 //! * [`timer_slack`]: waits that end on time.
 //! * [`native_thread`]: starting one. [`signals`]: blocking signals on it.
+//! * [`next_tick`]: before which time a ticker does not tick.
 //! * [`locking`]: locks that survive a panic.
 //! * `sync`: threads, locks and atomics, which model tests (`models`) replace.
 
@@ -14,6 +15,7 @@ pub mod mailbox;
 #[cfg(all(test, heddle_models))]
 mod models;
 pub mod native_thread;
+pub mod next_tick;
 pub mod signals;
 mod sync;
 pub mod timer_slack;

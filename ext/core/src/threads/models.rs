@@ -8,6 +8,7 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 
 use crate::threads::mailbox::Mailbox;
+use crate::threads::next_tick::NextTick;
 use crate::threads::waker::{Notify, Waker};
 use crate::threads::workers::WorkerPool;
 
@@ -193,5 +194,29 @@ fn the_result_of_a_job_arrives() {
         wait_until(&waker, &wait, false, || !mailbox.is_empty());
         mailbox.drain(&mut results);
         assert_eq!(results, [7]);
+    });
+}
+
+#[test]
+fn an_expedited_tick_comes_at_the_usual_time() {
+    const USUAL: usize = 10;
+    const LATER: usize = 100;
+    model(3, || {
+        let next = Arc::new(NextTick::default());
+        let timer = Arc::new(AtomicUsize::new(0));
+        next.postpone(LATER as u64);
+        let ticking = {
+            let (next, timer) = (Arc::clone(&next), Arc::clone(&timer));
+            let set = move |time: Option<_>| {
+                let time = if time.is_none() { USUAL } else { LATER };
+                timer.store(time, Ordering::SeqCst);
+            };
+            thread::spawn(move || next.may_tick(1, set))
+        };
+        if next.expedite() {
+            timer.store(USUAL, Ordering::SeqCst);
+        }
+        let may_tick = ticking.join().expect("no panic");
+        assert!(may_tick || timer.load(Ordering::SeqCst) == USUAL, "the timer stays at the later time");
     });
 }

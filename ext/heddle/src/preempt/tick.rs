@@ -18,7 +18,7 @@ use crate::scheduler::raise::{PendingRaise, RaiseScope};
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::root_interrupts::Interrupts;
 use crate::scheduler::state::Requeue;
-use crate::scheduler::ticking::{NextBranch, TickSuppression};
+use crate::scheduler::ticking::NextBranch;
 use crate::scheduler::{HookGuard, Scheduler};
 use crate::ticker::Ticker;
 use crate::ticker::foreign_ticker::yield_state_of;
@@ -355,7 +355,7 @@ impl Scheduler {
     fn expect_next_yield(&self, ruby: &Ruby) {
         let now = Instant::now();
         if !self.state.borrow_mut().should_preempt(now) {
-            self.preemption.tick_suppression.set(TickSuppression::Expected);
+            self.preemption.is_quiet.set(true);
             self.suppress_ticks(ruby, now);
         }
     }

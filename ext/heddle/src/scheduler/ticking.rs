@@ -26,7 +26,8 @@ pub struct Preemption {
     pub ticker: RefCell<Option<Ticker>>,
     /// The ticker's state, without a borrow.
     pub ticker_state: Cell<Option<&'static TickerState>>,
-    pub tick_suppression: Cell<TickSuppression>,
+    /// Whether nothing has happened since the last tick that might make a fiber runnable.
+    pub is_quiet: Cell<bool>,
     pub last_tick: Cell<Option<Instant>>,
     /// How many times a fiber was preempted.
     pub preemptions: Cell<u64>,
@@ -71,30 +72,6 @@ impl NextBranch {
         branch.set(Self::Passed(fiber, frame));
         Some((fiber, frame))
     }
-}
-
-/// Tick suppression: ticks are postponed while a fiber computes and it is known when another fiber can be runnable at
-/// the earliest.
-///
-/// ```text
-///             a tick finds no other one runnable   the next tick, too
-///     None ─────────────────────────────────▶ Expected ──────────▶ Begun ◀─┐ it ends, and
-///      ▲                                          │                  │ └────┘ no fiber is runnable
-///      └──────────────────────────────────────────┴──────────────────┘
-///                any event that might make a fiber runnable
-/// ```
-///
-/// `Expected` sets no timer, so a fiber that computes and calls hooks all the time costs no system calls. When a
-/// preempted fiber continues, `Expected` is entered at once: see `expect_next_yield` in `preempt/tick.rs`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TickSuppression {
-    /// There was no tick yet, or an event since the last tick may have made a fiber runnable.
-    #[default]
-    None,
-    /// Nothing has happened since the last tick. Ticks come at their usual time.
-    Expected,
-    /// The next tick is postponed.
-    Begun,
 }
 
 /// Why a ticker does not begin.
@@ -178,50 +155,54 @@ impl Scheduler {
         }
     }
 
-    /// A tick has found no other fiber runnable. If none can be for a while, the next ticks are postponed.
+    /// A tick has found no other fiber runnable, and it is known when one can be at the earliest. If nothing has happened since
+    /// the tick before, either, the next one is postponed until then.
+    ///
+    /// The first of these ticks sets no timer, so a fiber that computes and calls hooks all the time costs no system
+    /// calls. When a preempted fiber continues, its first tick is postponed: see `expect_next_yield` in
+    /// `preempt/tick.rs`.
     pub fn suppress_ticks(&self, ruby: &Ruby, now: Instant) {
         let since = self.preemption.last_tick.get().map_or(Duration::ZERO, |tick| now.saturating_duration_since(tick));
         let next_yield = self.state.borrow_mut().next_yield_at(now);
         // Not while the state is borrowed: on Ruby 3.3 and 3.4 `is_root_wanted` lets another Ractor collect.
         let Some(at) = next_yield.filter(|_| !self.is_root_wanted(ruby)) else { return self.allow_ticks() };
-        let length = at.saturating_duration_since(now);
-        let began = self.preemption.tick_suppression.get() != TickSuppression::None
-            && self.preemption.ticker.borrow().as_ref().is_some_and(|ticker| ticker.postpone(length, since));
-        self.preemption.tick_suppression.set(if began { TickSuppression::Begun } else { TickSuppression::Expected });
+        if self.preemption.is_quiet.replace(true) {
+            let ticker = self.preemption.ticker.borrow();
+            ticker.as_ref().inspect(|ticker| ticker.postpone(at.saturating_duration_since(now), since));
+        }
     }
 
     /// A fiber may be runnable sooner than the last tick has found. Called at each entry into the scheduler, on any
     /// thread.
     #[inline]
     pub fn allow_ticks(&self) {
-        if self.preemption.tick_suppression.get() != TickSuppression::None {
-            self.end_suppression();
+        if self.preemption.is_quiet.get() {
+            self.end_quiet();
         }
     }
 
     #[cold]
-    fn end_suppression(&self) {
-        if self.preemption.tick_suppression.replace(TickSuppression::None) == TickSuppression::Begun {
-            self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.expedite());
-        }
+    fn end_quiet(&self) {
+        self.preemption.is_quiet.set(false);
+        self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.expedite());
     }
 
     /// A tick came where the fiber could be neither preempted nor interrupted, although it has to be.
     pub fn try_again_soon(&self) {
-        self.preemption.tick_suppression.set(TickSuppression::None);
+        self.preemption.is_quiet.set(false);
         self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.try_again_soon());
     }
 
     /// The running fiber is to be preempted after `time`, if that is sooner than the next tick may come.
     pub fn expect_tick_in(&self, time: Duration) {
-        self.preemption.tick_suppression.set(TickSuppression::None);
+        self.preemption.is_quiet.set(false);
         self.preemption.ticker.borrow().as_ref().inspect(|ticker| ticker.bring_forward(time));
     }
 
     /// Releases the ticker. `inherited` says that it belongs to the parent of this process.
     pub fn release_ticker(&self, inherited: bool) {
         self.preemption.ticker_state.set(None);
-        self.preemption.tick_suppression.set(TickSuppression::None);
+        self.preemption.is_quiet.set(false);
         self.preemption.masks.set(None);
         match self.preemption.ticker.borrow_mut().take() {
             Some(ticker) if inherited => ticker.abandon(),

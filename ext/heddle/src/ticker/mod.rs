@@ -96,24 +96,25 @@ impl Ticker {
         }
     }
 
-    /// Postpones the next tick until `time` from now. `since` is the time since the last tick. Does nothing, and
-    /// returns false, if the next tick comes later anyway.
-    pub fn postpone(&self, time: Duration, since: Duration) -> bool {
-        let is_later = time + since > self.spaced_period();
-        if is_later {
+    /// Postpones the next tick until `time` from now. `since` is the time since the last tick. Does nothing if the next
+    /// tick comes later anyway.
+    pub fn postpone(&self, time: Duration, since: Duration) {
+        if time + since > self.spaced_period() {
+            let until = throttle::now().saturating_add(in_nanoseconds(time));
             match &self.source {
-                TickSource::Signal(_) => self.set_next(time),
-                TickSource::Timerfd(ticker) => ticker.postpone(time),
+                TickSource::Signal(_) => {
+                    self.set_next(time);
+                    self.state.next.postpone_and_set(until);
+                }
+                TickSource::Timerfd(_) => self.state.next.postpone(until),
             }
         }
-        is_later
     }
 
     /// Undoes a postponement, so that the next tick comes after one period. Callable from any thread.
     pub fn expedite(&self) {
-        match &self.source {
-            TickSource::Signal(_) => self.set_next(self.spaced_period()),
-            TickSource::Timerfd(ticker) => ticker.expedite(),
+        if self.state.next.expedite() {
+            self.set_next(self.spaced_period());
         }
     }
 
@@ -184,4 +185,8 @@ fn signal_period(tick: Duration) -> Duration {
     const MAX_EXTENSION: Duration = Duration::from_micros(100);
     const DIVISOR: u32 = 10;
     tick + MAX_EXTENSION.min(tick / DIVISOR)
+}
+
+fn in_nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).ignored("centuries").unwrap_or(u64::MAX)
 }

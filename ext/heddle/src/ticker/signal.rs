@@ -68,6 +68,7 @@ impl SignalTicker {
 
     /// Sets the time to the next tick; further ticks follow at the usual period. Does not start a stopped ticker.
     pub fn set_next(&self, time: Duration) -> Result<(), Error> {
+        self.state.next.expedite();
         set_timer(self.state, time.max(IMMEDIATELY), self.period.get())
     }
 
@@ -249,6 +250,8 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     // SAFETY: the kernel passes information on the signal, as the handler was installed with SA_SIGINFO.
     match unsafe { ticker_state_of(info) } {
         Some(state) if state.expire(IDLE_TICKS) == Expired::Tick => {
+            // A postponed tick has come. From now on the timer expires at the usual period.
+            state.next.expedite();
             if !throttle::suppresses_ticks() {
                 postponed_job::trigger();
             }

@@ -2,6 +2,7 @@
 
 use crate::ruby::outcome::Ignore;
 use heddle_core::threads::locking::lock;
+use heddle_core::threads::next_tick::NextTick;
 use std::mem::ManuallyDrop;
 use std::os::raw::c_void;
 use std::sync::Mutex;
@@ -29,6 +30,8 @@ pub struct TickerState {
     state: AtomicU8,
     /// The timer of a [`super::signal::SignalTicker`].
     pub timer: AtomicPtr<c_void>,
+    /// Before which time of [`super::throttle::now`] no tick comes.
+    pub next: NextTick,
     /// The state that was made before this one.
     older: Option<&'static TickerState>,
 }
@@ -90,6 +93,7 @@ impl TickerState {
         // Made under the lock, so that no two states follow the same one.
         let state = spare.pop().unwrap_or_else(TickerState::make);
         state.end();
+        state.next.expedite();
         Obtained(state)
     }
 

@@ -5,7 +5,7 @@
 //! only stores the time.
 
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use heddle_core::threads::native_thread;
 use nix::errno::Errno;
 
 use super::state::{Expired, TickerState};
-use super::{IMMEDIATELY, throttle};
+use super::{IMMEDIATELY, in_nanoseconds, throttle};
 use crate::ruby::outcome::Ignore;
 use crate::ruby::postponed_job;
 
@@ -39,11 +39,6 @@ struct TickLoop {
     /// In nanoseconds.
     period: AtomicU64,
     state: &'static TickerState,
-    stopped: AtomicBool,
-    /// The time of [`throttle::now`] to which the next tick is postponed.
-    not_before: AtomicU64,
-    /// Whether the timer is set to that time. Otherwise it expires after the usual period.
-    is_postponed: AtomicBool,
 }
 
 /// A timerfd, which any thread may set.
@@ -82,59 +77,37 @@ impl Timer {
     }
 }
 
-fn in_nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).ignored("centuries").unwrap_or(u64::MAX)
-}
-
 impl TickLoop {
     fn period(&self) -> Duration {
         Duration::from_nanos(self.period.load(Ordering::Relaxed))
     }
 
     fn run(&self) {
-        while !self.stopped.load(Ordering::Acquire) && self.timer.wait() {
+        while !self.state.next.is_stopped() && self.timer.wait() {
             self.tick();
         }
     }
 
     fn tick(&self) {
-        if self.stopped.load(Ordering::Acquire) {
-            return;
-        }
         let expired = self.state.expire(IDLE_TICKS);
-        if expired == Expired::Stop || self.is_postponed() {
+        if expired == Expired::Stop || !self.state.next.may_tick(throttle::now(), |time| self.set_on_thread(time)) {
             return;
         }
         // Before the trigger, as the job may set an earlier time.
-        self.set_next_on_thread();
+        self.set_on_thread(None);
         if expired == Expired::Tick && !throttle::suppresses_ticks() {
             postponed_job::trigger();
         }
     }
 
-    /// Sets the timer to the period.
-    fn set_next_on_thread(&self) {
-        let period = self.period();
-        self.timer.set(period).ignored(CLOSED);
-        if self.period() < period {
+    /// Sets the timer to this time, or else to the period.
+    fn set_on_thread(&self, time: Option<Duration>) {
+        let set = time.unwrap_or_else(|| self.period());
+        self.timer.set(set).ignored(CLOSED);
+        if time.is_none() && self.period() < set {
             // `set_period` has set the timer before the line above.
             self.timer.set(self.period()).ignored(CLOSED);
         }
-    }
-
-    /// Sets the timer to the postponed tick's time. False if that has passed.
-    fn is_postponed(&self) -> bool {
-        let until = self.not_before.load(Ordering::SeqCst);
-        let left = until.saturating_sub(throttle::now());
-        self.is_postponed.store(left > 0, Ordering::SeqCst);
-        if left > 0 {
-            self.timer.set(Duration::from_nanos(left)).ignored(CLOSED);
-            // If `expedite` was called since, it has set the timer before the line above, or has not set it at all.
-            if self.not_before.load(Ordering::SeqCst) != until {
-                self.set_next_on_thread();
-            }
-        }
-        left > 0
     }
 }
 
@@ -144,14 +117,7 @@ impl TimerfdTicker {
     /// # Errors
     /// Descriptors or threads have run out.
     pub fn start(period: Duration, state: &'static TickerState) -> Result<Self, Error> {
-        let shared = Arc::new(TickLoop {
-            timer: Timer::new()?,
-            period: AtomicU64::new(in_nanoseconds(period)),
-            state,
-            stopped: AtomicBool::new(false),
-            not_before: AtomicU64::new(0),
-            is_postponed: AtomicBool::new(false),
-        });
+        let shared = Arc::new(TickLoop { timer: Timer::new()?, period: AtomicU64::new(in_nanoseconds(period)), state });
         let ticking = Arc::clone(&shared);
         let ready = Arc::new(Barrier::new(2));
         let is_ready = Arc::clone(&ready);
@@ -173,7 +139,7 @@ impl TimerfdTicker {
 
     /// Sets the time to the next tick; further ticks follow at the usual period. Does not start a stopped ticker.
     pub fn set_next(&self, time: Duration) -> Result<(), Error> {
-        self.shared.not_before.store(0, Ordering::SeqCst);
+        self.shared.state.next.expedite();
         self.set(time)
     }
 
@@ -181,19 +147,6 @@ impl TimerfdTicker {
     pub fn set_period(&self, period: Duration) -> Result<(), Error> {
         let before = self.shared.period.swap(in_nanoseconds(period), Ordering::Relaxed);
         if before > in_nanoseconds(period) { self.set_next(period) } else { Ok(()) }
-    }
-
-    /// Postpones the next tick until `time` from now, which must be later than it would come.
-    pub fn postpone(&self, time: Duration) {
-        self.shared.not_before.store(throttle::now().saturating_add(in_nanoseconds(time)), Ordering::SeqCst);
-    }
-
-    /// Undoes a postponement.
-    pub fn expedite(&self) {
-        self.shared.not_before.store(0, Ordering::SeqCst);
-        if self.shared.is_postponed.load(Ordering::SeqCst) {
-            self.set(self.shared.period()).ignored(CLOSED);
-        }
     }
 
     /// Stops ticking.
@@ -235,7 +188,7 @@ fn request_short_slices() {
 impl Drop for TimerfdTicker {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        self.shared.stopped.store(true, Ordering::Release);
+        self.shared.state.next.stop();
         self.shared.state.end();
         // The thread never waits for Ruby, so it ends as soon as the timer wakes it. If it cannot be woken, it cannot
         // tick either, and its state is leaked.
