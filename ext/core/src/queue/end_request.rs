@@ -109,19 +109,6 @@ mod tests {
     }
 
     #[test]
-    fn a_fiber_that_waits_has_the_grace_period() {
-        let now = Instant::now();
-        assert_eq!(raised(now).prolonged_until(now + GRACE, GRACE, false, WAITS), None);
-    }
-
-    #[test]
-    fn the_grace_period_begins_when_the_exception_is_raised() {
-        let now = Instant::now();
-        let later = now + GRACE / 2;
-        assert_eq!(raised(later).prolonged_until(now + GRACE, GRACE, false, WAITS), Some(later + GRACE));
-    }
-
-    #[test]
     fn a_fiber_that_was_preempted_gets_one_more_chance() {
         let end = Instant::now() + GRACE;
         let mut request = raised(end - GRACE);
@@ -135,22 +122,106 @@ mod tests {
         assert_eq!(raised(late - GRACE * 2).prolonged_until(late, GRACE, false, WAITS), Some(late + GRACE_AFTER_KILL));
     }
 
-    #[test]
-    fn a_fiber_that_has_not_run_is_not_blamed() {
-        let end = Instant::now() + GRACE;
-        let mut request = EndRequest::new(Timers::new().insert(end, ()), end, 1);
-        for _ in 0..3 {
-            assert_eq!(request.prolonged_until(end, GRACE, false, IN_QUEUE), Some(end + GRACE));
+    /// What is known of a fiber whose timer has expired.
+    #[derive(Debug, Clone, Copy)]
+    struct Facts {
+        is_raised: bool,
+        is_killed: bool,
+        /// The grace period since the exception was raised is over.
+        is_over: bool,
+        had_chance: bool,
+        is_shielded: bool,
+        is_queued: bool,
+        /// The fiber has begun to wait since the request.
+        has_waited: bool,
+        /// The timer is seen late.
+        is_late: bool,
+    }
+
+    impl Facts {
+        fn all() -> impl Iterator<Item = Facts> {
+            (0..256).map(|bits| {
+                let has = |bit: u32| bits & (1 << bit) != 0;
+                Facts {
+                    is_raised: has(0),
+                    is_killed: has(1),
+                    is_over: has(2),
+                    had_chance: has(3),
+                    is_shielded: has(4),
+                    is_queued: has(5),
+                    has_waited: has(6),
+                    is_late: has(7),
+                }
+            })
+        }
+
+        fn period(self) -> Duration {
+            if self.is_killed { GRACE_AFTER_KILL } else { GRACE }
+        }
+
+        /// By how much the period is prolonged.
+        fn prolonged_by(self) -> Option<Duration> {
+            let begun = Instant::now();
+            let late = if self.is_late { STALLED } else { Duration::ZERO };
+            let due = begun + self.period();
+            let timer = Timers::new().insert(due, ());
+            let mut request =
+                if self.is_killed { EndRequest::kill(timer, 1, begun) } else { EndRequest::new(timer, due, 1) };
+            if self.had_chance {
+                let elsewhere = (true, 2);
+                assert!(request.prolonged_until(due + late, GRACE, false, elsewhere).is_some());
+                request.prolong(timer, due);
+            }
+            if self.is_raised {
+                request.note_raised(if self.is_over { begun } else { begun + late + GRACE / 2 });
+            }
+            let now = due + late;
+            let waits = if self.has_waited { 2 } else { 1 };
+            let until = request.prolonged_until(now, GRACE, self.is_shielded, (self.is_queued, waits))?;
+            Some(until - now)
+        }
+
+        /// Whether the exception was raised, and so the period counts from then.
+        fn counts_from_raise(self) -> bool {
+            self.is_raised && !self.is_killed
+        }
+
+        /// Whether the fiber has yet to run for the first time since the request.
+        fn has_yet_to_run(self) -> bool {
+            !self.counts_from_raise() && self.is_queued && !self.has_waited
         }
     }
 
     #[test]
-    fn a_shield_prolongs_the_grace_period_of_a_kill() {
-        let now = Instant::now();
-        let timer = Timers::new().insert(now, ());
-        let mut request = EndRequest::kill(timer, 1, now);
-        let end = now + GRACE_AFTER_KILL;
-        assert_eq!(request.prolonged_until(end, GRACE, true, WAITS), Some(end + GRACE_AFTER_KILL));
-        assert_eq!(request.prolonged_until(end, GRACE, false, WAITS), None);
+    fn the_period_of_a_shielded_fiber_begins_again() {
+        for facts in Facts::all().filter(|facts| facts.is_shielded) {
+            assert_eq!(facts.prolonged_by(), Some(facts.period()), "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn the_period_counts_from_the_raise() {
+        for facts in Facts::all().filter(|facts| !facts.is_shielded && facts.counts_from_raise() && !facts.is_over) {
+            assert_eq!(facts.prolonged_by(), Some(GRACE / 2), "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn the_period_of_a_fiber_that_has_yet_to_run_begins_again() {
+        for facts in Facts::all().filter(|facts| !facts.is_shielded && facts.has_yet_to_run()) {
+            assert_eq!(facts.prolonged_by(), Some(facts.period()), "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn in_all_other_cases_the_period_is_over_or_prolonged_once_if_the_fiber_could_not_run() {
+        let is_other = |facts: &Facts| {
+            !facts.is_shielded && !facts.has_yet_to_run() && (facts.is_over || !facts.counts_from_raise())
+        };
+        for facts in Facts::all().filter(is_other) {
+            let could_run = !facts.is_queued && !facts.is_late;
+            let expected = if could_run || facts.had_chance { None } else { Some(GRACE_AFTER_KILL) };
+            assert_eq!(facts.prolonged_by(), expected, "{facts:?}");
+        }
     }
 }
