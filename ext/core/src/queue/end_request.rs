@@ -11,9 +11,31 @@ pub const GRACE_AFTER_KILL: Duration = Duration::from_millis(100);
 /// kept the thread.
 const STALLED: Duration = Duration::from_millis(20);
 
+/// How far a request has come.
+///
+/// ```text
+///             raised in the fiber             the period is over
+///     Asked ─────────────────────▶ Raised(at) ──────────────────▶ Killed
+///       │                                                           ▲
+///       └───────────────────────────────────────────────────────────┘
+/// ```
+///
+/// A fiber that has not ended when the period after a kill is over, too, is abandoned, and so is one that cannot be
+/// killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The exception is to be raised in the fiber.
+    Asked,
+    /// The exception was raised in the fiber for the first time.
+    Raised(Instant),
+    /// The fiber was killed.
+    Killed,
+}
+
 /// A request to a fiber to end.
 #[derive(Debug)]
 pub struct EndRequest {
+    stage: Stage,
     /// Expires with the grace period.
     timer: TimerKey,
     /// When it expires.
@@ -23,27 +45,22 @@ pub struct EndRequest {
     /// How many times the fiber had begun to wait at the beginning of the grace period. If that is unchanged and the
     /// fiber is in the run queue, it has not run since.
     waits: u32,
-    /// When the exception was raised in the fiber for the first time.
-    raised_at: Option<Instant>,
-    /// The grace period was over once, and the fiber was killed.
-    killed: bool,
 }
 
 impl EndRequest {
     /// The request to a fiber that has begun to wait so many times. The timer expires at `deadline`.
     pub fn new(timer: TimerKey, deadline: Instant, waits: u32) -> Self {
-        EndRequest { timer, deadline, had_chance: false, waits, raised_at: None, killed: false }
+        EndRequest { stage: Stage::Asked, timer, deadline, had_chance: false, waits }
     }
 
     /// As [`EndRequest::new`], for a fiber that is killed now.
     pub fn kill(timer: TimerKey, waits: u32, now: Instant) -> Self {
-        let deadline = now + GRACE_AFTER_KILL;
-        EndRequest { raised_at: Some(now), killed: true, ..EndRequest::new(timer, deadline, waits) }
+        EndRequest { stage: Stage::Killed, ..EndRequest::new(timer, now + GRACE_AFTER_KILL, waits) }
     }
 
     /// Whether the fiber is being killed.
     pub fn is_killed(&self) -> bool {
-        self.killed
+        self.stage == Stage::Killed
     }
 
     /// Expires with the grace period.
@@ -58,7 +75,9 @@ impl EndRequest {
 
     /// The exception has been raised in the fiber.
     pub fn note_raised(&mut self, now: Instant) {
-        self.raised_at.get_or_insert(now);
+        if self.stage == Stage::Asked {
+            self.stage = Stage::Raised(now);
+        }
     }
 
     /// The timer has expired. Returns until when the grace period, which lasts `grace`, or [`GRACE_AFTER_KILL`] after a
@@ -68,7 +87,8 @@ impl EndRequest {
     /// - if the exception was raised later;
     /// - if the fiber, which has begun to wait so many times, is in the run queue and has not run since;
     /// - once, by [`GRACE_AFTER_KILL`], if the fiber may not have been able to end what it has begun: it was preempted
-    ///   and is still in the run queue, or no fiber could run.
+    ///   and is still in the run queue, or no fiber could run. No clock tells the second: none stands still while the
+    ///   process is stopped (SIGSTOP) and goes on while its fibers wait.
     pub fn prolonged_until(
         &mut self,
         now: Instant,
@@ -76,13 +96,12 @@ impl EndRequest {
         is_shielded: bool,
         (is_queued, waits): (bool, u32),
     ) -> Option<Instant> {
-        let grace = if self.killed { GRACE_AFTER_KILL } else { grace };
-        let raised_at = self.raised_at.filter(|_| !self.killed);
+        let period = if self.is_killed() { GRACE_AFTER_KILL } else { grace };
         let could_not_run = is_queued || now.saturating_duration_since(self.deadline) >= STALLED;
-        match raised_at {
-            _ if is_shielded => Some(now + grace),
-            Some(raised_at) if raised_at + grace > now => Some(raised_at + grace),
-            None if is_queued && self.waits == waits => Some(now + grace),
+        match self.stage {
+            _ if is_shielded => Some(now + period),
+            Stage::Raised(at) if at + period > now => Some(at + period),
+            Stage::Asked | Stage::Killed if is_queued && self.waits == waits => Some(now + period),
             _ if could_not_run && !self.had_chance => {
                 self.had_chance = true;
                 Some(now + GRACE_AFTER_KILL)
