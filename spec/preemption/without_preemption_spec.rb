@@ -64,6 +64,17 @@ RSpec.describe "Heddle.without_preemption" do
         expect(runs).to eq 3
       end
 
+      it "lets other fibers run between short blocks that follow each other" do
+        slept = false
+        Heddle.run(ticker:) do
+          Fiber.schedule { slept = sleep(a_moment) }
+          YieldingFiber.schedule do
+            Heddle.without_preemption { 30_000.times { nil } } until slept
+          end
+        end
+        expect(slept).to be_truthy
+      end
+
       it "lets a time limit expire between two blocks, and not where a nested block ends" do
         events = []
         Heddle.run(ticker:) do
