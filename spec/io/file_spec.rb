@@ -85,6 +85,22 @@ RSpec.describe "Files" do
     end
   end
 
+  # Ruby 3.3 and 3.4 crash in most runs if a scheduler's hook writes.
+  it "are written by pwrite while other threads run Ruby code" do
+    expect(printed(<<~RUBY)).to eq "100\n"
+      require "heddle"
+      require "tempfile"
+      Tempfile.create do |file|
+        stop = false
+        threads = Array.new(2) { Thread.new { (1000.times { Object.new } && Thread.pass) until stop } }
+        Heddle.run { 100.times { |offset| file.pwrite("x", offset) } }
+        stop = true
+        threads.each(&:join)
+        puts file.size
+      end
+    RUBY
+  end
+
   it "are extended with a hole by pwrite beyond the end" do
     content = Heddle.run do
       File.open(path, "w") { |file| file.pwrite("x", 3) }

@@ -10,7 +10,7 @@ module Heddle
       METHODS = %i[switch leave wake end_fiber begin_operation end_operation attempt poll stall collection name
                    waiting shut].freeze
       COLLECTION = METHODS.index(:collection)
-      # What has woken a fiber, by the numbers of `Source` there.
+      # What has woken a fiber, by the numbers of `WakeSource` there.
       SOURCES = [nil, "timer", "another thread"].freeze
       BY_FIBER = 0
       POLLS = ["poll", "wait in the kernel"].freeze

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "io/wait"
+require "pty"
 require "socket"
 
 RSpec.describe "Closing an IO that a fiber waits for" do
@@ -273,6 +274,20 @@ RSpec.describe "Closing an IO that a fiber waits for" do
       end
     end
     expect(outcome).to be IOError
+  end
+
+  it "raises IOError in IO#readpartial when the block of PTY.open ends" do
+    result = Heddle.run do
+      outcomes = Queue.new
+      PTY.open do |terminal, device|
+        # While these are open, the end of one side does not end a wait for the other.
+        @kept = [terminal.dup, device.dup]
+        waiting_fiber(outcomes, device, ->(io) { io.readpartial(1) })
+      end
+      outcomes.pop.tap { @kept.each(&:close) }
+    end
+
+    expect(result).to be IOError
   end
 end
 
