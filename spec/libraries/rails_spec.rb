@@ -18,6 +18,7 @@ RSpec.describe "heddle/rails" do
     class Application < Rails::Application
       config.root = Dir.mktmpdir
       config.eager_load = false
+      config.load_defaults(Rails::VERSION::STRING.to_f)
       config.logger = Logger.new(nil)
       config.secret_key_base = "x" * 40
       config.hosts.clear
