@@ -52,18 +52,28 @@ class DatabaseServer
     output, input = IO.pipe
     @process = Process.detach(spawn(*yield(@folder, options), %i[out err] => input, **options))
     input.close
-    @output = Thread.new { output.each_line.find { |line| ready.match?(line) } && output }
-    raise "#{@folder}: the server has not started" unless @output.join(LIMIT)&.value
+    @output = output
+    started = Thread::Queue.new
+    @reader = Thread.new { read_along(ready, started) }
+    raise "#{@folder}: the server has not started" unless started.pop(timeout: LIMIT)
   end
 
   def stop
     Process.kill(:KILL, @process.pid)
     @process.join
-    @output.value.close
+    @reader.kill.join
+    @output.close
     FileUtils.rm_rf(@folder)
   end
 
   private
+
+  # Reads until the server ends. With a full pipe the server would wait for ever.
+  def read_along(ready, started)
+    started << true if @output.each_line.any? { |line| ready.match?(line) }
+    started.close
+    IO.copy_stream(@output, File::NULL)
+  end
 
   def identity
     return {} unless Process.uid.zero?
