@@ -19,11 +19,11 @@ experimental_packages=(ruby3.4 ruby3.4-dev)
 
 # Libraries that some specs use Heddle with, and need no server.
 forky_quick_packages=(ruby-activerecord ruby-sqlite3 ruby-stackprof puma ruby-rack ruby-rackup ruby-concurrent
-  ruby-actioncable ruby-activejob ruby-activestorage ruby-railties ruby-sidekiq
+  ruby-actioncable ruby-activejob ruby-railties ruby-sidekiq
   ruby-kramdown ruby-kramdown-parser-gfm ruby-rouge)
 # Servers and their libraries. The database server comes from the machine's own release.
 forky_test_packages=("${forky_quick_packages[@]}" ruby-pg ruby-redis redis-server ruby-grpc ruby-mysql2 ruby-typhoeus
-  ruby-rack-timeout ruby-sentry-ruby)
+  ruby-activestorage ruby-rack-timeout ruby-sentry-ruby)
 own_test_packages=(postgresql chromium-headless-shell fuse python3-fusepy)
 # What `rake ecosystem` runs besides. The servers come from the machine's own release, whose systemd cannot read the
 # lists of users that forky's bring along.
