@@ -62,7 +62,7 @@ task clippy: :imports do
   sh Build::CARGO_ENV, "cargo", "clippy", "--workspace", "--all-targets", "--", *denied
 end
 
-desc "Explore every interleaving of waker, mailbox, worker pool and next tick with loom (ext/core/src/threads/models.rs)"
+desc "Explore every interleaving of waker, mailbox, worker pool and next tick (loom; ext/core/src/threads/models.rs)"
 task :models do
   environment = { "RUSTFLAGS" => "--cfg heddle_models", "CARGO_TARGET_DIR" => "target/models" }
   sh environment, "cargo", "test", "--release", "--package", "heddle-core", "--lib", "--", "models::"

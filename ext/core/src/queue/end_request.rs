@@ -182,19 +182,19 @@ mod tests {
         fn prolonged_by(self) -> Option<Duration> {
             let begun = Instant::now();
             let late = if self.is_late { STALLED } else { Duration::ZERO };
-            let due = begun + self.period();
-            let timer = Timers::new().insert(due, ());
+            let deadline = begun + self.period();
+            let timer = Timers::new().insert(deadline, ());
             let mut request =
-                if self.is_killed { EndRequest::kill(timer, 1, begun) } else { EndRequest::new(timer, due, 1) };
+                if self.is_killed { EndRequest::kill(timer, 1, begun) } else { EndRequest::new(timer, deadline, 1) };
             if self.had_chance {
                 let elsewhere = (true, 2);
-                assert!(request.prolonged_until(due + late, GRACE, false, elsewhere).is_some());
-                request.prolong(timer, due);
+                assert!(request.prolonged_until(deadline + late, GRACE, false, elsewhere).is_some());
+                request.prolong(timer, deadline);
             }
             if self.is_raised {
                 request.note_raised(if self.is_over { begun } else { begun + late + GRACE / 2 });
             }
-            let now = due + late;
+            let now = deadline + late;
             let waits = if self.has_waited { 2 } else { 1 };
             let until = request.prolonged_until(now, GRACE, self.is_shielded, (self.is_queued, waits))?;
             Some(until - now)
