@@ -129,8 +129,10 @@ module Heddle
       #   or a `.git`, without the gems in it.
       # @option options [Symbol] :backend see {Scheduler#initialize}
       # @option options [Array<String>] :cooperative ([]) see {Scheduler#initialize}: no points are in this code
-      # @option options [:real, :virtual] :clock (:real) see {run}
+      # @option options [:real, :virtual] :clock (:real, or :virtual with `limits: true`) see {run}
       # @option options [Float, Integer, Rational] :idle (0.05) see {run}
+      # @option options [Boolean] :limits (false) whether the schedule also decides when time limits elapse that the
+      #   program sets for blocks: at any point where a tick could end one, however long it is
       # @option options [String, #to_path] :trace a file: a failing schedule is written to it as a trace for Perfetto.
       #   If it cannot be written, the message of the {Failure} says so
       # @yield the program. It must begin anew each time: what it changes outside of itself, the next run finds.

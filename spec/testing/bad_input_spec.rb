@@ -28,6 +28,8 @@ RSpec.describe "Heddle::Testing.explore" do
     { paths: ["lib", "/missing"] } => [ArgumentError, "paths: there is no file or folder \"/missing\": give those"],
     { seed: 5, schedule: "none" } => [ArgumentError, "seed: 5 and schedule: \"none\" name a schedule each: give one"],
     { times: 3 } => [ArgumentError, "there is no option times:, but runs:, seconds:, strategy:"],
+    { limits: 1 } => [TypeError, "limits: must be true or false, not 1"],
+    { limits: true, clock: :real } => [ArgumentError, "limits: true needs clock: :virtual, not clock: :real"],
     { backend: :fast } => [ArgumentError, "backend"]
   }.each do |options, (error, message)|
     it "raises #{error} for #{options}" do

@@ -8,7 +8,8 @@ module Heddle
       attr_reader :seed
       # @return [String] replays the shortened schedule: `schedule:`, or `HEDDLE_SCHEDULE`
       attr_reader :schedule
-      # @return [Integer] in how many places of the shortened schedule another fiber runs than without a test
+      # @return [Integer] in how many places of the shortened schedule a limit elapses, or another fiber runs than
+      #   without a test
       attr_reader :switches
 
       # @api private

@@ -52,8 +52,13 @@ module Heddle
 
       def near_switches
         segments = @story.segments
-        switches = segments.each_index.select { |index| segments[index].preempted || chosen_after(index) }
+        switches = segments.each_index.select { |index| ends_by_choice?(index) }
         switches.flat_map { |index| meanwhile(index) }.uniq.sort
+      end
+
+      def ends_by_choice?(index)
+        segment = @story.segments[index]
+        segment.preempted || segment.elapsed || chosen_after(index)
       end
 
       # @return [Story::Segment, nil] what follows, if a fiber runs in it that would not have run usually
@@ -75,6 +80,7 @@ module Heddle
         return [] if rows.empty?
 
         rows.first[0] = segment.label
+        rows << ["", "", "-- #{limit(segment.elapsed)} elapses here"] if segment.elapsed
         rows << ["", "", "-- preempted #{where(segment)}"] if segment.preempted
         chosen = chosen_after(index)
         rows << ["", "", "-- #{chosen.label} is chosen to run next"] if chosen && !segment.preempted
@@ -108,6 +114,10 @@ module Heddle
       def where(segment)
         branch = ", at a branch" if segment.preempted == :branch
         "#{segment.before_line? ? "before" : "in"} line #{segment.places.last.line}#{branch}"
+      end
+
+      def limit(limit)
+        format("the limit of %<seconds>g s at %<place>s", seconds: limit.time / 1e9, place: short(limit))
       end
 
       def short(place) = @files.place(place.path, place.line)

@@ -52,6 +52,23 @@ module Heddle
         # @param points [Integer] how many there were
         def pass_tick(points) = of_thread&.pass_tick(points)
 
+        # The extension calls this where a limit begins in a run that explores limits.
+        #
+        # @param number [Integer] of the limit
+        # @return [Boolean] whether the program has set it, and not what runs the program, such as a test framework
+        def begin_limit?(number)
+          run = of_thread or return false
+          place = caller_locations.take_while { |location| location.path != __FILE__ }
+                                  .find { |location| run.files.include?(location.path) }
+          run.begin_limit(number, place) if place
+          !place.nil?
+        end
+
+        # The extension calls this where the schedule lets a limit elapse while the running fiber computes.
+        #
+        # @param number [Integer] of the limit
+        def pass_limit(number) = of_thread&.pass_limit(number)
+
         private
 
         # Calls.line_after counts the frames down to here.
@@ -77,6 +94,7 @@ module Heddle
         @files = settings.files
         @idle = settings.idle
         @limit = settings.steps
+        @explores_limits = settings.limits
         @options = { preempt: :all, backend: settings.backend, cooperative: settings.cooperative }.compact
         @story = story
         @waits = waits
@@ -89,6 +107,7 @@ module Heddle
       def call(schedule)
         # Before its first fiber runs, as ticks would decide which fibers wait until then.
         scheduler = Scheduler.new(**@options).tap { |new| schedule.begin(new) }
+        Native.explore_limits(scheduler) if @explores_limits
         error = failure do
           Root.run(scheduler, @program) do
             # The root comes to its wait for the end of the program, as a step of it is none of the program's. Each
@@ -144,6 +163,18 @@ module Heddle
         pass_at(place, :line) { Native.pass_point(@scheduler, false, true, true) }
       end
 
+      # The running fiber begins a block with the limit of this number.
+      #
+      # @param place [Thread::Backtrace::Location] where the program sets it
+      def begin_limit(number, place)
+        @story&.begin_limit(number, place, Native.virtual_time(@scheduler))
+      end
+
+      # The limit with this number elapses while the running fiber computes.
+      def pass_limit(number)
+        @story&.pass_limit(number, Native.virtual_time(@scheduler))
+      end
+
       # A method `post` of a gem begins. By that, concurrent-ruby gives a task to a pool of threads.
       #
       # @param executor [Object] whose method it is
@@ -197,7 +228,7 @@ module Heddle
 
       def pass_in_story(place, event)
         @story.preempt_at_branch if Native.preempted_at_branch?(@scheduler)
-        segment = @story.pass(place, event, Native.deviations(@scheduler))
+        segment = @story.pass(place, event, Native.switches(@scheduler))
         steps = yield
         @story.continue(segment)
         steps

@@ -8,8 +8,8 @@ module Heddle
       CLOCKS = %i[real virtual].freeze
       STRATEGIES = %i[random pct exhaustive].freeze
       DEFAULTS = { runs: nil, seconds: nil, strategy: :random, seed: nil, schedule: nil, depth: 3, preemptions: 2,
-                   steps: 100_000, paths: nil, backend: nil, cooperative: nil, trace: nil, clock: :real,
-                   idle: 0.05 }.freeze
+                   steps: 100_000, paths: nil, backend: nil, cooperative: nil, trace: nil, clock: nil,
+                   idle: 0.05, limits: false }.freeze
       RUNS = 1_000
       # How many runs there are at most within a time.
       RUNS_IN_TIME = 100_000
@@ -26,6 +26,8 @@ module Heddle
       attr_reader :seconds
       # @return [Array<String>, nil]
       attr_reader :cooperative
+      # @return [Boolean] whether a schedule also decides when limits elapse
+      attr_reader :limits
       # @return [Numeric, nil] for a virtual clock: see {Testing.run}
       attr_reader :idle
 
@@ -51,7 +53,9 @@ module Heddle
         @preemptions = count(options, :preemptions, 0..)
         @steps = count(options, :steps)
         @files = ProgramFiles.new(caller_path, paths_of(options[:paths]))
-        @idle = options[:idle] if Settings.virtual?(options[:clock], options[:idle], METHOD)
+        @limits = limits_of(options)
+        clock = options[:clock] || (@limits ? :virtual : :real)
+        @idle = options[:idle] if Settings.virtual?(clock, options[:idle], METHOD)
         @backend = options[:backend]
         @cooperative = options[:cooperative]
         @trace = trace_of(options[:trace])
@@ -120,6 +124,14 @@ module Heddle
 
         raise ArgumentError, "#{METHOD}: paths: there is no file or folder #{File.expand_path(missing).inspect}: " \
                              "give those whose lines are points"
+      end
+
+      def limits_of(options)
+        limits = options[:limits]
+        return limits if limits == false || (limits == true && options[:clock] != :real)
+        raise TypeError, "#{METHOD}: limits: must be true or false, not #{limits.inspect}" unless limits == true
+
+        raise ArgumentError, "#{METHOD}: limits: true needs clock: :virtual, not clock: :real, as limits elapse by it"
       end
 
       def trace_of(trace)

@@ -12,17 +12,21 @@ module Heddle
 
       # The places that a fiber passes until another fiber runs. `preempted` is true if it was preempted at the last
       # one, `:branch` if it was preempted at a branch within the last line, and false otherwise. `chosen` is true if
-      # another fiber would have run usually.
-      Segment = Struct.new(:fiber, :label, :places, :preempted, :chosen) do
-        # @return [Boolean] whether the fiber was preempted before it has begun to run the line of the last place
-        def before_line? = preempted == true && places.last&.event == :line
+      # another fiber would have run usually. `elapsed` is the {Limit} that has elapsed at the last place.
+      Segment = Struct.new(:fiber, :label, :places, :preempted, :chosen, :elapsed) do
+        # @return [Boolean] whether the segment ends before the fiber has begun to run the line of the last place
+        def before_line? = (preempted == true || !elapsed.nil?) && places.last&.event == :line
 
-        # @return [Boolean] whether the fiber was preempted before it has begun to run the line of this place
+        # @return [Boolean] whether the segment ends before the fiber has begun to run the line of this place
         def before?(place) = before_line? && places.last.equal?(place)
 
         # @return [Array<Place>] the places whose lines the fiber has begun to run in this segment
         def run_places = before_line? ? places[..-2] : places
       end
+
+      # A limit of the program: where it was set, and after how many nanoseconds of virtual time it has elapsed. While
+      # it is pending, `time` is the time at which it began.
+      Limit = Data.define(:path, :line, :time)
 
       VARIABLE = :@heddle_story_label
       # A track of a trace.
@@ -51,35 +55,51 @@ module Heddle
         @labels = {}.compare_by_identity
         # The lines in which fibers were preempted at a branch.
         @unfinished = {}.compare_by_identity
-        @deviations = 0
+        @limits = {}
+        @switches = 0
       end
 
       # The running fiber passes a point.
       #
       # @param place [#path, #lineno]
       # @param event [Symbol] of TracePoint
-      # @param deviations [Integer] by how many the schedule differs from the usual one until now
+      # @param switches [Integer] how many times until now another fiber was next than usually
       # @return [Segment]
-      def pass(place, event, deviations)
+      def pass(place, event, switches)
         fiber = Fiber.current
         segment = @segments.last
-        unless segment&.fiber.equal?(fiber) && !segment.preempted
-          chosen = deviations > @deviations
+        unless segment&.fiber.equal?(fiber) && !segment.preempted && !segment.elapsed
+          chosen = switches > @switches
           @segments << (segment = Segment.new(fiber, label(fiber), [*@unfinished.delete(fiber)], false, chosen))
         end
-        @deviations = deviations
+        @switches = switches
         segment.places << Place.new(path: place.path, line: place.lineno, event:)
         segment
       end
 
       # The running fiber has passed a point in this segment, and continues.
       def continue(segment)
-        return if segment.equal?(@segments.last)
+        is_last = segment.equal?(@segments.last)
+        return if is_last && !segment.elapsed
 
-        segment.preempted = true
+        segment.preempted = true unless is_last
         place = segment.places.last
         # Its line runs now.
         @segments << Segment.new(segment.fiber, segment.label, place.event == :line ? [place] : [], false, false)
+      end
+
+      # The program sets a limit.
+      #
+      # @param place [Thread::Backtrace::Location]
+      # @param time [Integer] nanoseconds of virtual time
+      def begin_limit(number, place, time)
+        @limits[number] = Limit.new(path: place.path, line: place.lineno, time:)
+      end
+
+      # The limit elapses at the last place that the running fiber has passed.
+      def pass_limit(number, time)
+        limit = @limits.delete(number)
+        @segments.last.elapsed = limit.with(time: time - limit.time)
       end
 
       # The fiber that passed the last point was preempted afterwards, at a branch within its line.
@@ -131,6 +151,7 @@ module Heddle
           events.slice(track, time..(time + STEP), place.to_s, "line", { event: place.event })
           time += STEP
         end
+        events.instant(track, time, "limit elapsed") if segment.elapsed
         events.instant(track, time, "preempted") if segment.preempted
         time
       end

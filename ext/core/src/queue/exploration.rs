@@ -7,6 +7,9 @@
 //!
 //! Fibers have numbers, in the order in which they appear, and each counts its own decisions. So a deviation names the
 //! same place whatever other fibers do meanwhile, and a schedule can be shortened.
+//!
+//! Where limits are explored, too, the clock has a number like a fiber: at a point the fiber continues, or a limit
+//! elapses.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -15,6 +18,9 @@ use std::iter;
 /// After so many points without a wait, a fiber yields if another one is runnable. So a loop that spins until another
 /// fiber has done something ends under every strategy.
 const POINTS_OF_A_TURN: u32 = 1_000;
+
+/// The key of the clock. No fiber has it.
+const CLOCK: u64 = u64::MAX;
 
 /// At its decision `point`, the fiber `from` was followed by `to`, which would not have been next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -172,6 +178,8 @@ pub struct Exploration {
     turn: u32,
     steps: u64,
     deviations: Vec<Deviation>,
+    /// How many of the deviations are limits that have elapsed.
+    elapsed: usize,
     /// All decisions, if they are wanted.
     decisions: Option<Vec<Decision>>,
 }
@@ -188,6 +196,7 @@ impl Exploration {
             turn: 0,
             steps: 0,
             deviations: Vec::new(),
+            elapsed: 0,
             decisions: keeps_decisions.then(Vec::new),
         }
     }
@@ -206,6 +215,11 @@ impl Exploration {
     /// How the schedule differs from the usual one.
     pub fn deviations(&self) -> &[Deviation] {
         &self.deviations
+    }
+
+    /// How many times another fiber was next than usually.
+    pub fn switches(&self) -> usize {
+        self.deviations.len() - self.elapsed
     }
 
     /// All decisions; empty if they are not kept.
@@ -233,6 +247,24 @@ impl Exploration {
         let to = self.decide(!yields, options);
         self.decided = (to != from).then_some(to);
         to != from
+    }
+
+    /// The fiber with this key passes a point while a limit is pending. Returns whether the limit elapses there.
+    pub fn lets_limit_elapse(&mut self, running: u64) -> bool {
+        let from = self.number(running);
+        let clock = self.number(CLOCK);
+        self.current = from;
+        if self.decide(true, vec![from, clock]) != clock {
+            return false;
+        }
+        self.elapsed += 1;
+        if let Strategy::Priorities(priorities) = &mut self.strategy
+            && priorities.numbers.below(2) == 0
+        {
+            // Otherwise all limits would elapse after the first one.
+            priorities.yielded(clock);
+        }
+        true
     }
 
     /// Which of the `queued` fibers is next. There is at least one.
@@ -287,11 +319,10 @@ impl Exploration {
                 deviations.get(&(from, point)).copied().filter(|to| options.contains(to)).unwrap_or(usual)
             }
             Strategy::Random(numbers, one_in) if is_preemption => {
-                if numbers.below(*one_in) == 0 {
-                    options[1 + pick(numbers, options.len() - 1)]
-                } else {
-                    usual
-                }
+                // A limit elapses once, and should also do so late in a long block.
+                let is_limit = options.last() == self.numbers.get(&CLOCK);
+                let one_in = if is_limit { *one_in * *one_in } else { *one_in };
+                if numbers.below(one_in) == 0 { options[1 + pick(numbers, options.len() - 1)] } else { usual }
             }
             Strategy::Random(numbers, _) => options[pick(numbers, options.len())],
             Strategy::Priorities(priorities) => priorities.highest(&options),

@@ -8,7 +8,6 @@ use heddle_core::queue::outside_wait::OutsideWait;
 use magnus::{Error, Integer, Object, RArray, RClass, RModule, Ruby, Value, function, prelude::*};
 
 use super::safe_points;
-use crate::ruby::constant::Constant;
 use crate::ruby::frames::{self, Frame};
 use crate::ruby::line_events::{self, LineEvent};
 use crate::ruby::receiver::Receiver;
@@ -16,6 +15,7 @@ use crate::ruby::{error, fiber, interrupts, postponed_job, thread};
 use crate::scheduler::Scheduler;
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::ticking::NextBranch;
+use crate::scheduler::waiting::EXPLORED_RUN;
 
 /// After so many points timers and I/O are polled, as ticks do it otherwise.
 const POINTS_PER_POLL: u64 = 256;
@@ -28,11 +28,12 @@ pub fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("explore_recorded", function!(explore_recorded, 3))?;
     native.define_singleton_method("explore_random", function!(explore_random, 2))?;
     native.define_singleton_method("explore_priorities", function!(explore_priorities, 4))?;
+    native.define_singleton_method("explore_limits", function!(explore_limits, 1))?;
     native.define_singleton_method("pass_point", function!(pass_point, 4))?;
     native.define_singleton_method("preempted_at_branch?", function!(preempted_at_branch, 1))?;
     native.define_singleton_method("end_line", function!(end_line, 1))?;
     native.define_singleton_method("with_branches", function!(with_branches, 0))?;
-    native.define_singleton_method("deviations", function!(deviations, 1))?;
+    native.define_singleton_method("switches", function!(switches, 1))?;
     native.define_singleton_method("explored", function!(explored, 1))?;
     native.define_singleton_method("stop_clock", function!(stop_clock, 4))?;
     native.define_singleton_method("jumps_over", function!(jumps_over, 1))?;
@@ -72,6 +73,11 @@ fn explore_priorities(
     steps: u64,
 ) -> Result<(), Error> {
     explore(ruby, &scheduler, Strategy::priorities(seed, depth, steps), false)
+}
+
+/// From now on the schedule also decides when limits elapse, by a virtual clock.
+fn explore_limits(_: &Ruby, scheduler: Receiver<Scheduler>) {
+    scheduler.state.borrow_mut().limits.explore();
 }
 
 /// The timers' clock stands still from now on while a fiber can run. It jumps to the next timer when no fiber can, and
@@ -163,9 +169,9 @@ fn notice(ruby: &Ruby, event: LineEvent) {
     }
 }
 
-/// How many deviations there were until now.
-fn deviations(_: &Ruby, scheduler: Receiver<Scheduler>) -> usize {
-    scheduler.state.borrow().queue.exploration().map_or(0, |exploration| exploration.deviations().len())
+/// How many times until now another fiber was next than usually.
+fn switches(_: &Ruby, scheduler: Receiver<Scheduler>) -> usize {
+    scheduler.state.borrow().queue.exploration().map_or(0, Exploration::switches)
 }
 
 /// What was explored: the number of points, the deviations as Arrays of three numbers, and all decisions if they were
@@ -212,6 +218,9 @@ impl Scheduler {
             self.preemption.unchecked_points.set((number, 0));
         }
         let may_raise = is_check || self.has_passed_unchecked(number);
+        if may_raise {
+            self.let_limit_elapse(ruby, number)?;
+        }
         if let Some(running) = running.filter(|_| may_raise) {
             self.raise_unmasked(ruby, running)?;
         }
@@ -224,6 +233,13 @@ impl Scheduler {
             }
         }
         Ok(Some(number))
+    }
+
+    /// Lets time pass in the fiber until a limit has elapsed, if limits are explored and the exploration decides so.
+    fn let_limit_elapse(&self, ruby: &Ruby, running: u64) -> Result<(), Error> {
+        let elapsed = self.state.borrow_mut().let_limit_elapse(running);
+        let Some(number) = elapsed else { return Ok(()) };
+        EXPLORED_RUN.get::<RClass>(ruby)?.funcall("pass_limit", (number,)).map(|_: Value| ())
     }
 
     /// Whether so many points of the fiber have come without a check of interrupts that one has no event.
@@ -275,8 +291,7 @@ impl Scheduler {
     /// Has the test see that the fiber computes, after so many points. Called from the tick's job.
     #[cold]
     fn tell_test(&self, ruby: &Ruby, current: Value, points: u64) {
-        static RUN: Constant = Constant::new(&["Heddle", "Testing", "Run"]);
-        let told = RUN.get::<RClass>(ruby).and_then(|run| run.funcall::<_, _, Value>("pass_tick", (points,)));
+        let told = EXPLORED_RUN.get::<RClass>(ruby).and_then(|run| run.funcall::<_, _, Value>("pass_tick", (points,)));
         if let Err(raised) = told {
             self.raise_or_keep(ruby, current, &raised);
         }

@@ -3,14 +3,15 @@
 use std::time::{Duration, Instant};
 
 use heddle_core::queue::timers::TimerKey;
-use magnus::{Error, Ruby, Value};
+use magnus::{Error, RClass, Ruby, Value, prelude::*};
 
 use super::Scheduler;
 use super::pending_raises::Observation;
-use super::raise::{Limit, RaisePoint};
+use super::raise::{Limit, RaisePoint, RaiseScope};
 use super::record::FiberKey;
 use super::state::{State, TimerAction};
 use super::wait::Wait;
+use crate::ruby::constant::Constant;
 use crate::ruby::value::same;
 use crate::ruby::{error, fiber};
 
@@ -22,6 +23,9 @@ pub enum Outcome<T> {
     /// The deadline has passed before that.
     TimedOut,
 }
+
+/// The run of a test that chooses the schedule.
+pub static EXPLORED_RUN: Constant = Constant::new(&["Heddle", "Testing", "Run"]);
 
 /// A duration that is longer than any program runs.
 pub const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 100);
@@ -140,12 +144,25 @@ impl Scheduler {
             Some(_) => None,
             None => self.state.borrow_mut().limits.keep(key, timer, scope),
         };
-        let result = self.run_user_block(key, || match argument {
-            Some(argument) => ruby.yield_value(argument),
-            None => ruby.yield_value(number),
+        let noted = if self.state.borrow().limits.is_explored() { self.explore_limit(ruby, scope) } else { Ok(()) };
+        let result = noted.and_then(|()| {
+            self.run_user_block(key, || match argument {
+                Some(argument) => ruby.yield_value(argument),
+                None => ruby.yield_value(number),
+            })
         });
         self.state.borrow_mut().drop_limit(key, timer, scope);
         result
+    }
+
+    /// A limit begins in a test that explores limits. The test knows whether its program has set it.
+    #[cold]
+    fn explore_limit(&self, ruby: &Ruby, scope: RaiseScope) -> Result<(), Error> {
+        let Some(number) = scope.deadline() else { return Ok(()) };
+        if EXPLORED_RUN.get::<RClass>(ruby)?.funcall("begin_limit?", (number,))? {
+            self.state.borrow_mut().limits.add_explored(number);
+        }
+        Ok(())
     }
 
     /// Finds out whether the fiber has swallowed an exception that is to be raised again. Called at the beginning of

@@ -174,3 +174,35 @@ fn a_recorded_deviation_lets_a_fiber_continue_that_yields() {
     assert!(!exploration.is_preempted(0, true, [1].into_iter()));
     assert!(exploration.is_preempted(0, true, [1].into_iter()));
 }
+
+/// At which of its points the only fiber has limits that elapse.
+fn elapsed(mut exploration: Exploration, points: u32) -> Vec<u32> {
+    (1..=points)
+        .filter(|_| {
+            exploration.step();
+            exploration.lets_limit_elapse(0)
+        })
+        .collect()
+}
+
+#[test]
+fn a_limit_elapses_where_a_deviation_says_so() {
+    let deviation = Deviation { from: 0, point: 2, to: 1 };
+    assert_eq!(elapsed(Exploration::new(Strategy::recorded([deviation]), false), 3), [2]);
+}
+
+#[test]
+fn a_limit_that_elapses_is_a_deviation_and_no_switch() {
+    let mut exploration = Exploration::new(Strategy::recorded([Deviation { from: 0, point: 1, to: 1 }]), false);
+    assert!(exploration.lets_limit_elapse(0));
+    assert_eq!((exploration.deviations().len(), exploration.switches()), (1, 0));
+}
+
+#[test]
+fn some_seeds_let_a_limit_elapse_late() {
+    let late = |strategy: fn(u64) -> Strategy| {
+        (0..200).any(|seed| elapsed(Exploration::new(strategy(seed), false), 100).first().is_some_and(|at| *at > 50))
+    };
+    assert!(late(Strategy::random));
+    assert!(late(|seed| Strategy::priorities(seed, 3, 100)));
+}

@@ -109,6 +109,14 @@ impl Clock {
         }
     }
 
+    /// Virtual time passes while a fiber computes.
+    #[cold]
+    pub fn pass_until(&mut self, at: Instant) {
+        if let Some(clock) = &mut self.0 {
+            clock.now = clock.now.max(at);
+        }
+    }
+
     /// A fiber runs. The virtual clock's idle time begins anew when no fiber can run.
     pub fn end_idle_time(&mut self) {
         if let Some(clock) = &mut self.0 {

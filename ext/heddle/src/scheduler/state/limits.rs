@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use heddle_core::queue::timers::TimerKey;
 use magnus::Value;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{State, TimerAction};
 use crate::scheduler::raise::{Limit, PendingRaise, RaiseScope};
@@ -17,6 +17,8 @@ pub struct Limits {
     last_number: u64,
     /// The timers of the limits that can be moved, by the numbers of their scopes. See [`State::move_limit`].
     movable: FxHashMap<u64, (FiberKey, TimerKey)>,
+    /// If a test explores limits, the numbers of those that its program has set.
+    explored: Option<FxHashSet<u64>>,
 }
 
 impl Limits {
@@ -37,6 +39,24 @@ impl Limits {
         self.movable.insert(number, (fiber, timer));
         Some(number)
     }
+
+    /// From now on a test decides when the limits of its program elapse.
+    pub fn explore(&mut self) {
+        self.explored = Some(FxHashSet::default());
+    }
+
+    /// Whether a test decides when the limits of its program elapse.
+    #[inline]
+    pub fn is_explored(&self) -> bool {
+        self.explored.is_some()
+    }
+
+    /// The program of the test has set the limit with this number.
+    pub fn add_explored(&mut self, number: u64) {
+        if let Some(explored) = &mut self.explored {
+            explored.insert(number);
+        }
+    }
 }
 
 impl State {
@@ -54,6 +74,31 @@ impl State {
             }
         };
         (self.timers.insert(at, TimerAction::Deadline { fiber, pending_raise }), scope)
+    }
+
+    /// When the next limit that a test explores elapses, and its number. Of those for one time, the first that was set.
+    fn next_explored_limit(&self) -> Option<(Instant, u64)> {
+        let explored = self.limits.explored.as_ref()?;
+        let limits = self.timers.deadlines().filter_map(|(at, action)| match action {
+            TimerAction::Deadline { pending_raise, .. } => Some((at, pending_raise.scope.deadline()?)),
+            TimerAction::Wake(_) | TimerAction::Grace(_) => None,
+        });
+        limits.filter(|(_, number)| explored.contains(number)).min()
+    }
+
+    /// The fiber with the number `running` passes a point. If a limit of the test's program is pending, and the
+    /// exploration decides so, so much time passes there that the limit elapses, and all timers before it expire.
+    /// Returns the limit's number.
+    pub fn let_limit_elapse(&mut self, running: u64) -> Option<u64> {
+        let (at, number) = self.next_explored_limit()?;
+        if !self.queue.exploration_mut()?.lets_limit_elapse(running) {
+            return None;
+        }
+        self.clock.pass_until(at);
+        let now = self.clock.now();
+        self.note_poll(now, None);
+        self.expire(now);
+        Some(number)
     }
 
     /// Moves the limit of a block to another time. False if the block has ended, or the exception has been raised in
