@@ -15,6 +15,7 @@ require_relative "testing/settings"
 require_relative "testing/story"
 require_relative "testing/report"
 require_relative "testing/calls"
+require_relative "testing/coverage"
 require_relative "testing/run"
 require_relative "testing/search"
 require_relative "testing/shrinking"
@@ -30,10 +31,15 @@ module Heddle
     #   @return [Integer] how often the program has run
     # @!attribute [r] steps
     #   @return [Integer] how many points the longest run has passed
+    # @!attribute [r] lines
+    #   @return [Integer] in how many lines of the program there were points, without those that only a schedule with
+    #     preemptions reaches and in which no fiber was preempted
+    # @!attribute [r] preempted
+    #   @return [Integer] in how many of these lines a fiber was preempted
     # @!attribute [r] complete
     #   @return [Boolean] whether these were all schedules of the program's points within the bound of `:exhaustive`.
     #     `docs/testing.md` says where the points are
-    Summary = Data.define(:runs, :steps, :complete)
+    Summary = Data.define(:runs, :steps, :lines, :preempted, :complete)
 
     # The default of `idle:`, in seconds.
     IDLE = 0.05

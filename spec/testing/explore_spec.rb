@@ -221,6 +221,24 @@ RSpec.describe "Heddle::Testing.explore" do
     expect([points, runs.last]).to match([be < 10, 2 * (1 + points + (points**2))])
   end
 
+  it "takes all 1,862 schedules of two fibers with 30 points each that need at most two preemptions" do
+    text = "def self.pass(passed)\n#{"passed << 1\n" * 26}end"
+    many = Module.new { class_eval(text, __FILE__, __LINE__) }
+    taken = Heddle::Testing.explore(strategy: :exhaustive, runs: 3_000, backend: :poll) do
+      Heddle.without_preemption { Heddle.await_all(*Array.new(2) { Heddle.spin { many.pass([]) } }) }
+    end
+
+    expect(taken).to have_attributes(runs: 1_862, complete: true)
+  end
+
+  it "counts the lines in which there were points, and those in which a fiber was preempted" do
+    few, many = [1, 100].map do |runs|
+      Heddle::Testing.explore(runs:) { Heddle.await_all(*Array.new(2) { Heddle.spin { pass_four([], 1) } }) }
+    end
+
+    expect([few, many]).to match([have_attributes(lines: 7, preempted: 0), have_attributes(lines: 7, preempted: 7)])
+  end
+
   it "does not lose an update without a preemption" do
     expect(failure(strategy: :exhaustive, preemptions: 0)).to be_nil
   end

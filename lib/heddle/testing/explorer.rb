@@ -16,6 +16,7 @@ module Heddle
         @program = program
         @settings = settings
         @diagnosis = Diagnosis.new(settings, command) { |schedule, story| run(schedule, story:) }
+        @coverage = Coverage.new
         @runs = @steps = 0
         @patient = false
         @began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
@@ -26,7 +27,8 @@ module Heddle
       def call
         expect_no_scheduler
         complete = Surroundings.noted { with_clock { with_random { Run.noticing(@settings.files) { explore } } } }
-        Summary.new(runs: @runs, steps: @steps, complete: complete == true)
+        Summary.new(runs: @runs, steps: @steps, lines: @coverage.lines, preempted: @coverage.preempted,
+                    complete: complete == true)
       end
 
       private
@@ -120,8 +122,9 @@ module Heddle
         @runs += 1
         outcome = @diagnosis.telling_exit(schedule, @runs) do
           waits = { idle_factor: @idle_factor, patient: @patient }
-          Run.new(@program, @settings, story:, waits:).call(schedule)
+          Run.new(@program, @settings, coverage: @coverage, story:, waits:).call(schedule)
         end
+        @coverage.end_run
         @idle_factor = outcome.jumps&.idle_factor
         @steps = [@steps, outcome.steps].max
         outcome

@@ -87,19 +87,21 @@ module Heddle
 
       # @param program [Proc]
       # @param settings [Settings]
+      # @param coverage [Coverage]
       # @param story [Story, nil] notes what the fibers do
       # @param waits [Hash] how long a virtual clock waits: see {VirtualClock#initialize}
-      def initialize(program, settings, story: nil, waits: {})
+      def initialize(program, settings, coverage:, story: nil, waits: {})
         @program = program
         @files = settings.files
         @idle = settings.idle
         @limit = settings.steps
         @explores_limits = settings.limits
         @options = { preempt: :all, backend: settings.backend, cooperative: settings.cooperative }.compact
+        @coverage = coverage
         @story = story
         @waits = waits
         @errors = []
-        @kills = @points_of_long = 0
+        @passed = @kills = @points_of_long = 0
       end
 
       # @param schedule [#begin] see {Schedule}
@@ -222,7 +224,11 @@ module Heddle
       # @param place [TracePoint, Thread::Backtrace::Location]
       # @yieldreturn [Integer] how many points the run has passed
       def pass_at(place, event, &)
+        @coverage.pass(place)
+        number = @passed += 1
         steps = @story ? pass_in_story(place, event, &) : yield
+        # Another fiber has passed points meanwhile.
+        @coverage.preempt(place) if @passed != number
         expect_end(steps, place)
       end
 
