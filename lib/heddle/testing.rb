@@ -137,6 +137,8 @@ module Heddle
       # @option options [Array<String>] :cooperative ([]) see {Scheduler#initialize}: no points are in this code
       # @option options [:real, :virtual] :clock (:real, or :virtual with `limits: true`) see {run}
       # @option options [Float, Integer, Rational] :idle (0.05) see {run}
+      # @option options [String, #to_path] :keep a file: the shortened schedule of a failure is added to it, and the
+      #   schedules in it are tried before all others. Delete lines that have become useless
       # @option options [Boolean] :limits (false) whether the schedule also decides when time limits elapse that the
       #   program sets for blocks: at any point where a tick could end one, however long it is
       # @option options [String, #to_path] :trace a file: a failing schedule is written to it as a trace for Perfetto.
@@ -145,7 +147,8 @@ module Heddle
       # @return [Summary]
       # @raise [Failure] if a run has failed; its cause is the error
       # @raise [Diverged] if `schedule:` cannot be followed, and the run does not fail
-      # @raise [ArgumentError, TypeError] without a block, and for invalid arguments
+      # @raise [ArgumentError, TypeError] without a block, and for invalid arguments, or lines in the file of `keep:`
+      # @raise [SystemCallError] if the file of `keep:` cannot be read
       # @raise [RuntimeError] if this thread has a scheduler
       # @example
       #   Heddle::Testing.explore(runs: 200) do

@@ -22,6 +22,7 @@ RSpec.describe "Heddle::Testing.explore" do
     { schedule: 7 } => [TypeError, "schedule must be a String, as a report prints it, not 7"],
     { paths: "lib" } => [TypeError, "paths: must be an Array of Strings, not \"lib\""],
     { trace: 5 } => [TypeError, "trace: must be a path, as a String or a Pathname, not 5"],
+    { keep: 5 } => [TypeError, "keep: must be a path, as a String or a Pathname, not 5"],
     { depth: 1_001 } => [ArgumentError, "depth: must be an Integer from 1 to 1000, not 1001"],
     { depth: 2**32 } => [ArgumentError, "depth: must be an Integer from 1 to 1000, not 4294967296"],
     { idle: 10**30 } => [ArgumentError, "idle: must be seconds from 0 to 86400, not 1000000000000000000000000000000"],

@@ -297,6 +297,19 @@ RSpec.describe "The report of Heddle::Testing" do
     end
   end
 
+  it "is of the first run where the file of keep: has the schedule" do
+    Dir.mktmpdir do |folder|
+      keep = File.join(folder, "kept")
+      found = failure(keep:)
+
+      expect([File.read(keep), failure(keep:).message]).to match(["#{found.schedule}\n", /^run 1; one switch/])
+    end
+  end
+
+  it "says that the file of keep: cannot be written" do
+    expect(failure(keep: "/missing/kept").message).to match(/keep: the schedule is not kept: No such file .*ENOENT/)
+  end
+
   it "is written to the file of trace:" do
     Dir.mktmpdir do |folder|
       failure(trace: File.join(folder, "trace.json"))

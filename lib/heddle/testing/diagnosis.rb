@@ -32,6 +32,7 @@ module Heddle
         # A message that is another one each time says nothing.
         @messages = Faults.same?(error, second.error)
         outcome = shortened(error, second)
+        @not_kept = keep(outcome)
         raise_failure(outcome, seed, head(seed, number, outcome.deviations.size))
       end
 
@@ -83,7 +84,7 @@ module Heddle
       def raise_failure(outcome, seed, head)
         schedule = Schedule.text(outcome.deviations)
         report = Report.new(outcome.story, @settings.files)
-        notes = [outcome.jumps&.to_note, write_trace(outcome.story)].compact
+        notes = [outcome.jumps&.to_note, write_trace(outcome.story), @not_kept].compact
         text = report.text(outcome.error, head, command(seed, schedule), notes)
         failure = Failure.new(text, seed:, schedule:, switches: outcome.deviations.size, story: outcome.story)
         failure.set_backtrace(outcome.error.backtrace || caller)
@@ -96,6 +97,14 @@ module Heddle
         nil
       rescue StandardError => e
         "trace: the trace is not written: #{Text.clean(e.message)} (#{e.class})"
+      end
+
+      # @return [String, nil] why the schedule is not kept, which must not hide the failure
+      def keep(outcome)
+        Schedule.keep(@settings.keep, Schedule.text(outcome.deviations)) if @settings.keep
+        nil
+      rescue SystemCallError => e
+        "keep: the schedule is not kept: #{Text.clean(e.message)} (#{e.class})"
       end
 
       def command(seed, schedule)

@@ -59,12 +59,25 @@ module Heddle
       def explore
         return replay(@settings.schedule) if @settings.schedule
         return try_seed(@settings.seed) if @settings.seed
+
+        try_kept if @settings.keep
         return try_all? if @settings.strategy == :exhaustive
 
         @settings.runs.times do |seed|
           try_seed(seed)
           break if over?
         end
+      end
+
+      # The schedules that have failed before.
+      def try_kept
+        Schedule.read(@settings.keep).each { |deviations| try(Schedule::Recorded.new(deviations:)) }
+      end
+
+      def try(schedule, seed = nil)
+        outcome = run(schedule)
+        @diagnosis.fail_with(outcome.error, schedule, seed, @runs) if outcome.error
+        outcome
       end
 
       # @return [Boolean] whether the time of the settings has passed
@@ -74,10 +87,8 @@ module Heddle
       end
 
       def try_seed(seed)
-        schedule = schedule(seed)
-        outcome = run(schedule)
+        outcome = try(schedule(seed), seed)
         @usual_steps ||= outcome.steps if seed.zero?
-        @diagnosis.fail_with(outcome.error, schedule, seed, @runs) if outcome.error
       end
 
       def schedule(seed)
@@ -99,9 +110,7 @@ module Heddle
       end
 
       def replay(deviations)
-        schedule = Schedule::Recorded.new(deviations:)
-        outcome = run(schedule)
-        @diagnosis.fail_with(outcome.error, schedule, nil, @runs) if outcome.error
+        outcome = try(Schedule::Recorded.new(deviations:))
         missing = (deviations - outcome.deviations).first or return
 
         raise Diverged, "Heddle::Testing.explore: the run does not fail, and diverges from its schedule: where fiber " \

@@ -49,6 +49,27 @@ module Heddle
 
         text.scan(/\d+/).map { |digits| Integer(digits, 10) }.each_slice(3).to_a
       end
+
+      # The schedules in a file, one in each line, which were kept because they have failed.
+      #
+      # @param path [String, #to_path]
+      # @return [Array<Array>] the deviations of each; empty if there is no such file
+      # @raise [ArgumentError] for a line that is no schedule
+      # @raise [SystemCallError]
+      def self.read(path)
+        return [] unless File.exist?(path)
+
+        File.readlines(path, chomp: true).map { |line| parse(line, "the schedules of #{path}") }
+      end
+
+      # Adds a schedule to the file, unless it is there.
+      #
+      # @param path [String, #to_path]
+      # @param text [String]
+      # @raise [SystemCallError]
+      def self.keep(path, text)
+        File.write(path, "#{text}\n", mode: "a") unless read(path).include?(parse(text, text))
+      end
     end
     private_constant :Schedule
   end

@@ -9,7 +9,7 @@ module Heddle
       STRATEGIES = %i[random pct exhaustive].freeze
       DEFAULTS = { runs: nil, seconds: nil, strategy: :random, seed: nil, schedule: nil, depth: 3, preemptions: 2,
                    steps: 100_000, paths: nil, backend: nil, cooperative: nil, trace: nil, clock: nil,
-                   idle: 0.05, limits: false }.freeze
+                   idle: 0.05, limits: false, keep: nil }.freeze
       RUNS = 1_000
       # How many runs there are at most within a time.
       RUNS_IN_TIME = 100_000
@@ -21,7 +21,7 @@ module Heddle
       private_constant :METHOD, :CLOCKS, :STRATEGIES, :DEFAULTS, :RUNS, :RUNS_IN_TIME, :HIGHEST_SEED, :DEPTHS,
                        :LONGEST_IDLE
 
-      attr_reader :runs, :strategy, :seed, :schedule, :depth, :preemptions, :steps, :files, :backend, :trace
+      attr_reader :runs, :strategy, :seed, :schedule, :depth, :preemptions, :steps, :files, :backend, :trace, :keep
       # @return [Numeric, nil] after how many seconds there is no further run
       attr_reader :seconds
       # @return [Array<String>, nil]
@@ -58,7 +58,8 @@ module Heddle
         @idle = options[:idle] if Settings.virtual?(clock, options[:idle], METHOD)
         @backend = options[:backend]
         @cooperative = options[:cooperative]
-        @trace = trace_of(options[:trace])
+        @trace = path_of(options, :trace)
+        @keep = path_of(options, :keep)
       end
 
       private
@@ -134,10 +135,11 @@ module Heddle
         raise ArgumentError, "#{METHOD}: limits: true needs clock: :virtual, not clock: :real, as limits elapse by it"
       end
 
-      def trace_of(trace)
-        return trace if trace.nil? || trace.is_a?(String) || trace.respond_to?(:to_path)
+      def path_of(options, name)
+        path = options[name]
+        return path if path.nil? || path.is_a?(String) || path.respond_to?(:to_path)
 
-        raise TypeError, "#{METHOD}: trace: must be a path, as a String or a Pathname, not #{trace.inspect}"
+        raise TypeError, "#{METHOD}: #{name}: must be a path, as a String or a Pathname, not #{path.inspect}"
       end
 
       def check_seed_alone(seed, schedule)
