@@ -61,7 +61,7 @@ end
 
 # The floors of the rooms: docs/internals/architecture.md says what each is for. A room imports none of its own floor.
 HEIGHTS = {
-  "ext/core/src" => { "threads" => 0, "observe" => 0, "queue" => 1, "io" => 1 },
+  "ext/core/src" => { "threads" => 0, "observe" => 0, "explore" => 0, "queue" => 1, "io" => 1 },
   "ext/heddle/src" => {
     "ruby" => 0, "ticker" => 1, "scheduler" => 2, "dump" => 3, "io" => 3, "preempt" => 3, "tasks" => 3, "trace" => 3,
     "hooks" => 4

@@ -2,7 +2,7 @@
 //!
 //! The rooms, from the bottom up. A room imports none of its own floor (`rake imports`).
 //!
-//! * [`threads`], [`observe`].
+//! * [`threads`], [`observe`], [`explore`].
 //! * [`queue`], [`io`].
 //!
 //! Outside of them are [`Error`], and `disturbed`: a machine that is busy with other work, for tests.
@@ -10,6 +10,7 @@
 #[cfg(heddle_disturbed)]
 pub mod disturbed;
 pub mod error;
+pub mod explore;
 pub mod io;
 pub mod observe;
 pub mod queue;

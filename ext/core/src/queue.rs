@@ -7,15 +7,11 @@
 //! * [`tick_spacing`]: how often a tick looks whether a fiber is to be preempted.
 //! * [`cooperative`]: whose code is not preempted.
 //! * [`end_request`]: how long a fiber that is asked to end may take for that.
-//! * [`exploration`]: chooses the schedule of a test.
-//! * [`outside_wait`]: how long a virtual clock waits for what may come from outside of the thread.
 //! * [`prefetch`]: fetching memory into the cache before it is needed.
 
 pub mod budget;
 pub mod cooperative;
 pub mod end_request;
-pub mod exploration;
-pub mod outside_wait;
 pub mod prefetch;
 pub mod run_queue;
 pub mod tick;

@@ -2,7 +2,7 @@
 
 module Heddle
   module Testing
-    # The schedules of runs. Each tells the scheduler, which decides: see `ext/core/src/queue/exploration.rs`.
+    # The schedules of runs. Each tells the scheduler, which decides: see `ext/core/src/explore/exploration.rs`.
     module Schedule
       # By seed, at random.
       Random = Data.define(:seed) do

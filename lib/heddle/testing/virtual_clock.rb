@@ -12,7 +12,7 @@ module Heddle
       FLOATS = { float_second: 1e9, float_millisecond: 1e6, float_microsecond: 1e3 }.freeze
       private_constant :VARIABLE, :UNITS, :FLOATS
 
-      # How many times `idle` the clock of a scheduler has learned to wait (see `ext/core/src/queue/outside_wait.rs`),
+      # How many times `idle` the clock of a scheduler has learned to wait (see `ext/core/src/explore/outside_wait.rs`),
       # and how often it has jumped while an event from outside might still have come: at last by `length` seconds,
       # after it had waited for `waited` seconds of real time.
       Jumps = Data.define(:idle_factor, :count, :length, :waited) do

@@ -19,7 +19,6 @@
 //! waited for a quantum, it runs as soon as woken fibers have run for a tick. So where there is always a woken fiber,
 //! as on a busy server, what needs little more than a tick does not wait for many quanta.
 
-mod explored;
 mod sleepers;
 mod slice;
 mod starters;
@@ -27,7 +26,6 @@ mod starters;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use self::explored::Explored;
 use self::sleepers::Sleepers;
 use self::slice::{Class, Slice};
 use self::starters::{Continued, Starters};
@@ -81,8 +79,6 @@ pub struct RunQueue<T> {
     is_plain: bool,
     /// See [`RunQueue::set_timed`].
     timing: Option<Box<SliceTiming>>,
-    /// See [`RunQueue::explore`].
-    explored: Option<Box<Explored<T>>>,
 }
 
 impl<T> RunQueue<T> {
@@ -102,7 +98,6 @@ impl<T> RunQueue<T> {
             policy,
             is_plain: true,
             timing: None,
-            explored: None,
         }
     }
 
@@ -140,7 +135,7 @@ impl<T> RunQueue<T> {
 
     fn note_kinds(&mut self) {
         let has_other_classes = self.has_preempted() || !self.starters.is_empty() || !self.sleepers.is_idle();
-        self.is_plain = self.timing.is_none() && self.explored.is_none() && !has_other_classes;
+        self.is_plain = self.timing.is_none() && !has_other_classes;
     }
 
     /// Changes the policy from now on.
@@ -174,6 +169,32 @@ impl<T> RunQueue<T> {
         self.woken.get(index)
     }
 
+    /// All entries of woken fibers, in the order of dequeuing.
+    pub fn woken(&self) -> impl Iterator<Item = &T> + Clone {
+        self.woken.iter()
+    }
+
+    /// Drops the void entries of woken fibers.
+    pub fn drop_void(&mut self, is_void: impl Fn(&T) -> bool) {
+        let mut index = 0;
+        while let Some(entry) = self.woken.get(index) {
+            if is_void(entry) {
+                self.woken.remove(index);
+                if let Some(timing) = &mut self.timing {
+                    timing.removed(index);
+                }
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    /// Moves the entry of a woken fiber at `index` ahead of the others.
+    pub fn move_to_head(&mut self, index: usize) {
+        let moved = self.woken.remove(index);
+        moved.into_iter().for_each(|moved| self.woken.push_front(moved));
+    }
+
     /// Whether there is an entry of a preempted fiber.
     pub fn has_preempted(&self) -> bool {
         !self.fresh.is_empty() || !self.spent.is_empty()
@@ -199,15 +220,9 @@ impl<T> RunQueue<T> {
     pub fn push_starter(&mut self, entry: T, clock: impl FnOnce() -> Instant) {
         // In a round, the last read of the clock is recent enough.
         let now = self.slice.and_then(|slice| slice.continued_at).unwrap_or_else(clock);
-        match self.explored.as_deref_mut().map(Explored::start_fiber) {
-            Some(true) => self.push_next(entry),
-            Some(false) => self.push_woken(entry),
-            None => {
-                self.is_plain = false;
-                let running_since = self.slice.map_or(now, |slice| slice.since);
-                self.starters.push(entry, running_since, now);
-            }
-        }
+        self.is_plain = false;
+        let running_since = self.slice.map_or(now, |slice| slice.since);
+        self.starters.push(entry, running_since, now);
         self.slice = Some(Slice { protected_until: Some(now + self.policy.tick / 2), ..Slice::start(now) });
         if let Some(timing) = &mut self.timing {
             timing.end_slice(now);
@@ -218,9 +233,6 @@ impl<T> RunQueue<T> {
     /// Enqueues the current fiber, which is preempted. If it had been preempted before, it returns to the head of its
     /// class, unless its quantum is used up.
     pub fn push_preempted(&mut self, entry: T, now: Instant) {
-        if self.explored.is_some() {
-            return self.push_woken(entry);
-        }
         self.is_plain = false;
         self.starters.end_round();
         self.last_preemption = Some(now);
@@ -292,10 +304,7 @@ impl<T> RunQueue<T> {
         if let Some(timing) = &mut self.timing {
             timing.end_slice(now);
         }
-        let claimed = match self.explored {
-            Some(_) => self.pop_chosen(now, claim),
-            None => self.pop_by_class(now, claim),
-        };
+        let claimed = self.pop_by_class(now, claim);
         self.note_kinds();
         if let Some(timing) = &mut self.timing
             && claimed.is_some()

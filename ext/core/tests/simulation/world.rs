@@ -14,8 +14,9 @@ use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use heddle_core::explore::exploration::Exploration;
+use heddle_core::explore::strategy::Strategy;
 use heddle_core::io::operations::{OperationEnd, Operations, Ticket};
-use heddle_core::queue::exploration::{Exploration, Strategy};
 use heddle_core::queue::run_queue::{Policy, RunQueue};
 use heddle_core::queue::timers::{TimerKey, Timers};
 use heddle_core::{Backend, Interest, Operation};
@@ -108,6 +109,7 @@ pub struct World {
     fibers: Vec<Fiber>,
     files: Vec<File>,
     queue: RunQueue<(usize, u32)>,
+    exploration: Exploration,
     timers: Timers<usize>,
     operations: Operations<usize, Rc<Memory>>,
     is_ending: bool,
@@ -116,8 +118,6 @@ pub struct World {
 impl World {
     pub fn new(programs: Vec<Vec<Action>>, numbers: usize, seed: u64) -> Self {
         let kernel = KernelHandle::new(seed);
-        let mut queue = RunQueue::new(Policy::default());
-        queue.explore(Exploration::new(Strategy::random(seed), false), |(fiber, _)| *fiber as u64);
         let fiber = |actions: Vec<Action>| Fiber {
             state: State::Waiting,
             epoch: 0,
@@ -131,7 +131,8 @@ impl World {
             backend: Simulated::new(kernel.clone()),
             fibers: programs.into_iter().map(fiber).collect(),
             files: Vec::new(),
-            queue,
+            queue: RunQueue::new(Policy::default()),
+            exploration: Exploration::new(Strategy::random(seed), false),
             timers: Timers::new(),
             operations: Operations::default(),
             is_ending: false,
@@ -145,6 +146,11 @@ impl World {
     /// Runs all fibers to their ends.
     pub fn run(mut self) {
         loop {
+            if !self.queue.is_empty() {
+                let keys = self.queue.woken().map(|(fiber, _)| *fiber as u64);
+                let index = self.exploration.next_index(keys);
+                self.queue.move_to_head(index);
+            }
             let fibers = &mut self.fibers;
             let next = self.queue.pop(|(fiber, epoch)| {
                 let record = &mut fibers[*fiber];

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use heddle_core::queue::exploration::{Decision, Deviation, Exploration, Strategy};
-use heddle_core::queue::outside_wait::OutsideWait;
+use heddle_core::explore::exploration::{Decision, Exploration};
+use heddle_core::explore::outside_wait::OutsideWait;
+use heddle_core::explore::strategy::{Deviation, Strategy};
 use magnus::{Error, Integer, Object, RArray, RClass, RModule, Ruby, Value, function, prelude::*};
 
 use super::safe_points;
@@ -46,7 +47,7 @@ fn explore(ruby: &Ruby, scheduler: &Scheduler, strategy: Strategy, keeps_decisio
         return Err(error::of(ruby.exception_runtime_error(), message));
     }
     let exploration = Exploration::new(strategy, keeps_decisions);
-    scheduler.state.borrow_mut().queue.explore(exploration, |(key, _)| key.number());
+    scheduler.state.borrow_mut().explore(exploration);
     Ok(())
 }
 
@@ -122,7 +123,7 @@ fn pass_point(
     yields: bool,
     is_check: bool,
 ) -> Result<Option<u64>, Error> {
-    let steps = scheduler.state.borrow_mut().queue.exploration_mut().map(Exploration::step);
+    let steps = scheduler.state.borrow_mut().exploration.as_mut().map(|exploration| exploration.step());
     if let Some(steps) = steps {
         let passed = scheduler.pass_point(ruby, steps, yields, is_check)?;
         let next = passed.filter(|_| within_line).map_or(NextBranch::NoPoint, NextBranch::WithinLine);
@@ -171,7 +172,7 @@ fn notice(ruby: &Ruby, event: LineEvent) {
 
 /// How many times until now another fiber was next than usually.
 fn switches(_: &Ruby, scheduler: Receiver<Scheduler>) -> usize {
-    scheduler.state.borrow().queue.exploration().map_or(0, Exploration::switches)
+    scheduler.state.borrow().exploration.as_ref().map_or(0, |exploration| exploration.switches())
 }
 
 /// What was explored: the number of points, the deviations as Arrays of three numbers, and all decisions if they were
@@ -179,7 +180,7 @@ fn switches(_: &Ruby, scheduler: Receiver<Scheduler>) -> usize {
 fn explored(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> Result<Option<RArray>, Error> {
     let copied = {
         let state = scheduler.state.borrow();
-        state.queue.exploration().map(|each| (each.steps(), each.deviations().to_vec(), each.decisions().to_vec()))
+        state.exploration.as_ref().map(|each| (each.steps(), each.deviations().to_vec(), each.decisions().to_vec()))
     };
     let Some((steps, deviations, decisions)) = copied else { return Ok(None) };
     let explored = ruby.ary_new();
@@ -264,7 +265,7 @@ impl Scheduler {
         }
         let (points, is_preempted) = {
             let mut state = self.state.borrow_mut();
-            let points = state.queue.exploration_mut().map_or(0, Exploration::step);
+            let points = state.exploration.as_mut().map_or(0, |exploration| exploration.step());
             (points, state.is_preempted_at_point(fiber, false))
         };
         if is_preempted {
@@ -279,7 +280,7 @@ impl Scheduler {
     /// a line that only branches, such as `nil while true`, has no points. So the test looks where the fiber is if it has
     /// passed none since the last tick, and makes it pass one. Called from the tick's job.
     pub(super) fn pass_tick(&self, ruby: &Ruby, current: Value) {
-        let points = self.state.borrow().queue.exploration().map_or(0, Exploration::steps);
+        let points = self.state.borrow().exploration.as_ref().map_or(0, |exploration| exploration.steps());
         if self.preemption.points_at_tick.replace(points) != points || interrupts::is_trap_pending(ruby) {
             return;
         }

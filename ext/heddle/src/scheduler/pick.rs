@@ -157,7 +157,7 @@ impl Scheduler {
 
     /// Whether a test chooses the schedule. Then ticks preempt no fiber.
     pub fn is_explored(&self) -> bool {
-        self.state.borrow().queue.exploration().is_some()
+        self.state.borrow().exploration.is_some()
     }
 
     fn is_tested(&self) -> bool {

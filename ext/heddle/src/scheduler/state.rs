@@ -5,6 +5,7 @@ mod clock;
 mod closings;
 mod counters;
 pub mod ending;
+mod exploration;
 mod limits;
 mod lock_holders;
 mod look_ahead;
@@ -20,6 +21,7 @@ mod waits;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use heddle_core::explore::exploration::Exploration;
 use heddle_core::queue::budget::Budget;
 use heddle_core::queue::run_queue::{Policy, RunQueue};
 use heddle_core::queue::timers::Timers;
@@ -115,6 +117,8 @@ pub struct State {
     /// Where the records of a trace go, while there is one.
     pub trace: Option<Tracing>,
     pub clock: Clock,
+    /// What chooses the schedule, if a test does.
+    pub exploration: Option<Box<Exploration>>,
 }
 
 impl Default for State {
@@ -141,6 +145,7 @@ impl Default for State {
             accounts: None,
             trace: None,
             clock: Clock::default(),
+            exploration: None,
         }
     }
 }
@@ -283,9 +288,9 @@ impl State {
             self.account_preempted(key);
         }
         match position {
-            Requeue::Last => self.queue.push_woken((key, epoch)),
             Requeue::First => self.queue.push_next((key, epoch)),
-            Requeue::Preempted(now) => self.queue.push_preempted((key, epoch), now),
+            Requeue::Preempted(now) if self.exploration.is_none() => self.queue.push_preempted((key, epoch), now),
+            Requeue::Last | Requeue::Preempted(_) => self.queue.push_woken((key, epoch)),
         }
         Some(outer)
     }

@@ -47,7 +47,7 @@ impl<T> Sleepers<T> {
 impl<T> RunQueue<T> {
     /// A tick has found the current fiber computing: woken fibers whose sleep has ended run next.
     pub fn prefer_sleepers(&mut self, has_slept: impl Fn(&T) -> bool) {
-        if self.sleepers.is_running || self.explored.is_some() {
+        if self.sleepers.is_running {
             return;
         }
         let mut index = 0;

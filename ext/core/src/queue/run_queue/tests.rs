@@ -2,7 +2,6 @@ mod sleepers;
 mod starters;
 
 use super::*;
-use crate::queue::exploration::{Deviation, Exploration, Strategy};
 
 const QUANTUM: Duration = Duration::from_millis(10);
 const TICK: Duration = Duration::from_millis(1);
@@ -264,97 +263,17 @@ fn the_first_tick_preempts_a_fiber_that_was_preempted_before() {
 }
 
 #[test]
-fn an_exploration_lets_a_starter_continue_but_not_for_ever() {
+fn an_entry_that_is_moved_to_the_head_is_dequeued_first() {
     let mut queue = queue();
-    queue.explore(recorded(&[]), number);
-    queue.push_woken("second");
-    let passed = (1..).find(|_| {
-        queue.push_starter("first", Instant::now);
-        pop(&mut queue) != Some("first")
-    });
-    assert_eq!(passed, Some(16));
-}
-
-#[test]
-fn an_exploration_takes_starters_in_their_order() {
-    let (mut queue, now) = (queue(), Instant::now());
-    queue.explore(recorded(&[]), number);
-    queue.push_woken("third");
-    queue.push_starter("second", || now);
-    queue.push_starter("first", || now);
-    assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [Some("first"), Some("second"), Some("third")]);
-}
-
-/// Entries of the fibers 0 to 2, as a test's exploration numbers them.
-fn number(entry: &&'static str) -> u64 {
-    ["first", "second", "third"].iter().position(|name| name == entry).map_or(3, |index| index as u64)
-}
-
-fn recorded(deviations: &[(u32, u32, u32)]) -> Exploration {
-    let deviations = deviations.iter().map(|&(from, point, to)| Deviation { from, point, to });
-    Exploration::new(Strategy::recorded(deviations), false)
-}
-
-#[test]
-fn an_exploration_without_deviations_keeps_the_order() {
-    let mut queue = queue();
-    queue.explore(recorded(&[]), number);
     ["first", "second", "third"].into_iter().for_each(|entry| queue.push_woken(entry));
-    assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [Some("first"), Some("second"), Some("third")]);
-    assert_eq!(pop(&mut queue), None);
-}
-
-#[test]
-fn an_exploration_chooses_which_entry_is_next() {
-    let mut queue = queue();
-    queue.explore(recorded(&[(0, 1, 2)]), number);
-    ["first", "second", "third"].into_iter().for_each(|entry| queue.push_woken(entry));
+    queue.move_to_head(2);
     assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [Some("third"), Some("first"), Some("second")]);
 }
 
 #[test]
-fn an_exploration_drops_void_entries() {
+fn void_entries_can_be_dropped_before_they_are_dequeued() {
     let mut queue = queue();
-    queue.explore(recorded(&[(0, 1, 1)]), number);
-    ["first", "second"].into_iter().for_each(|entry| queue.push_woken(entry));
-    assert_eq!(queue.pop(|entry| (*entry == "first").then_some(*entry)), Some("first"));
-    assert!(queue.is_empty());
-}
-
-#[test]
-fn a_void_entry_is_no_choice_of_an_exploration() {
-    let mut queue = queue();
-    queue.explore(Exploration::new(Strategy::recorded([]), true), number);
-    ["first", "second"].into_iter().for_each(|entry| queue.push_woken(entry));
+    ["first", "second", "third"].into_iter().for_each(|entry| queue.push_woken(entry));
     queue.drop_void(|entry| *entry == "second");
-    assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("first"), None));
-    assert!(queue.exploration().is_some_and(|exploration| exploration.decisions().is_empty()));
-}
-
-#[test]
-fn entries_are_dropped_one_by_one_without_an_exploration() {
-    let mut queue = queue();
-    queue.push_woken("first");
-    queue.drop_void(|_| true);
-    assert_eq!(pop(&mut queue), Some("first"));
-}
-
-#[test]
-fn an_exploration_takes_a_preempted_fiber_like_one_that_was_woken() {
-    let mut queue = queue();
-    queue.explore(recorded(&[]), number);
-    queue.push_preempted("first", Instant::now());
-    queue.push_preempted("second", Instant::now());
-    queue.push_woken("third");
-    assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [Some("first"), Some("second"), Some("third")]);
-}
-
-#[test]
-fn an_exploration_preempts_in_favour_of_the_fiber_that_it_chooses() {
-    let mut queue = queue();
-    queue.explore(recorded(&[(0, 1, 2)]), number);
-    ["second", "third"].into_iter().for_each(|entry| queue.push_woken(entry));
-    assert!(queue.is_preempted_at_point(number(&"first"), false));
-    queue.push_preempted("first", Instant::now());
-    assert_eq!(pop(&mut queue), Some("third"));
+    assert!(queue.woken().eq(&["first", "third"]));
 }

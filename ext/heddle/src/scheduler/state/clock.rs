@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use heddle_core::queue::outside_wait::OutsideWait;
+use heddle_core::explore::outside_wait::OutsideWait;
 
 /// How much virtual time passes where a fiber that is being killed would wait.
 const WAIT_OF_KILLED_FIBER: Duration = Duration::from_millis(1);

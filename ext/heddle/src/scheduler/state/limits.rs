@@ -91,7 +91,7 @@ impl State {
     /// Returns the limit's number.
     pub fn let_limit_elapse(&mut self, running: u64) -> Option<u64> {
         let (at, number) = self.next_explored_limit()?;
-        if !self.queue.exploration_mut()?.lets_limit_elapse(running) {
+        if !self.exploration.as_mut()?.lets_limit_elapse(running) {
             return None;
         }
         self.clock.pass_until(at);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use heddle_core::explore::outside_wait::OutsideWait;
 use heddle_core::observe::stall_watch::StallWatch;
-use heddle_core::queue::outside_wait::OutsideWait;
 use heddle_core::queue::tick_spacing::SliceAge;
 
 use super::State;
@@ -18,7 +18,11 @@ impl State {
     pub fn start_first_slice(&mut self, starter: FiberKey, key: FiberKey, clock: fn() -> Instant) {
         if let Some((record, parked)) = self.fibers.get_with_parked(starter) {
             let epoch = record.move_to(FiberState::Runnable, parked);
-            self.queue.push_starter((starter, epoch), clock);
+            if self.exploration.is_some() {
+                self.enqueue_explored_starter(starter, epoch);
+            } else {
+                self.queue.push_starter((starter, epoch), clock);
+            }
         }
         self.note_stall();
         if let Some(trace) = &self.trace {
@@ -85,7 +89,9 @@ impl State {
     #[inline(always)]
     pub fn dequeue(&mut self) -> Option<Claimed> {
         self.budget.date_slice();
-        self.drop_void_choices();
+        if self.exploration.is_some() {
+            self.choose_next();
+        }
         let fibers = &mut self.fibers;
         let next = self.queue.pop(
             #[inline(always)]
@@ -99,20 +105,6 @@ impl State {
         }
         self.current = Some((next.fiber, next.key));
         Some(next)
-    }
-
-    /// Whether the test that chooses the schedule has the fiber with the number `running` preempted. See
-    /// `RunQueue::is_preempted_at_point`.
-    pub fn is_preempted_at_point(&mut self, running: u64, yields: bool) -> bool {
-        self.drop_void_choices();
-        self.queue.is_preempted_at_point(running, yields)
-    }
-
-    /// A choice that is none would have an exploration run the same schedule again.
-    #[inline(always)]
-    fn drop_void_choices(&mut self) {
-        let fibers = &self.fibers;
-        self.queue.drop_void(|(key, epoch)| fibers.is_void(*key, *epoch));
     }
 
     #[inline(never)]
@@ -154,7 +146,7 @@ impl State {
 
     /// Whether a test chooses the schedule, or commands the clock.
     pub fn is_tested(&self) -> bool {
-        self.clock.is_virtual() || self.queue.exploration().is_some()
+        self.clock.is_virtual() || self.exploration.is_some()
     }
 
     /// Times waits and slices from now on, and reports long slices to `watch`.

@@ -82,16 +82,6 @@ fn a_timed_queue_counts_the_wait_of_a_sleeper() {
 }
 
 #[test]
-fn an_exploration_takes_a_sleeper_like_any_woken_fiber() {
-    let mut queue = queue();
-    queue.explore(recorded(&[]), number);
-    queue.push_woken("first");
-    queue.push_woken("sleeper");
-    tick(&mut queue);
-    assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("first"), Some("sleeper")));
-}
-
-#[test]
 fn a_fiber_that_was_not_dequeued_has_a_slice_of_its_own() {
     let (mut queue, now) = (queue(), Instant::now());
     queue.push_woken("running");

@@ -206,3 +206,10 @@ fn some_seeds_let_a_limit_elapse_late() {
     assert!(late(Strategy::random));
     assert!(late(|seed| Strategy::priorities(seed, 3, 100)));
 }
+
+#[test]
+fn a_fiber_that_starts_others_goes_to_the_end_of_the_queue_after_sixteen() {
+    let mut exploration = Exploration::new(Strategy::recorded([]), false);
+    let last = (1..).find(|_| !exploration.continues_after_start());
+    assert_eq!(last, Some(16));
+}

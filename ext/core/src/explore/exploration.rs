@@ -11,27 +11,19 @@
 //! Where limits are explored, too, the clock has a number like a fiber: at a point the fiber continues, or a limit
 //! elapses.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::iter;
+
+use super::strategy::{Deviation, Strategy};
 
 /// After so many points without a wait, a fiber yields if another one is runnable. So a loop that spins until another
 /// fiber has done something ends under every strategy.
 const POINTS_OF_A_TURN: u32 = 1_000;
+/// After so many starts the fiber that starts others goes to the end of the queue. A clock decides otherwise.
+const STARTS_OF_A_ROUND: u32 = 16;
 
 /// The key of the clock. No fiber has it.
 const CLOCK: u64 = u64::MAX;
-
-/// At its decision `point`, the fiber `from` was followed by `to`, which would not have been next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Deviation {
-    /// The fiber that ran.
-    pub from: u32,
-    /// The number of its decision, from 1.
-    pub point: u32,
-    /// The fiber that runs next.
-    pub to: u32,
-}
 
 /// A decision that had more than one possible outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,120 +40,6 @@ pub struct Decision {
     pub to: u32,
 }
 
-/// How the next fiber is chosen.
-#[derive(Debug)]
-pub enum Strategy {
-    /// By these deviations, in any order, and as without an exploration elsewhere.
-    Recorded(HashMap<(u32, u32), u32>),
-    /// At random. A fiber is preempted at one point in so many.
-    Random(Numbers, u64),
-    /// By priorities: the probabilistic concurrency testing of Burckhardt and others (2010).
-    Priorities(Priorities),
-}
-
-impl Strategy {
-    /// A schedule that is known.
-    pub fn recorded(deviations: impl IntoIterator<Item = Deviation>) -> Self {
-        Strategy::Recorded(deviations.into_iter().map(|each| ((each.from, each.point), each.to)).collect())
-    }
-
-    /// A random schedule. The seed also decides how often fibers are preempted.
-    pub fn random(seed: u64) -> Self {
-        let mut numbers = Numbers(seed);
-        let one_in = 2 << numbers.below(5);
-        Strategy::Random(numbers, one_in)
-    }
-
-    /// Random priorities, and `depth - 1` changes of priorities at random among the first `steps` points. Which of the
-    /// changes gives the lower priority is random, too: a defect may need that the fiber that was lowered later
-    /// continues first.
-    pub fn priorities(seed: u64, depth: u32, steps: u64) -> Self {
-        let mut numbers = Numbers(seed);
-        let changes =
-            (1..depth).map(|rank| Change { step: 1 + numbers.below(steps.max(1)), priority: -i64::from(rank) });
-        let mut changes: Vec<Change> = changes.collect();
-        changes.sort_unstable_by_key(|change| Reverse(change.step));
-        Strategy::Priorities(Priorities { numbers, changes, of: Vec::new(), lowest: -i64::from(depth) })
-    }
-}
-
-/// Pseudo-random numbers: SplitMix64, the same on each machine.
-#[derive(Debug)]
-pub struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`, which is not 0.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
-/// At this step the running fiber gets this priority.
-#[derive(Debug)]
-struct Change {
-    step: u64,
-    priority: i64,
-}
-
-/// The priorities of the fibers.
-#[derive(Debug)]
-pub struct Priorities {
-    numbers: Numbers,
-    /// The next one is the last.
-    changes: Vec<Change>,
-    /// By number of fiber. Initial priorities are positive, changed ones are negative.
-    of: Vec<i64>,
-    /// The priority of the fiber that has yielded last. Below those of all changes.
-    lowest: i64,
-}
-
-impl Priorities {
-    fn of(&mut self, fiber: u32) -> i64 {
-        let index = fiber as usize;
-        while self.of.len() <= index {
-            let priority = i64::try_from(self.numbers.below(1 << 62)).unwrap_or(i64::MAX);
-            self.of.push(1 + priority);
-        }
-        self.of[index]
-    }
-
-    fn set(&mut self, fiber: u32, priority: i64) {
-        self.of(fiber);
-        self.of[fiber as usize] = priority;
-    }
-
-    /// The fiber may be preempted at this step.
-    fn pass(&mut self, fiber: u32, step: u64) {
-        if let Some(change) = self.changes.pop_if(|change| change.step <= step) {
-            self.set(fiber, change.priority);
-        }
-    }
-
-    /// A fiber that yields lets the others run, whatever its priority.
-    fn yielded(&mut self, fiber: u32) {
-        self.lowest -= 1;
-        self.set(fiber, self.lowest);
-    }
-
-    fn highest(&mut self, options: &[u32]) -> u32 {
-        let (mut best, mut priority) = (options[0], self.of(options[0]));
-        for option in &options[1..] {
-            let other = self.of(*option);
-            if other > priority {
-                (best, priority) = (*option, other);
-            }
-        }
-        best
-    }
-}
-
 /// An exploration of one run.
 #[derive(Debug)]
 pub struct Exploration {
@@ -176,6 +54,8 @@ pub struct Exploration {
     decided: Option<u32>,
     /// How many points the running fiber has passed since it was chosen.
     turn: u32,
+    /// How many fibers were started in this round.
+    starts: u32,
     steps: u64,
     deviations: Vec<Deviation>,
     /// How many of the deviations are limits that have elapsed.
@@ -194,6 +74,7 @@ impl Exploration {
             current: 0,
             decided: None,
             turn: 0,
+            starts: 0,
             steps: 0,
             deviations: Vec::new(),
             elapsed: 0,
@@ -227,6 +108,12 @@ impl Exploration {
         self.decisions.as_deref().unwrap_or_default()
     }
 
+    /// The current fiber starts another one. Returns whether it continues ahead of the queue.
+    pub fn continues_after_start(&mut self) -> bool {
+        self.starts = (self.starts + 1) % STARTS_OF_A_ROUND;
+        self.starts != 0
+    }
+
     /// The fiber with this key passes a point, and those with the keys `queued` are runnable. Returns whether it is
     /// preempted. Then [`Exploration::next_index`] returns the fiber that was chosen. A fiber that `yields` is the last
     /// of the choices, and not the first.
@@ -258,12 +145,7 @@ impl Exploration {
             return false;
         }
         self.elapsed += 1;
-        if let Strategy::Priorities(priorities) = &mut self.strategy
-            && priorities.numbers.below(2) == 0
-        {
-            // Otherwise all limits would elapse after the first one.
-            priorities.yielded(clock);
-        }
+        self.strategy.limit_elapsed(clock);
         true
     }
 
@@ -304,29 +186,13 @@ impl Exploration {
             *points += 1;
             *points
         });
-        if let Strategy::Priorities(priorities) = &mut self.strategy {
-            if is_preemption {
-                priorities.pass(from, self.steps);
-            } else if options.contains(&from) {
-                priorities.yielded(from);
-            }
-        }
+        self.strategy.pass(from, is_preemption, &options, self.steps);
         if options.len() == 1 {
             return usual;
         }
-        let to = match &mut self.strategy {
-            Strategy::Recorded(deviations) => {
-                deviations.get(&(from, point)).copied().filter(|to| options.contains(to)).unwrap_or(usual)
-            }
-            Strategy::Random(numbers, one_in) if is_preemption => {
-                // A limit elapses once, and should also do so late in a long block.
-                let is_limit = options.last() == self.numbers.get(&CLOCK);
-                let one_in = if is_limit { *one_in * *one_in } else { *one_in };
-                if numbers.below(one_in) == 0 { options[1 + pick(numbers, options.len() - 1)] } else { usual }
-            }
-            Strategy::Random(numbers, _) => options[pick(numbers, options.len())],
-            Strategy::Priorities(priorities) => priorities.highest(&options),
-        };
+        // A limit elapses once, and should also do so late in a long block.
+        let is_limit = options.last() == self.numbers.get(&CLOCK);
+        let to = self.strategy.choose((from, point), is_preemption, is_limit, &options);
         if to != usual {
             self.deviations.push(Deviation { from, point, to });
         }
@@ -335,10 +201,6 @@ impl Exploration {
         }
         to
     }
-}
-
-fn pick(numbers: &mut Numbers, count: usize) -> usize {
-    usize::try_from(numbers.below(count as u64)).unwrap_or(0)
 }
 
 #[cfg(test)]
