@@ -1,9 +1,8 @@
-//! How long fibers wait in the run queue, and how long they run.
+//! How long fibers wait for their turn, and how long they run.
 //!
 //! Both need a read of the clock for each wake-up and each switch, which is a considerable part of a switch's cost. So
-//! a run queue has a [`SliceTiming`] only on demand.
+//! a scheduler has a [`SliceTiming`] only on demand.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,8 +48,6 @@ impl LongSlice {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct SliceTiming {
-    /// When each entry of woken fibers was enqueued, in the same order.
-    enqueued: VecDeque<Instant>,
     /// Since when the current fiber runs. `None` while no fiber runs.
     running_since: Option<Instant>,
     /// From the wake-up to the run.
@@ -67,7 +64,6 @@ struct Watched {
     watch: Option<Arc<StallWatch>>,
     number: u64,
     since: Option<Instant>,
-    long: Option<LongSlice>,
 }
 
 impl Watched {
@@ -79,55 +75,19 @@ impl Watched {
         }
     }
 
-    fn end(&mut self, now: Instant, enqueued: &VecDeque<Instant>) {
-        let Some(watch) = &self.watch else { return };
+    fn end(&mut self, now: Instant) -> Option<LongSlice> {
+        let watch = self.watch.as_ref()?;
         watch.end();
         let length = self.since.take().map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        if length >= watch.limit() {
-            let ended = EndedStall { slice: self.number, length, late: 0, latest: Duration::ZERO };
-            let mut long = LongSlice { at: now, ended };
-            enqueued.iter().for_each(|since| long.delayed(*since));
-            self.long = Some(long);
-        }
+        let ended = EndedStall { slice: self.number, length, late: 0, latest: Duration::ZERO };
+        (length >= watch.limit()).then_some(LongSlice { at: now, ended })
     }
 }
 
 impl SliceTiming {
-    /// For a queue that has `queued` entries of woken fibers.
-    pub fn new(queued: usize) -> Self {
-        SliceTiming { enqueued: VecDeque::from(vec![Instant::now(); queued]), ..SliceTiming::default() }
-    }
-
     /// Reports long slices to `watch` from now on.
     pub fn watch(&mut self, watch: Option<Arc<StallWatch>>) {
         self.watched = Watched { watch, number: self.watched.number, ..Watched::default() };
-    }
-
-    /// An entry was enqueued as the last.
-    #[cold]
-    pub fn pushed_last(&mut self) {
-        self.enqueued.push_back(Instant::now());
-    }
-
-    /// An entry was enqueued as the first.
-    #[cold]
-    pub fn pushed_first(&mut self) {
-        self.enqueued.push_front(Instant::now());
-    }
-
-    /// The entry at `index` was removed. Returns when it was enqueued.
-    pub fn removed(&mut self, index: usize) -> Option<Instant> {
-        self.enqueued.remove(index)
-    }
-
-    /// The first entry was dequeued. Returns when it was enqueued.
-    pub fn popped(&mut self) -> Option<Instant> {
-        self.enqueued.pop_front()
-    }
-
-    /// When the last entry was enqueued.
-    pub fn last_enqueued(&self) -> Option<Instant> {
-        self.enqueued.back().copied()
     }
 
     /// When the current fiber began to run, if one runs.
@@ -141,25 +101,25 @@ impl SliceTiming {
         self.watched.begin(now);
     }
 
-    /// The current fiber stops running, if one runs.
-    pub fn end_slice(&mut self, now: Instant) {
-        let Some(since) = self.running_since.take() else { return };
+    /// A fiber, which has been runnable since that time, runs.
+    pub fn waited(&mut self, since: Instant, now: Instant) {
+        self.scheduled.record(now.saturating_duration_since(since));
+    }
+
+    /// The current fiber stops running, if one runs. Returns its slice, if that was too long.
+    pub fn end_slice(&mut self, now: Instant) -> Option<LongSlice> {
+        let since = self.running_since.take()?;
         self.slices.record(now.saturating_duration_since(since));
-        self.watched.end(now, &self.enqueued);
+        self.watched.end(now)
     }
 
-    /// The current fiber would have been preempted now if another one had been runnable. So it does not keep the
-    /// thread.
-    pub fn could_preempt(&mut self, now: Instant) {
-        if self.running_since.is_some() {
-            self.watched.end(now, &self.enqueued);
-            self.watched.begin(now);
-        }
-    }
-
-    /// The last long slice, once.
-    pub fn take_long_slice(&mut self) -> Option<LongSlice> {
-        self.watched.long.take()
+    /// The current fiber would have been preempted now if another one had been runnable. So it does not keep the thread.
+    /// Returns its slice until now, if that was too long.
+    pub fn could_preempt(&mut self, now: Instant) -> Option<LongSlice> {
+        self.running_since?;
+        let long = self.watched.end(now);
+        self.watched.begin(now);
+        long
     }
 
     /// Tells the watching thread that a long slice has ended.
@@ -186,9 +146,8 @@ mod tests {
         let (mut timing, watch) = watched();
         let begin = Instant::now();
         timing.begin_slice(begin);
-        timing.pushed_last();
-        timing.end_slice(begin + Duration::from_secs(9));
-        let mut long = timing.take_long_slice().expect("it is long");
+        let mut long = timing.end_slice(begin + Duration::from_secs(9)).expect("it is long");
+        long.delayed(begin);
         long.delayed(begin - LIMIT);
         long.delayed(long.at());
         timing.post(long);
@@ -203,9 +162,8 @@ mod tests {
         let (mut timing, _) = watched();
         let begin = Instant::now();
         timing.begin_slice(begin);
-        timing.could_preempt(begin + LIMIT / 2);
-        timing.end_slice(begin + LIMIT);
-        assert_eq!(timing.take_long_slice(), None);
+        assert_eq!(timing.could_preempt(begin + LIMIT / 2), None);
+        assert_eq!(timing.end_slice(begin + LIMIT), None);
         assert_eq!(timing.slices.max(), LIMIT);
     }
 }

@@ -29,7 +29,6 @@ use std::time::{Duration, Instant};
 use self::sleepers::Sleepers;
 use self::slice::{Class, Slice};
 use self::starters::{Continued, Starters};
-use crate::observe::timing::SliceTiming;
 
 /// How CPU-bound fibers share the CPU.
 #[derive(Debug, Clone, Copy)]
@@ -75,10 +74,8 @@ pub struct RunQueue<T> {
     /// Since when fresh fibers have run ahead of spent fibers.
     spent_waiting_since: Option<Instant>,
     policy: Policy,
-    /// Whether all entries are of woken fibers and nothing is timed, so that `pop` reads no clock.
+    /// Whether all entries are of woken fibers, so that `pop` reads no clock.
     is_plain: bool,
-    /// See [`RunQueue::set_timed`].
-    timing: Option<Box<SliceTiming>>,
 }
 
 impl<T> RunQueue<T> {
@@ -97,31 +94,6 @@ impl<T> RunQueue<T> {
             spent_waiting_since: None,
             policy,
             is_plain: true,
-            timing: None,
-        }
-    }
-
-    /// Times all waits in the queue and all slices from now on, or none. This costs a read of the clock for each
-    /// wake-up and each switch.
-    pub fn set_timed(&mut self, timed: bool) {
-        self.timing = timed.then(|| Box::new(SliceTiming::new(self.woken.len())));
-        self.note_kinds();
-    }
-
-    /// What is timed, if anything is.
-    pub fn timing(&self) -> Option<&SliceTiming> {
-        self.timing.as_deref()
-    }
-
-    /// What is timed, if anything is.
-    pub fn timing_mut(&mut self) -> Option<&mut SliceTiming> {
-        self.timing.as_deref_mut()
-    }
-
-    /// No fiber runs until the next one is dequeued.
-    pub fn end_slice(&mut self) {
-        if let Some(timing) = &mut self.timing {
-            timing.end_slice(Instant::now());
         }
     }
 
@@ -134,8 +106,7 @@ impl<T> RunQueue<T> {
     }
 
     fn note_kinds(&mut self) {
-        let has_other_classes = self.has_preempted() || !self.starters.is_empty() || !self.sleepers.is_idle();
-        self.is_plain = self.timing.is_none() && !has_other_classes;
+        self.is_plain = !self.has_preempted() && self.starters.is_empty() && self.sleepers.is_idle();
     }
 
     /// Changes the policy from now on.
@@ -176,17 +147,7 @@ impl<T> RunQueue<T> {
 
     /// Drops the void entries of woken fibers.
     pub fn drop_void(&mut self, is_void: impl Fn(&T) -> bool) {
-        let mut index = 0;
-        while let Some(entry) = self.woken.get(index) {
-            if is_void(entry) {
-                self.woken.remove(index);
-                if let Some(timing) = &mut self.timing {
-                    timing.removed(index);
-                }
-            } else {
-                index += 1;
-            }
-        }
+        self.woken.retain(|entry| !is_void(entry));
     }
 
     /// Moves the entry of a woken fiber at `index` ahead of the others.
@@ -203,17 +164,11 @@ impl<T> RunQueue<T> {
     /// Enqueues a fiber behind all woken fibers.
     pub fn push_woken(&mut self, entry: T) {
         self.woken.push_back(entry);
-        if let Some(timing) = &mut self.timing {
-            timing.pushed_last();
-        }
     }
 
     /// Enqueues a fiber ahead of all woken fibers.
     pub fn push_next(&mut self, entry: T) {
         self.woken.push_front(entry);
-        if let Some(timing) = &mut self.timing {
-            timing.pushed_first();
-        }
     }
 
     /// Enqueues the current fiber, which starts another one. The other one's slice begins.
@@ -222,12 +177,8 @@ impl<T> RunQueue<T> {
         let now = self.slice.and_then(|slice| slice.continued_at).unwrap_or_else(clock);
         self.is_plain = false;
         let running_since = self.slice.map_or(now, |slice| slice.since);
-        self.starters.push(entry, running_since, now);
+        self.starters.push(entry, running_since);
         self.slice = Some(Slice { protected_until: Some(now + self.policy.tick / 2), ..Slice::start(now) });
-        if let Some(timing) = &mut self.timing {
-            timing.end_slice(now);
-            timing.begin_slice(now);
-        }
     }
 
     /// Enqueues the current fiber, which is preempted. If it had been preempted before, it returns to the head of its
@@ -290,7 +241,7 @@ impl<T> RunQueue<T> {
     }
 
     /// Dequeues the next entry for which `claim` returns a value, and drops void entries, for which it returns none.
-    /// Reads the clock only if there are preempted fibers, or waits and slices are timed.
+    /// Reads the clock only if there are entries of other classes than woken fibers.
     #[inline(always)]
     pub fn pop<R>(&mut self, mut claim: impl FnMut(&T) -> Option<R>) -> Option<R> {
         #[cfg(heddle_disturbed)]
@@ -301,25 +252,16 @@ impl<T> RunQueue<T> {
 
     #[inline(never)]
     fn pop_with_clock<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
-        if let Some(timing) = &mut self.timing {
-            timing.end_slice(now);
-        }
         let claimed = self.pop_by_class(now, claim);
         self.note_kinds();
-        if let Some(timing) = &mut self.timing
-            && claimed.is_some()
-        {
-            timing.begin_slice(now);
-        }
         claimed
     }
 
     fn pop_by_class<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         if !self.sleepers.is_idle()
-            && let Some((claimed, enqueued)) = self.sleepers.pop(claim)
+            && let Some(claimed) = self.sleepers.pop(claim)
         {
             self.slice = None;
-            self.note_wait(enqueued.unwrap_or(now), now);
             return Some(claimed);
         }
         if self.has_preempted()
@@ -329,7 +271,7 @@ impl<T> RunQueue<T> {
             return Some(claimed);
         }
         // All of the chosen class's entries may have been void.
-        let claimed = self.pop_starter(now, claim).or_else(|| self.pop_woken(now, claim));
+        let claimed = self.pop_starter(now, claim).or_else(|| self.pop_plain(claim));
         // A late starter gives way to woken fibers, but their entries may have been void.
         claimed.or_else(|| self.pop_starter(now, claim)).or_else(|| self.pop_preempted(now, claim))
     }
@@ -338,17 +280,10 @@ impl<T> RunQueue<T> {
     fn pop_starter<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         let Policy { tick, .. } = self.policy;
         let continued = self.starters.pop(now, tick, self.woken.len(), claim)?;
-        let Continued { claimed, enqueued, round } = continued;
+        let Continued { claimed, round } = continued;
         let protected_until = Some(now + tick / 2);
         self.slice = round.map(|since| Slice { protected_until, continued_at: Some(now), ..Slice::start(since) });
-        self.note_wait(enqueued, now);
         Some(claimed)
-    }
-
-    fn note_wait(&mut self, enqueued: Instant, now: Instant) {
-        if let Some(timing) = &mut self.timing {
-            timing.scheduled.record(now.saturating_duration_since(enqueued));
-        }
     }
 
     /// Whether preempted fibers have waited for woken fibers for long enough. Starts the count if it has not started.
@@ -371,21 +306,6 @@ impl<T> RunQueue<T> {
             _ => [Class::Fresh, Class::Spent],
         };
         order.into_iter().find_map(|class| self.pop_of(class, now, claim))
-    }
-
-    fn pop_woken<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
-        let Some(timing) = &mut self.timing else { return self.pop_plain(claim) };
-        while let Some(entry) = self.woken.pop_front() {
-            let enqueued = timing.popped();
-            let claimed = claim(&entry);
-            if claimed.is_some() {
-                self.slice = None;
-                let waited = enqueued.map_or(Duration::ZERO, |enqueued| now.saturating_duration_since(enqueued));
-                timing.scheduled.record(waited);
-                return claimed;
-            }
-        }
-        None
     }
 
     #[inline(always)]

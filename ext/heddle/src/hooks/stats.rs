@@ -101,7 +101,7 @@ impl Snapshot {
             operations: state.operations.begun(),
             transfers: [state.budget.tried(), pending, counters.completed, batches, counters.max_batch],
             timers: [state.timers.len() as u64, counters.expired],
-            histograms: state.queue.timing().map(|timing| [timing.scheduled.clone(), timing.slices.clone()]),
+            histograms: state.timing().map(|timing| [timing.scheduled.clone(), timing.slices.clone()]),
         }
     }
 

@@ -88,7 +88,7 @@ impl<'a> Transfer<'a> {
             // A wait follows, which is recorded.
             TryIo::WouldBlock | TryIo::NeedsOperation | TryIo::EndsAfter(_) => return result,
         };
-        if let Some(trace) = &self.scheduler.state.borrow().trace {
+        if let Some(trace) = self.scheduler.state.borrow().trace() {
             trace.attempt(self.key, self.direction == Direction::Write, fd, outcome);
         }
         result

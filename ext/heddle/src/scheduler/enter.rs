@@ -146,7 +146,7 @@ impl Scheduler {
         let wanted = yielding || inherited.unwrap_or(self.options.borrow().preempt == Preempt::All);
         record.preemptible = wanted && !shielded;
         let key = record.key;
-        if state.trace.is_some() {
+        if state.trace().is_some() {
             drop(state);
             self.trace_fiber(key, current);
         }

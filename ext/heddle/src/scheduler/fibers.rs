@@ -58,6 +58,7 @@ impl Fibers {
             fiber: pinned,
             state: FiberState::Running,
             since: self.parked.polled_at,
+            runnable_since: None,
             wait: Wait::Nothing,
             managed,
             preemptible: false,
@@ -145,6 +146,11 @@ impl Fibers {
     /// How many records there are.
     pub fn len(&self) -> usize {
         self.records.len()
+    }
+
+    /// All records, which can be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Record> {
+        self.records.iter_mut().map(|(_, record)| record)
     }
 
     /// All records.

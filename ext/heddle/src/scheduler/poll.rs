@@ -87,7 +87,7 @@ impl Scheduler {
         if may_jump && state.clock.is_virtual() && state.queued() == 0 && !state.has_deferred_raises() {
             state.jump(now);
         }
-        if let Some(trace) = &state.trace {
+        if let Some(trace) = state.trace() {
             trace.poll(began, timeout != Some(Duration::ZERO), state.counters.completed);
         }
         Ok(if interrupted { Polled::Interrupted } else { Polled::Done })

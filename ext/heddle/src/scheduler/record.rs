@@ -77,6 +77,9 @@ pub struct Record {
     pub(super) state: FiberState,
     /// Since when it is in that state; see [`Parked::polled_at`].
     pub(super) since: Instant,
+    /// Since when it waits for its turn, to the nanosecond, while that is timed, and it was not preempted. In real time,
+    /// and not by the timers' clock as `since`.
+    pub runnable_since: Option<Instant>,
     /// What it waits for, if it waits.
     pub wait: Wait,
     /// The scheduler has made this fiber, so its record lasts until the fiber ends. Other fibers have one only while
@@ -225,7 +228,7 @@ impl Record {
     }
 
     /// Returns the epoch of the new state.
-    #[inline]
+    #[inline(always)]
     pub(super) fn move_to(&mut self, state: FiberState, parked: &mut Parked) -> u32 {
         let was_parked = self.is_parked();
         self.state = state;

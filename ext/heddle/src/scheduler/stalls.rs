@@ -84,9 +84,7 @@ impl Scheduler {
             state.end_slice();
             watch.stop();
         }
-        if let Some(timing) = state.queue.timing_mut() {
-            timing.watch(None);
-        }
+        state.time_slices(None);
     }
 
     /// Stores where the current fiber is if its slice was announced as a stall. Called from the postponed job.

@@ -95,7 +95,7 @@ impl Scheduler {
         record.wait = Wait::NotStarted;
         record.preemptible = new_fiber.preemptible;
         let key = record.key;
-        if state.trace.is_some() {
+        if state.trace().is_some() {
             drop(state);
             self.trace_fiber(key, new_fiber.fiber);
         }

@@ -9,6 +9,7 @@ mod exploration;
 mod limits;
 mod lock_holders;
 mod look_ahead;
+mod observers;
 pub mod operations;
 mod raises;
 mod raising;
@@ -22,12 +23,12 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use heddle_core::explore::exploration::Exploration;
+use heddle_core::observe::timing::SliceTiming;
 use heddle_core::queue::budget::Budget;
 use heddle_core::queue::run_queue::{Policy, RunQueue};
 use heddle_core::queue::timers::Timers;
 use magnus::gc::Marker;
 
-use self::accounts::Accounts;
 use self::clock::Clock;
 pub use self::clock::Others;
 use self::closings::Closings;
@@ -37,10 +38,10 @@ use self::ending::Endings;
 use self::limits::Limits;
 use self::lock_holders::LockHolders;
 use self::look_ahead::LookAhead;
+use self::observers::{Event, Observers};
 pub use self::operations::{OperationEnd, Operations};
 use self::raises::Raises;
 use self::scopes::Scopes;
-use self::tracing::Tracing;
 use self::wait_resources::WaitResources;
 pub use self::wait_resources::{OwnedDescriptor, Selection};
 use super::fibers::Fibers;
@@ -108,14 +109,10 @@ pub struct State {
     scopes: Scopes,
     pub limits: Limits,
     pub look_ahead: LookAhead,
-    /// Whether slices are timed or traced, or a virtual clock has to know of them.
-    is_observed: bool,
     /// What the waits of fibers own.
     pub resources: WaitResources,
-    /// What the fibers spend their time on, if that is counted.
-    accounts: Option<Box<Accounts>>,
-    /// Where the records of a trace go, while there is one.
-    pub trace: Option<Tracing>,
+    /// What is told of each change of what a fiber does, if anything is.
+    observers: Option<Box<Observers>>,
     pub clock: Clock,
     /// What chooses the schedule, if a test does.
     pub exploration: Option<Box<Exploration>>,
@@ -140,10 +137,8 @@ impl Default for State {
             scopes: Scopes::default(),
             limits: Limits::default(),
             look_ahead: LookAhead::default(),
-            is_observed: false,
             resources: WaitResources::default(),
-            accounts: None,
-            trace: None,
+            observers: None,
             clock: Clock::default(),
             exploration: None,
         }
@@ -152,19 +147,9 @@ impl Default for State {
 
 /// The fiber becomes runnable, at the end of the run queue.
 #[inline]
-fn make_runnable(
-    record: &mut Record,
-    parked: &mut Parked,
-    queue: &mut RunQueue<(FiberKey, u32)>,
-    accounts: &mut Option<Box<Accounts>>,
-    trace: &Option<Tracing>,
-) {
-    if let Some(trace) = trace {
-        trace.wake(record.key);
-    }
+fn make_runnable(record: &mut Record, parked: &mut Parked, queue: &mut RunQueue<(FiberKey, u32)>) {
     let epoch = record.move_to(FiberState::Runnable, parked);
     queue.push_woken((record.key, epoch));
-    accounts::note_woken(accounts, record.account, || queue.timing()?.last_enqueued());
 }
 
 impl State {
@@ -190,9 +175,11 @@ impl State {
 
     /// Makes the fiber the current one, whether or not it was picked.
     pub fn set_current(&mut self, key: FiberKey) {
-        if self.is_observed {
-            self.observe_current(key);
-        }
+        self.note(Event::Continued(key));
+        self.make_current(key);
+    }
+
+    fn make_current(&mut self, key: FiberKey) {
         self.current = self.fibers.set_running(key).map(|fiber| (fiber, key));
     }
 
@@ -232,13 +219,12 @@ impl State {
         }
         if !self.fibers.get(key).is_some_and(|record| record.must_outlive_hooks()) {
             self.remove(key);
-            self.trace_end(key);
         }
-        if self.is_observed
+        if self.observers.is_some()
             && let Some((_, resumer)) = self.current
             && self.is_current(resumer)
         {
-            self.observe_current(resumer);
+            self.note(Event::Continued(resumer));
         }
     }
 
@@ -251,7 +237,7 @@ impl State {
 
     /// Removes a fiber's record. Returns the fiber.
     pub fn remove(&mut self, key: FiberKey) -> Option<PinnedValue> {
-        self.account_end(key);
+        self.note(Event::Gone(key));
         self.fibers.remove(key)
     }
 
@@ -263,7 +249,8 @@ impl State {
     /// Makes a fiber runnable, at the end of the run queue.
     pub fn enqueue(&mut self, key: FiberKey) {
         if let Some((record, parked)) = self.fibers.get_with_parked(key) {
-            make_runnable(record, parked, &mut self.queue, &mut self.accounts, &self.trace);
+            make_runnable(record, parked, &mut self.queue);
+            self.note(Event::Woken(key));
         }
     }
 
@@ -285,7 +272,7 @@ impl State {
         let (record, parked) = self.fibers.get_with_parked(key)?;
         let (outer, epoch) = record.requeue(wait, parked);
         if matches!(position, Requeue::Preempted(_)) {
-            self.account_preempted(key);
+            self.note(Event::Preempted(key));
         }
         match position {
             Requeue::First => self.queue.push_next((key, epoch)),
@@ -332,8 +319,7 @@ impl State {
         self.counters = Counters::default();
         self.operations.reset_counts();
         self.budget.reset_counts();
-        let timed = self.queue.timing().is_some();
-        self.queue.set_timed(timed);
+        self.timing_mut().into_iter().for_each(|timing| *timing = SliceTiming::default());
         self.reset_accounts();
     }
 

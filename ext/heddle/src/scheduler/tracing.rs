@@ -114,7 +114,7 @@ impl Scheduler {
     #[cold]
     pub fn trace_fiber(&self, key: FiberKey, fiber: Value) {
         let Some(identity) = fiber::id(fiber).not_an_interrupt("no memory: the trace does not name it") else { return };
-        if let Some(trace) = &self.state.borrow().trace {
+        if let Some(trace) = self.state.borrow().trace() {
             trace.session().note_fiber(trace.number(), key, identity);
         }
     }
@@ -122,6 +122,6 @@ impl Scheduler {
     /// Whether there is a trace.
     #[inline]
     pub fn is_traced(&self) -> bool {
-        self.state.borrow().trace.is_some()
+        self.state.borrow().trace().is_some()
     }
 }

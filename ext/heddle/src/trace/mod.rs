@@ -96,7 +96,7 @@ fn finish(ruby: &Ruby, recorder: &Recorder) -> Option<(usize, u64, f64, u64)> {
 fn name(ruby: &Ruby, recorder: &Recorder, fiber: Value, number: u64) {
     let Some(scheduler) = Scheduler::of_thread(ruby) else { return };
     let state = scheduler.state.borrow();
-    if let Some(trace) = &state.trace
+    if let Some(trace) = state.trace()
         && Rc::ptr_eq(trace.session(), &recorder.session)
         && let Some(key) = state.fibers.find(fiber)
     {

@@ -6,7 +6,6 @@
 //! runs.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use super::RunQueue;
 
@@ -15,9 +14,8 @@ const SEARCHED: usize = 1024;
 
 /// See the module.
 pub struct Sleepers<T> {
-    /// With the time at which each was enqueued, if waits are timed.
-    entries: VecDeque<(T, Option<Instant>)>,
-    /// The current fiber is such a sleeper.
+    entries: VecDeque<T>,
+    /// The current fiber is a due one.
     is_running: bool,
 }
 
@@ -35,10 +33,9 @@ impl<T> Sleepers<T> {
         self.entries.is_empty() && !self.is_running
     }
 
-    /// Dequeues the first fiber for which `claim` returns a value, and returns when it was enqueued, if that is known.
-    pub fn pop<R>(&mut self, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<(R, Option<Instant>)> {
-        let popped = std::iter::from_fn(|| self.entries.pop_front())
-            .find_map(|(entry, enqueued)| claim(&entry).map(|claimed| (claimed, enqueued)));
+    /// Dequeues the first fiber for which `claim` returns a value.
+    pub fn pop<R>(&mut self, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
+        let popped = std::iter::from_fn(|| self.entries.pop_front()).find_map(|entry| claim(&entry));
         self.is_running = popped.is_some();
         popped
     }
@@ -53,9 +50,7 @@ impl<T> RunQueue<T> {
         let mut index = 0;
         while index < self.woken.len().min(SEARCHED) {
             if has_slept(&self.woken[index]) {
-                let entry = self.woken.remove(index);
-                let enqueued = self.timing.as_mut().and_then(|timing| timing.removed(index));
-                self.sleepers.entries.extend(entry.map(|entry| (entry, enqueued)));
+                self.sleepers.entries.extend(self.woken.remove(index));
             } else {
                 index += 1;
             }

@@ -18,11 +18,6 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-struct Starter<T> {
-    entry: T,
-    enqueued: Instant,
-}
-
 /// Woken fibers that run ahead of late starters.
 struct Ahead {
     since: Instant,
@@ -34,8 +29,6 @@ struct Ahead {
 pub struct Continued<R> {
     /// What the claim has returned for its entry.
     pub claimed: R,
-    /// Since when it was in the queue.
-    pub enqueued: Instant,
     /// When its round began, if it continues in one.
     pub round: Option<Instant>,
 }
@@ -43,10 +36,10 @@ pub struct Continued<R> {
 /// See the module.
 pub struct Starters<T> {
     /// Those of the present round. The last one continues first: each has started the one after it.
-    round: Vec<Starter<T>>,
+    round: Vec<T>,
     /// When the round began. Means something only while there is one.
     began: Instant,
-    late: VecDeque<Starter<T>>,
+    late: VecDeque<T>,
     /// Which woken fibers run ahead of late starters.
     ahead: Option<Ahead>,
 }
@@ -65,11 +58,11 @@ impl<T> Starters<T> {
     }
 
     /// Enqueues the current fiber, which has run since `running_since` and starts another one.
-    pub fn push(&mut self, entry: T, running_since: Instant, now: Instant) {
+    pub fn push(&mut self, entry: T, running_since: Instant) {
         if self.round.is_empty() {
             self.began = running_since;
         }
-        self.round.push(Starter { entry, enqueued: now });
+        self.round.push(entry);
     }
 
     /// Ends the round: woken fibers run next.
@@ -114,6 +107,6 @@ impl<T> Starters<T> {
 fn continue_by<T, R>(
     claim: &mut impl FnMut(&T) -> Option<R>,
     round: Option<Instant>,
-) -> impl FnMut(Starter<T>) -> Option<Continued<R>> {
-    move |Starter { entry, enqueued }| claim(&entry).map(|claimed| Continued { claimed, enqueued, round })
+) -> impl FnMut(T) -> Option<Continued<R>> {
+    move |entry| claim(&entry).map(|claimed| Continued { claimed, round })
 }

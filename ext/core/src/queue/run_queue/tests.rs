@@ -10,31 +10,6 @@ fn queue() -> RunQueue<&'static str> {
     RunQueue::new(Policy { quantum: QUANTUM, tick: TICK })
 }
 
-#[test]
-fn a_timed_queue_counts_each_wait_and_each_slice_that_has_ended() {
-    let mut queue = queue();
-    queue.push_woken("enqueued before");
-    queue.set_timed(true);
-    queue.push_woken("void");
-    queue.push_woken("last");
-    queue.push_next("first");
-    let popped: Vec<_> = std::iter::from_fn(|| queue.pop(|entry| (*entry != "void").then_some(*entry))).collect();
-    assert_eq!(popped, ["first", "enqueued before", "last"]);
-    let timing = queue.timing().expect("it is timed");
-    assert_eq!(timing.scheduled.counts().iter().sum::<u64>(), 3);
-    assert_eq!(timing.slices.counts().iter().sum::<u64>(), 3);
-}
-
-#[test]
-fn a_preempted_fiber_is_dequeued_in_its_order_when_the_queue_is_not_timed_any_more() {
-    let mut queue = queue();
-    queue.set_timed(true);
-    queue.push_preempted("preempted", Instant::now());
-    queue.set_timed(false);
-    queue.push_woken("woken");
-    assert_eq!((pop(&mut queue), pop(&mut queue), pop(&mut queue)), (Some("woken"), Some("preempted"), None));
-}
-
 fn pop(queue: &mut RunQueue<&'static str>) -> Option<&'static str> {
     queue.pop(|entry| Some(*entry))
 }

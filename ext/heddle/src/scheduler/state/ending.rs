@@ -252,7 +252,6 @@ impl State {
     pub fn end_fiber(&mut self, key: FiberKey) {
         self.counters.ended += 1;
         self.endings.last = self.remove(key);
-        self.trace_end(key);
         self.clear_current();
     }
 

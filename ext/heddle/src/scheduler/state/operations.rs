@@ -19,7 +19,7 @@ impl State {
     #[inline]
     pub fn begin_operation(&mut self, fiber: FiberKey, operation: Option<&Operation>) -> Ticket {
         let ticket = self.operations.begin(fiber, operation);
-        if let Some(trace) = &self.trace {
+        if let Some(trace) = self.trace() {
             trace.operation_begin(fiber, kind(operation), operation.map_or(-1, Operation::fd), ticket.token());
         }
         ticket
@@ -32,7 +32,7 @@ impl State {
         for completion in completions {
             size += 1;
             let fiber = self.operations.complete(&completion);
-            if let Some(trace) = &self.trace {
+            if let Some(trace) = self.trace() {
                 trace.operation_end(&completion, fiber);
             }
             if let Some(fiber) = fiber {

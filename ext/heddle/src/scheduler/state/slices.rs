@@ -1,13 +1,12 @@
 //! Time slices: which fiber gets the next one, what is to be done then, and when the current one ends.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heddle_core::explore::outside_wait::OutsideWait;
-use heddle_core::observe::stall_watch::StallWatch;
 use heddle_core::queue::tick_spacing::SliceAge;
 
 use super::State;
+use super::observers::Event;
 use crate::scheduler::fibers::Claimed;
 use crate::scheduler::record::{FiberKey, FiberState};
 use crate::scheduler::wait::Wait;
@@ -24,12 +23,9 @@ impl State {
                 self.queue.push_starter((starter, epoch), clock);
             }
         }
-        self.note_stall();
-        if let Some(trace) = &self.trace {
-            trace.wake(key);
-        }
         self.budget.renew();
-        self.set_current(key);
+        self.note(Event::Started(key));
+        self.make_current(key);
     }
 
     /// The fiber runs although it was not picked: an exception was raised into it. It has a slice of its own, not what
@@ -97,9 +93,7 @@ impl State {
             #[inline(always)]
             |(key, epoch)| fibers.claim(*key, *epoch),
         )?;
-        if self.is_observed {
-            self.observe_switch(next.key);
-        }
+        self.note(Event::Dequeued(next.key));
         if self.has_many_fibers() {
             self.look_ahead();
         }
@@ -107,41 +101,10 @@ impl State {
         Some(next)
     }
 
-    #[inline(never)]
-    fn observe_switch(&mut self, next: FiberKey) {
-        self.clock.end_idle_time();
-        self.note_stall();
-        if self.accounts.is_some()
-            && let Some(now) = self.slice_began()
-        {
-            self.account_switch(next, now);
-        }
-        if self.trace.is_some() {
-            self.trace_switch(next);
-        }
-    }
-
-    /// `next` becomes the current fiber, whether or not it was dequeued.
-    #[cold]
-    pub(super) fn observe_current(&mut self, next: FiberKey) {
-        self.account_current(next);
-        self.trace_current(next);
-    }
-
-    /// When the current slice began, if slices are timed.
-    pub(super) fn slice_began(&self) -> Option<Instant> {
-        self.queue.timing()?.slice_began()
-    }
-
-    /// What observes slices has begun, or ended.
-    pub(super) fn note_observers(&mut self) {
-        self.is_observed = self.queue.timing().is_some() || self.trace.is_some() || self.clock.is_virtual();
-    }
-
     /// From now on the clock is a virtual one.
     pub fn stop_clock(&mut self, wait: OutsideWait) {
         self.clock.stop(wait);
-        self.note_observers();
+        self.observers_mut();
     }
 
     /// Whether a test chooses the schedule, or commands the clock.
@@ -149,46 +112,13 @@ impl State {
         self.clock.is_virtual() || self.exploration.is_some()
     }
 
-    /// Times waits and slices from now on, and reports long slices to `watch`.
-    pub fn time_slices(&mut self, watch: Option<Arc<StallWatch>>) {
-        if self.queue.timing().is_none() {
-            self.queue.set_timed(true);
-        }
-        self.keep_timing();
-        self.note_observers();
-        if let Some(timing) = self.queue.timing_mut() {
-            timing.watch(watch);
-        }
-    }
-
     /// The current fiber stops running, and no fiber was picked: the thread polls.
     pub fn end_slice(&mut self) {
-        if self.is_observed {
-            self.queue.end_slice();
-            self.note_stall();
-            self.account_leave();
-            self.trace_leave();
-        }
+        self.note(Event::Left);
     }
 
     /// The current fiber would have been preempted now if another one had been runnable.
     pub fn could_preempt(&mut self, now: Instant) {
-        if let Some(timing) = self.queue.timing_mut() {
-            timing.could_preempt(now);
-            self.note_stall();
-        }
-    }
-
-    /// Reports a stall that has just ended, with the fibers that it has delayed: those in the queue, and those whose
-    /// timers have expired.
-    fn note_stall(&mut self) {
-        let Some(timing) = self.queue.timing_mut() else { return };
-        if let Some(mut long) = timing.take_long_slice() {
-            self.timers.expired(long.at()).for_each(|deadline| long.delayed(deadline));
-            if let Some(trace) = &self.trace {
-                trace.stall(&long);
-            }
-            timing.post(long);
-        }
+        self.note(Event::Preemptible(now));
     }
 }

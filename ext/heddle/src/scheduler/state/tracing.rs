@@ -49,8 +49,9 @@ impl Tracing {
         self.track.wake(key.number());
     }
 
+    /// The fiber's record goes.
     #[cold]
-    fn end(&mut self, key: FiberKey) {
+    pub(super) fn end(&mut self, key: FiberKey) {
         if let Some(identity) = self.session.forget_fiber(self.track.number(), key) {
             self.track.end(key.number(), identity);
         }
@@ -96,6 +97,23 @@ impl Tracing {
         self.track.name(key.number(), name);
     }
 
+    /// Whether this fiber has a slice.
+    pub(super) fn runs(&self, key: FiberKey) -> bool {
+        self.track.runs(key.number())
+    }
+
+    /// `next` runs in place of the fiber `left`.
+    pub(super) fn switch(&mut self, left: Option<&Record>, next: FiberKey) {
+        let left = left.map_or_else(Subject::default, |record| self.subject(record));
+        self.track.switch(next.number(), left);
+    }
+
+    /// No fiber runs until the next one is dequeued.
+    pub(super) fn leave(&mut self, left: &Record) {
+        let subject = self.subject(left);
+        self.track.leave(left.key.number(), subject);
+    }
+
     /// What the fiber waits for.
     fn subject(&self, record: &Record) -> Subject {
         let (value, detail) = match record.wait {
@@ -112,8 +130,7 @@ impl Tracing {
 
 impl State {
     /// Records everything from now on. `here` says whether the scheduler's thread is the current one.
-    pub fn begin_trace(&mut self, trace: Tracing, here: bool) {
-        let trace = self.trace.insert(trace);
+    pub fn begin_trace(&mut self, mut trace: Tracing, here: bool) {
         trace.completed.set(self.counters.completed);
         // So many records would leave no room for what happens.
         if self.fibers.len() <= trace.session.capacity() / 4 {
@@ -125,71 +142,36 @@ impl State {
         }
         if let Some((_, key)) = self.current
             && self.is_current(key)
-            && let Some(trace) = &mut self.trace
         {
             trace.track.running(key.number(), here);
         }
-        self.note_observers();
+        self.observers_mut().trace = Some(trace);
+    }
+
+    fn trace_mut(&mut self) -> Option<&mut Tracing> {
+        self.observers.as_mut()?.trace.as_mut()
     }
 
     /// Records nothing from now on.
     pub fn end_trace(&mut self) {
-        if self.trace.take().is_some() {
-            self.note_observers();
+        if let Some(observers) = &mut self.observers {
+            observers.trace = None;
         }
+        self.release_observers();
     }
 
     /// The scheduler is closed, and records nothing until it is opened again.
     pub fn close_trace(&mut self) {
-        if let Some(trace) = &mut self.trace {
+        if let Some(trace) = self.trace_mut() {
             trace.track.close();
         }
         self.end_trace();
     }
 
-    /// What the current fiber waits for now.
-    fn left(&self) -> Subject {
-        let record = self.current.and_then(|(_, key)| self.fibers.get(key));
-        record.zip(self.trace.as_ref()).map_or_else(Subject::default, |(record, trace)| trace.subject(record))
-    }
-
-    /// `next`, which was dequeued, replaces the current fiber.
-    #[cold]
-    pub(super) fn trace_switch(&mut self, next: FiberKey) {
-        let left = self.left();
-        if let Some(trace) = &mut self.trace {
-            trace.track.switch(next.number(), left);
-        }
-    }
-
-    /// `next` becomes the current fiber, whether or not it was dequeued.
-    #[cold]
-    pub(super) fn trace_current(&mut self, next: FiberKey) {
-        if self.trace.as_ref().is_some_and(|trace| !trace.track.runs(next.number())) {
-            self.trace_switch(next);
-        }
-    }
-
-    /// No fiber runs until the next one is dequeued.
-    pub(super) fn trace_leave(&mut self) {
-        let left = self.left();
-        if let (Some(trace), Some((_, key))) = (&mut self.trace, self.current) {
-            trace.track.leave(key.number(), left);
-        }
-    }
-
-    /// The fiber's record is gone.
-    #[inline]
-    pub(super) fn trace_end(&mut self, key: FiberKey) {
-        if let Some(trace) = &mut self.trace {
-            trace.end(key);
-        }
-    }
-
     /// What wakes fibers from now on; `None` for the running fiber.
     #[inline]
     pub(super) fn trace_source(&mut self, source: Option<WakeSource>) {
-        if let Some(trace) = &mut self.trace {
+        if let Some(trace) = self.trace_mut() {
             trace.set_source(source);
         }
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use heddle_core::observe::trace::WakeSource;
 use magnus::Value;
 
+use super::observers::Event;
 use super::{State, TimerAction, make_runnable};
 use crate::scheduler::record::{FiberKey, FiberState};
 use crate::scheduler::wait::Wait;
@@ -16,7 +17,8 @@ impl State {
     pub fn set_waiting(&mut self, key: FiberKey) {
         let Some((record, parked)) = self.fibers.get_with_parked(key) else { return };
         if record.is_being_killed() {
-            make_runnable(record, parked, &mut self.queue, &mut self.accounts, &self.trace);
+            make_runnable(record, parked, &mut self.queue);
+            self.note(Event::Woken(key));
             self.clock.pass_killed_wait();
         } else if record.state() != FiberState::Lost {
             record.move_to(FiberState::Waiting, parked);
@@ -29,7 +31,8 @@ impl State {
         if let Some((record, parked)) = self.fibers.get_with_parked(key)
             && record.state() == FiberState::Waiting
         {
-            make_runnable(record, parked, &mut self.queue, &mut self.accounts, &self.trace);
+            make_runnable(record, parked, &mut self.queue);
+            self.note(Event::Woken(key));
         }
     }
 
@@ -40,7 +43,8 @@ impl State {
         record.unblocks = record.unblocks.wrapping_add(1);
         let unblockable = record.wait.is_unblockable();
         if unblockable && record.state() == FiberState::Waiting {
-            make_runnable(record, parked, &mut self.queue, &mut self.accounts, &self.trace);
+            make_runnable(record, parked, &mut self.queue);
+            self.note(Event::Woken(key));
         }
         Some(unblockable)
     }

@@ -71,17 +71,6 @@ fn a_woken_fiber_that_computes_is_preempted_half_a_tick_after_its_first_tick_if_
 }
 
 #[test]
-fn a_timed_queue_counts_the_wait_of_a_sleeper() {
-    let mut queue = queue();
-    queue.set_timed(true);
-    queue.push_woken("woken");
-    queue.push_woken("sleeper");
-    tick(&mut queue);
-    assert_eq!((pop(&mut queue), pop(&mut queue)), (Some("sleeper"), Some("woken")));
-    assert_eq!(queue.timing().expect("it is timed").scheduled.counts().iter().sum::<u64>(), 2);
-}
-
-#[test]
 fn a_fiber_that_was_not_dequeued_has_a_slice_of_its_own() {
     let (mut queue, now) = (queue(), Instant::now());
     queue.push_woken("running");
