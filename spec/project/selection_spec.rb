@@ -27,11 +27,16 @@ RSpec.describe Selection do
     "spec/hooks" => [0, 2], "spec/io" => [0, 2],
     "spec/scheduler" => [0, 2], "spec/preemption" => [0, 2], "spec/structured" => [0, 2], "spec/testing" => [0, 2],
     "verification/differential" => [0, 2], "spec/libraries" => [0, 1], "spec/observability" => [0], "spec/slow" => [0],
-    "spec/project" => []
+    "spec/project" => [], "verification/async" => []
   }.each do |folder, numbers|
     it "takes an example of #{folder}/ with the Rubies and backends on which it depends" do
       expect(taken([example(folder)], combinations)).to eq [numbers]
     end
+  end
+
+  it "knows each folder that has examples" do
+    files = Dir["{spec,verification}/*/**/*_spec.rb", base: File.expand_path("../..", __dir__)]
+    expect(files.map { |path| path.split("/")[1] }).to all(satisfy { |folder| described_class::ON.key?(folder) })
   end
 
   it "takes an example with each backend where there is one Ruby" do

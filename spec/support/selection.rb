@@ -13,6 +13,7 @@ require "zlib"
 # | libraries/ | with the first Ruby, which is likeliest to have libraries, and each backend | once, one of each file |
 # | observability/, slow/ | with the first combination | once, ten and one of each file |
 # | project/ | in a part of their own, with the gems that they need | no |
+# | verification/async/ | no: `rake falcon` runs them, with source trees | no |
 # | differential programs | as each contestant of a backend, with one Ruby | one of three, as one contestant |
 #
 # Examples that are tagged `:timed` have real time as their subject. They have a part of their own in `--all`, and do
@@ -32,12 +33,12 @@ module Selection
   ON = {
     "hooks" => :each, "io" => :each, "scheduler" => :each, "preemption" => :each, "structured" => :each,
     "testing" => :each, "differential" => :each,
-    "libraries" => :backend, "observability" => :first, "slow" => :first, "project" => :apart
+    "libraries" => :backend, "observability" => :first, "slow" => :first, "project" => :apart, "async" => :apart
   }.freeze
   # What libraries are needed for.
   FIRST = %w[libraries observability slow].freeze
   # How many examples of a file `bin/test` takes, by folder. The project's documents and tools are none of its users'.
-  QUICK = Hash.new(10).merge("libraries" => 1, "slow" => 1, "project" => 0).freeze
+  QUICK = Hash.new(10).merge("libraries" => 1, "slow" => 1, "project" => 0, "async" => 0).freeze
   # `bin/test` takes one of so many differential programs.
   PROGRAMS = 3
   # An object's address, or a path of the checkout: by these the choice would be another one in each run.
