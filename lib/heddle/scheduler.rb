@@ -63,6 +63,9 @@ module Heddle
     #     cost a read of the clock for each wake-up and each switch.
     #   @option options [Float, Integer, Rational, nil] :stall_after (nil) seconds (0.01 to 3,600): a fiber that keeps
     #     the thread for longer is reported, see {Heddle.on_stall}. nil is off.
+    #   @option options [Boolean, nil] :busy_poll (true) whether the thread may poll repeatedly, for up to 100 µs,
+    #     before it sleeps, while its waits are short. That answers sooner, and takes CPU time that other processes may
+    #     need.
     #   @option options [Array<String>] :cooperative ([]) code that relies on no other fiber running between two of its
     #     waits, as libraries do that were written for cooperative fibers: names of gems, which may end with `*`
     #     (`"async*"`), and absolute paths of folders. Where the innermost frame is of such code, a tick neither

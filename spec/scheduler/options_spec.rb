@@ -49,6 +49,31 @@ RSpec.describe Heddle::Scheduler do
       end
     end
 
+    [true, nil].each do |busy_poll|
+      it "accepts busy_poll: #{busy_poll.inspect}, and runs fibers" do
+        expect(Heddle.run(busy_poll:) { Heddle.await(Heddle.spin { sleep(0) && :ended }) }).to eq(:ended)
+      end
+    end
+
+    it "never polls busily with busy_poll: false" do
+      kernel = Heddle.run(busy_poll: false) do
+        fiber_end, thread_end = UNIXSocket.pair
+        echo = Thread.new { 100.times { thread_end.write(thread_end.readpartial(1)) } }
+        100.times { fiber_end.write("x") && fiber_end.readpartial(1) }
+        echo.join
+        Fiber.scheduler.stats[:kernel]
+      end
+
+      expect(kernel[:busy_poll_count]).to eq(0)
+    end
+
+    [0, 1, "false", :never, Object].each do |busy_poll|
+      it "refuses busy_poll: #{busy_poll.inspect}, and names the accepted values" do
+        expect { described_class.new(busy_poll:) }
+          .to raise_error(ArgumentError, "busy_poll: must be true or false, not #{busy_poll.inspect}")
+      end
+    end
+
     it "refuses an option that it doesn't know, and names it" do
       expect { described_class.new(wrokers: 1) }.to raise_error(ArgumentError, /unknown keyword.*wrokers/)
     end

@@ -27,7 +27,7 @@ const MOST_NEEDED: u32 = 4096;
 /// Decides by the last waits whether the next one begins with a busy poll.
 #[derive(Debug)]
 pub struct BusyPoll {
-    has_processors: bool,
+    may_poll: bool,
     short_waits: u32,
     needed: u32,
 }
@@ -39,15 +39,20 @@ impl BusyPoll {
         Self::new(thread::available_parallelism().map_or(1, usize::from))
     }
 
+    /// No busy poll.
+    pub fn never() -> Self {
+        Self::new(1)
+    }
+
     fn new(processors: usize) -> Self {
-        BusyPoll { has_processors: processors > 1, short_waits: 0, needed: LEAST_NEEDED }
+        BusyPoll { may_poll: processors > 1, short_waits: 0, needed: LEAST_NEEDED }
     }
 
     /// Whether to begin the next wait with a busy poll. `timeout` is the wait's limit.
     #[inline]
     pub fn is_worthwhile(&self, timeout: Option<Duration>) -> bool {
         let fits = timeout.is_none_or(|timeout| timeout > BUSY_POLL_TIME);
-        self.has_processors && self.short_waits >= self.needed && fits
+        self.may_poll && self.short_waits >= self.needed && fits
     }
 
     /// A busy poll has ended, with or without an event.
@@ -91,10 +96,11 @@ mod tests {
     }
 
     #[test]
-    fn a_process_with_one_processor_makes_no_busy_poll() {
-        let mut busy_poll = BusyPoll::new(1);
-        (0..LEAST_NEEDED).for_each(|_| busy_poll.waited(SHORT_WAIT, None));
-        assert!(!busy_poll.is_worthwhile(None));
+    fn a_process_with_one_processor_and_a_program_that_wants_none_make_no_busy_poll() {
+        for mut busy_poll in [BusyPoll::new(1), BusyPoll::never()] {
+            (0..LEAST_NEEDED).for_each(|_| busy_poll.waited(SHORT_WAIT, None));
+            assert!(!busy_poll.is_worthwhile(None));
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use heddle_core::threads::waker::Waker;
 use heddle_core::threads::workers::WorkerPool;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
-use super::options::{BackendChoice, StatsLevel};
+use super::options::{Options, StatsLevel};
 use super::owner::ForkCell;
 use super::reactor::Reactor;
 use super::{Scheduler, registry};
@@ -54,12 +54,12 @@ impl Io {
 
 /// Opens the backend. If descriptors or memory are used up, it tries again: after a collection, as Ruby does for files,
 /// since the program may have lost other schedulers; and then for as long as the kernel may need to free their rings.
-fn open_reactor(ruby: &Ruby, choice: BackendChoice, workers: &Arc<WorkerPool>) -> Result<Reactor, Error> {
+fn open_reactor(ruby: &Ruby, options: Options, workers: &Arc<WorkerPool>) -> Result<Reactor, Error> {
     const ATTEMPTS: u32 = 100;
     const PAUSE: Duration = Duration::from_millis(10);
     let mut attempts = 0;
     loop {
-        let error = match Reactor::new(choice, Arc::clone(workers)) {
+        let error = match Reactor::new(options.backend, options.busy_poll, Arc::clone(workers)) {
             Ok(reactor) => return Ok(reactor),
             Err(error) => error,
         };
@@ -114,7 +114,7 @@ impl Scheduler {
         }
         let workers =
             Arc::clone(self.io.workers.borrow_mut().get_or_insert_with(|| Arc::new(WorkerPool::new(options.workers))));
-        let reactor = open_reactor(ruby, options.backend, &workers)?;
+        let reactor = open_reactor(ruby, options, &workers)?;
         // A signal's handler may have called a hook meanwhile, and have set up a backend, by which its fibers wait.
         if self.io.reactor.borrow().is_some() {
             return Ok(());

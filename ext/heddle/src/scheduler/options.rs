@@ -96,6 +96,8 @@ pub struct Options {
     pub stats: StatsLevel,
     /// How long a fiber may keep the thread before that is reported.
     pub stall_after: Option<Duration>,
+    /// Whether the thread may poll repeatedly before it sleeps.
+    pub busy_poll: bool,
 }
 
 impl Default for Options {
@@ -110,6 +112,7 @@ impl Default for Options {
             grace: Some(DEFAULT_GRACE),
             stats: StatsLevel::Basic,
             stall_after: None,
+            busy_poll: true,
         }
     }
 }
@@ -130,10 +133,10 @@ impl Options {
         )?;
         let (backend, workers, preempt, quantum, tick, ticker, signal, grace) = keywords.optional;
         // Separate, as magnus reads nine options at most.
-        let (stats, stall_after, cooperative) = get_kwargs::<_, (), (Given, Given, Given), ()>(
+        let (stats, stall_after, busy_poll, cooperative) = get_kwargs::<_, (), (Given, Given, Given, Given), ()>(
             keywords.splat,
             &[],
-            &["stats", "stall_after", "cooperative"],
+            &["stats", "stall_after", "busy_poll", "cooperative"],
         )?
         .optional;
         let mut options = Options::default();
@@ -167,6 +170,9 @@ impl Options {
         }
         if let Some(stall_after) = stall_after.flatten() {
             options.stall_after = Some(parse_stall_after(ruby, stall_after)?);
+        }
+        if let Some(busy_poll) = busy_poll.flatten() {
+            options.busy_poll = parse_busy_poll(ruby, busy_poll)?;
         }
         match std::env::var(BACKEND_VARIABLE) {
             Ok(name) if !name.is_empty() => {
@@ -261,6 +267,13 @@ fn parse_ticker(ruby: &Ruby, value: Value) -> Result<TickerChoice, Error> {
 
 fn parse_stall_after(ruby: &Ruby, value: Value) -> Result<Duration, Error> {
     parse_time(ruby, "stall_after", value, MIN_STALL..=MAX_STALL)
+}
+
+fn parse_busy_poll(ruby: &Ruby, value: Value) -> Result<bool, Error> {
+    if value.is_kind_of(ruby.class_true_class()) || value.is_kind_of(ruby.class_false_class()) {
+        return Ok(value.to_bool());
+    }
+    Err(argument_error(ruby, format!("busy_poll: must be true or false, not {}", value.inspect())))
 }
 
 fn parse_stats(ruby: &Ruby, value: Value) -> Result<StatsLevel, Error> {

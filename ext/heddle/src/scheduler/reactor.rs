@@ -27,12 +27,13 @@ pub struct Reactor {
 }
 
 impl Reactor {
-    /// Sets up the backend that was chosen.
-    pub fn new(choice: BackendChoice, workers: Arc<WorkerPool>) -> Result<Self, Error> {
+    /// Sets up the backend that was chosen. `may_poll` permits busy polls.
+    pub fn new(choice: BackendChoice, may_poll: bool, workers: Arc<WorkerPool>) -> Result<Self, Error> {
         let backend = open_backend(choice, &workers)?;
         let waker = backend.waker();
         let mailbox = Arc::new(Mailbox::new(waker.clone()));
-        Ok(Reactor { backend, mailbox, workers, waker, arrived: Vec::new(), busy_poll: BusyPoll::for_process() })
+        let busy_poll = if may_poll { BusyPoll::for_process() } else { BusyPoll::never() };
+        Ok(Reactor { backend, mailbox, workers, waker, arrived: Vec::new(), busy_poll })
     }
 
     /// Ends a wait, from another thread.
