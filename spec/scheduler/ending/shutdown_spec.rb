@@ -184,7 +184,8 @@ RSpec.describe "A scheduler at the end of its thread or process" do
 
   it "runs fibers that an ensure schedules during cancellation", trap: 32 do
     events = Queue.new
-    thread = scheduled_thread do
+    # A tick would end the second fiber, too, perhaps before its first line.
+    thread = scheduled_thread(quantum: 60, tick: 60) do
       Fiber.schedule do
         sleep(60)
       ensure
