@@ -110,6 +110,31 @@ RSpec.describe "Heddle::Testing.explore with limits: true" do
     )
   end
 
+  it "tells each time that a limit elapses which another fiber has moved too late" do
+    too_late = lambda do
+      limit = moved = nil
+      child = Heddle.spin do
+        Heddle.cancel_after(10) do |deadline|
+          limit = deadline
+          5.times { |number| compute(number) }
+          limit = nil
+        end
+      rescue Heddle::TimeoutError
+        raise "ended although it was moved" if moved
+      end
+      other = Heddle.spin do
+        6.times do |number|
+          has_elapsed = limit&.remaining&.zero?
+          moved = true if limit&.reset(20) && has_elapsed
+          compute(number)
+        end
+      end
+      Heddle.await_all(child, other)
+    end
+
+    expect(failure(too_late, limits: true).message.scan(/-- the limit of .* elapses here/).size).to eq 2
+  end
+
   it "moves the clock to the end of the limit, and ends the sleeps before it" do
     # When the block ends, and when the sleep does. It may begin after the block.
     times = []

@@ -96,9 +96,11 @@ module Heddle
         @limits[number] = Limit.new(path: place.path, line: place.lineno, time:)
       end
 
-      # The limit elapses at the last place that the running fiber has passed.
+      # The limit elapses at the last place that the running fiber has passed. It may elapse again, if another fiber
+      # moves it before its exception is raised.
       def pass_limit(number, time)
-        limit = @limits.delete(number)
+        limit = @limits[number]
+        @limits[number] = limit.with(time:)
         @segments.last.elapsed = limit.with(time: time - limit.time)
       end
 

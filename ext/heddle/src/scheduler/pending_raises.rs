@@ -12,9 +12,9 @@
 //! ```text
 //!            raised             the fiber waits, `$!` is something else
 //!     Pending ───────────▶ InFlight ───────────────────────────────────────▶ Swallowed
-//!                         ▲                                                  │
-//!                         └──────────────────────────────────────────────────┘
-//!                                     raised again, after a pause
+//!                             ▲                                                  │
+//!                             └──────────────────────────────────────────────────┘
+//!                                         raised again, after a pause
 //! ```
 
 use std::time::{Duration, Instant};

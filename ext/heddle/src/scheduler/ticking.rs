@@ -155,8 +155,8 @@ impl Scheduler {
         }
     }
 
-    /// A tick has found no other fiber runnable, and it is known when one can be at the earliest. If nothing has happened since
-    /// the tick before, either, the next one is postponed until then.
+    /// A tick has found no other fiber runnable, and it is known when one can be at the earliest. If nothing has
+    /// happened since the tick before, either, the next one is postponed until then.
     ///
     /// The first of these ticks sets no timer, so a fiber that computes and calls hooks all the time costs no system
     /// calls. When a preempted fiber continues, its first tick is postponed: see `expect_next_yield` in

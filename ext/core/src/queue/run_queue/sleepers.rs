@@ -15,7 +15,7 @@ const SEARCHED: usize = 1024;
 /// See the module.
 pub struct Sleepers<T> {
     entries: VecDeque<T>,
-    /// The current fiber is a due one.
+    /// The current fiber is one of them.
     is_running: bool,
 }
 

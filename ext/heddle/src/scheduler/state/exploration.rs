@@ -20,7 +20,7 @@ impl State {
     pub(super) fn choose_next(&mut self) {
         self.drop_void_choices();
         if let Some(exploration) = &mut self.exploration
-            && !self.queue.is_empty()
+            && self.queue.woken().next().is_some()
         {
             let index = exploration.next_index(self.queue.woken().map(|(key, _)| key.number()));
             self.queue.move_to_head(index);

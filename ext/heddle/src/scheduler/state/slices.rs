@@ -36,8 +36,11 @@ impl State {
         self.set_current(key);
     }
 
-    /// A tick has found a fiber computing: woken fibers whose sleep has ended run next.
+    /// A tick has found a fiber computing: woken fibers whose sleep has ended run next, unless a test chooses.
     pub fn prefer_sleepers(&mut self) {
+        if self.exploration.is_some() {
+            return;
+        }
         let fibers = &self.fibers;
         self.queue.prefer_sleepers(|(key, _)| fibers.get(*key).is_some_and(|record| record.wait == Wait::Sleep));
     }
