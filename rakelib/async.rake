@@ -17,6 +17,8 @@ end
 desc "Serve requests by Falcon, and perform jobs by Solid Queue's fiber workers, on Heddle (FALCON_SRC=source tree, " \
      "SOLID_QUEUE_SRC=source tree)"
 task falcon: :compile do
+  sources = %w[FALCON_SRC SOLID_QUEUE_SRC]
+  abort "#{sources.join(" or ")} must name a source tree" unless sources.any? { |name| Dir.exist?(ENV.fetch(name, "")) }
   failing = Specs.failing(Specs.backends) do |backend, output|
     system({ "HEDDLE_BACKEND" => backend }, RbConfig.ruby, "-Ilib", "-S", "rspec", "verification/async", out: output)
   end

@@ -77,6 +77,7 @@ module Heddle
       ArgumentChecks.scheduler_options(options)
       # Threads, and the fibers of other threads, do not survive a fork.
       @queues = PerProcess.new { TaskQueues.new(limit: fibers, max_queue:, name:, options: @options) }
+      queues # Now, as a signal handler may ask for the executor's state.
     end
 
     # @return [Symbol] what happens to a task that cannot be queued

@@ -16,6 +16,7 @@ module Heddle # :nodoc:
 
     @receivers = Receivers.new
     @causes = PerProcess.new { Causes.new }
+    @causes.get # Now, as a signal handler may start a scheduler.
     @watching = ThreadGroup.new
 
     class << self

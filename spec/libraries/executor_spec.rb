@@ -15,6 +15,16 @@ RSpec.describe "Heddle::Executor" do
     end
   RUBY
 
+  it "tells its state in a signal handler, where no lock can be taken" do
+    expect(printed(<<~RUBY)).to eq "[true, false, 0]\n"
+      executor = Heddle::Executor.new
+      told = Queue.new
+      trap("USR1") { told << [executor.running?, executor.shutdown?, executor.queue_length] }
+      Process.kill(:USR1, Process.pid)
+      p told.pop
+    RUBY
+  end
+
   describe "#post" do
     it "runs the task on the caller's thread, if the caller is a fiber of a Heddle scheduler" do
       expect(printed(<<~RUBY)).to eq "true\n"

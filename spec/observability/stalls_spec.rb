@@ -17,6 +17,15 @@ RSpec.describe "Heddle.on_stall" do
     end
   RUBY
 
+  it "lets a signal handler start a scheduler that watches for stalls" do
+    expect(printed(<<~RUBY)).to eq ":ran\n"
+      told = Queue.new
+      trap("USR1") { told << Heddle.run(stall_after: 3600) { sleep(0) && :ran } }
+      Process.kill(:USR1, Process.pid)
+      p told.pop
+    RUBY
+  end
+
   it "is told of stalls, too, if something was raised before the watching thread had started" do
     expect(printed(<<~RUBY)).to eq "raised\n2\n"
       begun = 0

@@ -6,7 +6,7 @@ require "timeout"
 RSpec.describe "Heddle::Testing.explore with limits: true" do
   include ExploredBank
 
-  # Moves an amount from one account to the other one, within a second.
+  # Moves an amount from one account to the other one, within a minute.
   let(:transfers) do
     Struct.new(:from, :to, :lock) do
       def withdraw

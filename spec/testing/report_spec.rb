@@ -306,6 +306,15 @@ RSpec.describe "The report of Heddle::Testing" do
     end
   end
 
+  it "is added to a file of keep: that was edited, and ends without a newline or has an empty line" do
+    Dir.mktmpdir do |folder|
+      File.write(keep = File.join(folder, "kept"), "\n0.1>1")
+      found = failure(keep:)
+
+      expect(File.read(keep)).to eq("\n0.1>1\n#{found.schedule}\n")
+    end
+  end
+
   it "says that the file of keep: cannot be written" do
     expect(failure(keep: "/missing/kept").message).to match(/keep: the schedule is not kept: No such file .*ENOENT/)
   end

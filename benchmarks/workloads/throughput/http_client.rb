@@ -59,7 +59,7 @@ class HttpClient
 
   def answer(socket)
     while socket.gets
-      nil until socket.gets == EMPTY_LINE
+      nil until [nil, EMPTY_LINE].include?(socket.gets)
       socket.write(@response)
     end
   ensure

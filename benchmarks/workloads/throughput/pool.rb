@@ -10,7 +10,7 @@ require_relative "../support/tally"
 # Without that other wait a fiber would pop what it has just pushed, and the others would starve under every scheduler.
 #
 # Beside them 10 fibers wait a millisecond for a connection that never comes. An operation is a use or such a wait. It
-# counts as done if the connection has come, or if the wait has ended without one.
+# counts as done if the connection has come, or if the wait has ended without one, and not before its time.
 class Pool
   include Repeating
 
@@ -28,7 +28,7 @@ class Pool
     @uses = 0
     all = super
     uses = @uses / all[:seconds]
-    all.merge(rate: uses, share_of_ideal: uses * USE / @connections)
+    all.merge(rate: uses, share_of_ideal: uses * USE / @connections, cpu_us: all[:cpu_seconds] / @uses * 1e6)
   end
 
   def once(contestant)
@@ -38,7 +38,7 @@ class Pool
     tally = Tally.new(@fibers + @waiters, seconds: @seconds)
     contestant.run do
       @fibers.times { Fiber.schedule { repeat(tally) { @uses += 1 if use(pool) } } }
-      @waiters.times { Fiber.schedule { repeat(tally) { empty.pop(timeout: USE).nil? } } }
+      @waiters.times { Fiber.schedule { repeat(tally) { times_out?(empty) } } }
       tally.start
     end
     tally.result(@begun)
@@ -55,6 +55,12 @@ class Pool
       tally.first_done if done == 1
     end
     tally.finished(done)
+  end
+
+  # Whether the wait has ended without a connection, and not before its time.
+  def times_out?(empty)
+    begun = Clock.now
+    empty.pop(timeout: USE).nil? && Clock.now - begun >= USE
   end
 
   # Returns the connection that was used, or nil if none has come.

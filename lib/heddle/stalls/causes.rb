@@ -11,7 +11,7 @@ module Heddle
       # How many places are known. The one that was first seen is forgotten first.
       LIMIT = 1000
       # How many stalls there have been at a place, and from when on another one is reported.
-      Seen = Struct.new(:times, :due)
+      Seen = Struct.new(:times, :reported_from)
       private_constant :INTERVAL, :LIMIT, :Seen
 
       def initialize
@@ -28,9 +28,9 @@ module Heddle
           seen = @places[place] ||= Seen.new(0, now)
           @places.shift if @places.size > LIMIT
           seen.times += 1
-          is_due = now >= seen.due
-          seen.due = now + INTERVAL if is_due
-          [seen.times, is_due]
+          is_reported = now >= seen.reported_from
+          seen.reported_from = now + INTERVAL if is_reported
+          [seen.times, is_reported]
         end
       end
     end

@@ -9,8 +9,8 @@ module Heddle
         @is_first = true
       end
 
-      # The first run, which has the usual schedule, passes a point. To note this in each run would take time at each
-      # point.
+      # The first run passes a point; its schedule is the usual one, unless the program has chosen another. To note this
+      # in each run would take time at each point.
       def pass(place)
         @lines[[place.path, place.lineno]] ||= false if @is_first
       end

@@ -117,7 +117,8 @@ module Heddle
       end
 
       def limit(limit)
-        format("the limit of %<seconds>g s at %<place>s", seconds: limit.time / 1e9, place: short(limit))
+        seconds = format("%<seconds>.9f", seconds: limit.time / 1e9).sub(/\.?0+\z/, "")
+        "the limit of #{seconds} s at #{short(limit)}"
       end
 
       def short(place) = @files.place(place.path, place.line)

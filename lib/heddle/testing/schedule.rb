@@ -59,7 +59,8 @@ module Heddle
       def self.read(path)
         return [] unless File.exist?(path)
 
-        File.readlines(path, chomp: true).map { |line| parse(line, "the schedules of #{path}") }
+        lines = File.readlines(path, chomp: true).reject(&:empty?)
+        lines.map { |line| parse(line, "the schedules of #{path}") }
       end
 
       # Adds a schedule to the file, unless it is there.
@@ -68,7 +69,11 @@ module Heddle
       # @param text [String]
       # @raise [SystemCallError]
       def self.keep(path, text)
-        File.write(path, "#{text}\n", mode: "a") unless read(path).include?(parse(text, text))
+        return if read(path).include?(parse(text, text))
+
+        # A file that was edited may end without a newline.
+        newline = "\n" unless !File.exist?(path) || File.read(path).match?(/(\A|\n)\z/)
+        File.write(path, "#{newline}#{text}\n", mode: "a")
       end
     end
     private_constant :Schedule
