@@ -268,11 +268,13 @@ module Heddle
       def never_ends(place)
         return kill(Fiber.current) if @never_ends
 
-        @never_ends = NeverEnds.new("the program has passed #{@limit} points without an end, at last in " \
-                                    "#{Story.label(Fiber.current)} at #{at(place)}: raise steps: if it needs more")
+        error = NeverEnds.new("the program has passed #{@limit} points without an end, at last in " \
+                              "#{Story.label(Fiber.current)} at #{at(place)}: raise steps: if it needs more")
+        # In this order: a tick may come before each line, and passes a point.
         @limit += AGAIN
-        @errors << @never_ends
-        raise @never_ends
+        @errors << error
+        @never_ends = error
+        raise error
       end
 
       # An `ensure` clause of a loop may continue the loop all the same. Such a fiber waits until the scheduler, at its
