@@ -341,6 +341,37 @@ RSpec.describe "heddle/async" do
     RUBY
   end
 
+  it "cancels a task later only when it waits, also if it has run for longer than a tick" do
+    expect(printed(<<~RUBY)).to eq "continues\ncancelled\n"
+      require "heddle/async"
+      require "#{Computing::PATH}"
+      Heddle.run(preempt: :none, tick: 0.0001) do
+        Async do |task|
+          Computing.compute_for(0.001)
+          task.cancel(true)
+          puts "continues"
+          sleep
+        ensure
+          puts "cancelled"
+        end
+      end
+    RUBY
+  end
+
+  it "runs a fiber that was pushed when its pusher waits, also if that has run for longer than a tick" do
+    expect(printed(<<~RUBY)).to eq "pusher\npushed\n"
+      require "heddle/async"
+      require "#{Computing::PATH}"
+      Heddle.run(preempt: :none, tick: 0.0001) do
+        Async do
+          Computing.compute_for(0.001)
+          Fiber.scheduler.push(Fiber.new { puts "pushed" })
+          puts "pusher"
+        end
+      end
+    RUBY
+  end
+
   it "has no load at first" do
     expect(printed(<<~RUBY)).to eq "true\n"
       require "heddle/async"

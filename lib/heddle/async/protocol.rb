@@ -197,17 +197,15 @@ module Heddle
       def transfer = block(TRANSFER, nil)
 
       # A fiber that has called {#transfer}, a fiber that has not begun, or another object with `transfer`, continues
-      # when the scheduler comes to it.
+      # when the scheduler comes to it: not before the calling fiber waits, unless ticks preempt that.
       def push(target)
         if !target.is_a?(Fiber)
-          start do
-            Heddle.snooze
-            target.transfer if target.alive?
-          end
+          start_later { target.transfer if target.alive? }
+        elsif target.alive? && target.backtrace(0, 1).empty?
+          # It has not begun.
+          start_later { target.resume }
         elsif Heddle.state(target) == :waiting
           unblock(TRANSFER, target)
-        elsif target.alive? && Heddle.state(target).nil?
-          start { target.resume }
         end
         self
       end
@@ -246,6 +244,19 @@ module Heddle
       def start(&) = FIBER.bind_call(self, &)
 
       private
+
+      # A fiber whose starter has run for a tick may continue before that, also after {Heddle.snooze}. So it waits until
+      # the starter has continued, even if that is by an exception.
+      def start_later
+        fiber = nil
+        start do
+          fiber = Fiber.current
+          transfer
+          yield
+        end
+      ensure
+        unblock(TRANSFER, fiber) if fiber
+      end
 
       # @return [Root, nil] the tasks, unless there were none, or a fork has left them in the parent
       def own_tasks = (@tasks if @tasks&.current?)
