@@ -372,6 +372,22 @@ RSpec.describe "heddle/async" do
     RUBY
   end
 
+  it "lets the fiber continue first that has waited for a semaphore, ahead of fibers that could take it" do
+    expect(printed(<<~RUBY)).to eq "waiting\nlater\n"
+      require "heddle/async"
+      require "async/semaphore"
+      Heddle.run(preempt: :none) do
+        Sync do |task|
+          semaphore = Async::Semaphore.new(1)
+          semaphore.acquire
+          task.async { semaphore.acquire { puts "waiting" } }
+          task.async { |own| own.yield || semaphore.acquire { puts "later" } }
+          semaphore.release
+        end
+      end
+    RUBY
+  end
+
   it "has no load at first" do
     expect(printed(<<~RUBY)).to eq "true\n"
       require "heddle/async"

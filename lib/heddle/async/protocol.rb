@@ -187,9 +187,11 @@ module Heddle
       # @return [Float] how busy the thread is, from 0.0 to 1.0
       def load = (@load ||= Load.new).value
 
-      # The fiber continues, and the calling one when the scheduler comes to it.
+      # The fiber continues, and the calling one when the scheduler comes to it. A semaphore of Async is released so: if
+      # other fibers ran first, one of them could take what the fiber has waited for, and so write before it.
       def resume(fiber, *)
         push(fiber)
+        Native.run_next(self, fiber) if fiber.is_a?(Fiber)
         self.yield
       end
 

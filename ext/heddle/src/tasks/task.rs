@@ -20,6 +20,7 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("leave_user_block", function!(leave_user_block, 2))?;
     native.define_singleton_method("suspend", function!(suspend, 1))?;
     native.define_singleton_method("post", function!(post, 3))?;
+    native.define_singleton_method("run_next", function!(run_next, 2))?;
     native.define_singleton_method("observe_exit", function!(observe_exit, 3))?;
     native.define_singleton_method("current_fiber", function!(current_fiber, 1))?;
     native.define_singleton_method("waits_for_all_others?", function!(waits_for_all_others, 2))?;
@@ -102,6 +103,13 @@ fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
         state.wake(key);
     }
     true
+}
+
+/// Moves a woken fiber to the front of the run queue. False if it is not in the queue.
+fn run_next(_: &Ruby, scheduler: &Scheduler, target: Value) -> bool {
+    let mut state = scheduler.state.borrow_mut();
+    let key = state.fibers.find(target);
+    key.is_some_and(|key| state.move_to_front(key))
 }
 
 /// Makes `exit_observer` the exit observer of a managed fiber. False if the fiber is not managed by this scheduler.
