@@ -2,6 +2,7 @@
 
 require_relative "contestants/article"
 require_relative "contestants/async"
+require_relative "contestants/async_on_heddle"
 require_relative "contestants/bare"
 require_relative "contestants/carbon_fiber"
 require_relative "contestants/heddle"
@@ -22,6 +23,8 @@ module Contestants
     HeddleContestant.new("heddle-poll", "Heddle, poll", backend: :poll),
     AsyncContestant.new("async", "Async, epoll"),
     AsyncContestant.new("async-uring", "Async, io_uring", "URing"),
+    AsyncOnHeddleContestant.new("tasks-io_uring", "Async on Heddle, io_uring", :io_uring),
+    AsyncOnHeddleContestant.new("tasks-poll", "Async on Heddle, poll", :poll),
     UringMachineContestant.new("uringmachine", "UringMachine", size: UringMachineContestant::SUBMISSION_ENTRIES),
     UringMachineContestant.new("uringmachine-default", "UringMachine, default ring"),
     ItsiContestant.new("itsi", "itsi-scheduler"),
@@ -45,7 +48,8 @@ module Contestants
 
   REFERENCE = "async"
   THROUGHPUT = %w[
-    heddle-io_uring heddle-poll async async-uring uringmachine itsi libev carbon_fiber threads bare
+    heddle-io_uring heddle-poll async async-uring tasks-io_uring tasks-poll uringmachine itsi libev carbon_fiber threads
+    bare
   ].freeze
   PREEMPTING = %w[heddle-io_uring-signal heddle-io_uring-timerfd heddle-poll-signal heddle-poll-timerfd].freeze
   THREADS = %w[threads threads-10ms].freeze

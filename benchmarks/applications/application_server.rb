@@ -5,7 +5,7 @@ require "rbconfig"
 require "socket"
 require "tempfile"
 
-# A server in a process of its own: Puma with threads or with `plugin :heddle`, or Async's.
+# A server in a process of its own: Puma with threads or with `plugin :heddle`, or Async's, also on a Heddle scheduler.
 class ApplicationServer
   LIB = File.expand_path("../../lib", __dir__)
   # Seconds for the server to start.
@@ -13,6 +13,8 @@ class ApplicationServer
   HEDDLE = "Puma with plugin :heddle"
   # What Falcon runs: an `Async::HTTP::Server`.
   ASYNC = "Async::HTTP"
+  # The same, whose tasks are preempted fibers of Heddle.
+  ASYNC_ON_HEDDLE = "Async::HTTP on Heddle"
   # Its threads compute for 10 ms in place of 100 before another one runs, which Ruby 3.4 and newer can do.
   SHORT_SLICE = "Puma, 5 threads, 10 ms slice"
   # Lines of Puma's configuration; nil for another server.
@@ -21,15 +23,18 @@ class ApplicationServer
     SHORT_SLICE => "threads 5, 5",
     "Puma, 64 threads" => "threads 64, 64",
     HEDDLE => "plugin :heddle",
-    ASYNC => nil
+    ASYNC => nil,
+    ASYNC_ON_HEDDLE => nil
   }.freeze
 
   attr_reader :port, :pid
 
   # @return [Hash{String => String}] servers that cannot run here, each with the reason
   def self.left_out
+    async = ("its gems are not installed" unless %w[async-http protocol-rack].all? { |name| version_of(name) })
     @left_out ||= {
-      ASYNC => ("its gems are not installed" unless %w[async-http protocol-rack].all? { |name| version_of(name) }),
+      ASYNC => async,
+      ASYNC_ON_HEDDLE => async,
       SHORT_SLICE => ("RUBY_THREAD_TIMESLICE needs Ruby 3.4 or newer" if RUBY_VERSION < "3.4")
     }.compact
   end
@@ -55,9 +60,7 @@ class ApplicationServer
     @config = Tempfile.create(%w[puma .rb])
     @config.write("#{CONFIGURATIONS.fetch(name)}\n#{further}\nbind 'tcp://127.0.0.1:#{@port}'\nquiet\n")
     @config.close
-    isolation = [HEDDLE, ASYNC].include?(name) ? "fiber" : "thread"
-    environment = Bundler.unbundled_env.merge("RUBYLIB" => LIB, "ISOLATION" => isolation,
-                                              "RUBY_THREAD_TIMESLICE" => ("10" if name == SHORT_SLICE), **variables)
+    environment = Bundler.unbundled_env.merge("RUBYLIB" => LIB, **variables_of(name), **variables)
     @pid = spawn(environment, RbConfig.ruby, *arguments(name, File.join(__dir__, app)),
                  %i[out err] => File::NULL, unsetenv_others: true)
     wait_until_ready
@@ -79,8 +82,17 @@ class ApplicationServer
 
   private
 
+  def variables_of(name)
+    case name
+    when HEDDLE, ASYNC then { "ISOLATION" => "fiber" }
+    when ASYNC_ON_HEDDLE then { "ISOLATION" => "fiber", "RUBYOPT" => "-rheddle/async", "HEDDLE_ASYNC" => "preempt" }
+    when SHORT_SLICE then { "ISOLATION" => "thread", "RUBY_THREAD_TIMESLICE" => "10" }
+    else { "ISOLATION" => "thread" }
+    end
+  end
+
   def arguments(name, app)
-    return [File.join(__dir__, "async_http.rb"), app, url("")] if name == ASYNC
+    return [File.join(__dir__, "async_http.rb"), app, url("")] if [ASYNC, ASYNC_ON_HEDDLE].include?(name)
 
     ["-e", 'load Gem.bin_path("puma", "puma")', "--", "-C", @config.path, app]
   end
