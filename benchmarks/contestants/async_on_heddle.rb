@@ -18,10 +18,11 @@ class AsyncOnHeddleContestant < Contestant
 
   def version = "Async #{Async::VERSION} on Heddle #{Heddle::VERSION}, #{@backend}"
 
-  # The reactor makes itself the thread's scheduler.
+  # The reactor makes itself the thread's scheduler. As Async's, it cancels tasks where it is closed.
   def run
-    Async::Reactor.new
+    reactor = Async::Reactor.new
     yield
+    reactor.run
     Fiber.set_scheduler(nil)
   end
 end
