@@ -163,8 +163,9 @@ impl Observers {
     /// Reports a stall that has just ended, with the fibers that it has delayed: those that were woken or have yielded,
     /// and those whose timers have expired.
     fn report(&self, mut long: LongSlice, state: &State) {
-        let runnable = state.fibers.iter().filter(|(_, record)| record.state() == FiberState::Runnable);
-        runnable.filter_map(|(_, record)| record.runnable_since).for_each(|since| long.delayed(since));
+        let is_delayed = |record: &Record| record.wait != Wait::Nothing && record.state() != FiberState::Lost;
+        let delayed = state.fibers.iter().filter(|(_, record)| is_delayed(record));
+        delayed.filter_map(|(_, record)| record.runnable_since).for_each(|since| long.delayed(since));
         state.timers.expired(long.at()).for_each(|deadline| long.delayed(deadline));
         if let Some(trace) = &self.trace {
             trace.stall(&long);
