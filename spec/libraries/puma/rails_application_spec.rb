@@ -105,7 +105,7 @@ RSpec.describe "A Rails application on PostgreSQL, in Puma with plugin :heddle" 
   end
 
   it "runs a job while the request that has enqueued it waits" do
-    expect(at_once(5) { |number| server.get("/work/job#{number}") }).to all(eq("1"))
+    expect(at_once(5) { |number| server.get("/perform/job#{number}") }).to all(eq("1"))
   end
 
   it "loads a relation by load_async while the request sends other queries" do

@@ -44,7 +44,7 @@ class Application < Rails::Application
     %w[write count count_twice roll_back beside].each { |action| get "#{action}/:word", to: "words##{action}" }
     %w[keep kept local increment].each { |action| get "#{action}/:word", to: "caches##{action}" }
     get "events/:word", to: "events#show"
-    get "work/:word", to: "jobs#work"
+    get "perform/:word", to: "jobs#perform"
     post "files/:word", to: "files#create"
   end
 end
@@ -145,7 +145,7 @@ class EventsController < WordController
 end
 
 class JobsController < WordController
-  def work
+  def perform
     Word.with_connection do |connection|
       database = connection.raw_connection
       database.exec("LISTEN words")
