@@ -15,6 +15,7 @@ class Tally
   def initialize(fibers, seconds: nil)
     @fibers = fibers
     @begun = 0
+    @tried = 0
     @done = 0
     @ended = 0
     @starved = nil
@@ -36,6 +37,22 @@ class Tally
 
   def over? = Clock.now >= @deadline
 
+  # What a fiber does whose operations may fail: repeats the block until `over?`. An operation was completed if the
+  # block's value is true.
+  def repeat
+    wait_for_start
+    tried = done = 0
+    until over?
+      tried += 1
+      next unless yield
+
+      done += 1
+      first_done if done == 1
+    end
+    @tried += tried
+    finished(done)
+  end
+
   # A fiber has completed its first operation.
   def first_done
     @begun += 1 unless @deadline && over?
@@ -49,7 +66,8 @@ class Tally
     @stopped = Clock.now
   end
 
-  def result(expected)
+  # `expected` is the number of operations that should have been completed: by default those tried by {repeat}.
+  def result(expected = @tried)
     { operations: @done, expected:, ended: @ended, fibers: @fibers, seconds: @stopped - @started,
       starved: @deadline ? @fibers - @begun : @starved }
   end

@@ -22,7 +22,6 @@ class Heartbeats
   end
 
   def once(contestant)
-    @sent = 0
     tally = Tally.new(@connections, seconds: @seconds)
     contestant.run do
       @connections.times do
@@ -32,23 +31,18 @@ class Heartbeats
       end
       tally.start
     end
-    tally.result(@sent)
+    tally.result
   end
 
   private
 
   def beat(socket, tally)
-    tally.wait_for_start
-    pongs = 0
-    until tally.over?
+    tally.repeat do
       sleep(PAUSE)
-      @sent += 1
       socket.write(PING)
-      pongs += 1 if socket.readpartial(PING.bytesize) == PONG
-      tally.first_done if pongs == 1
+      socket.readpartial(PING.bytesize) == PONG
     end
     socket.close
-    tally.finished(pongs)
   end
 
   def answer(socket)

@@ -23,7 +23,6 @@ class HttpClient
   end
 
   def once(contestant)
-    @asked = 0
     tally = Tally.new(@clients, seconds: @seconds)
     listener = TCPServer.new("127.0.0.1", 0)
     contestant.run do
@@ -31,7 +30,7 @@ class HttpClient
       @clients.times { Fiber.schedule { ask(listener.local_address.ip_port, tally) } }
       tally.start
     end
-    tally.result(@asked)
+    tally.result
   ensure
     listener&.close
   end
@@ -46,14 +45,7 @@ class HttpClient
 
   def ask(port, tally)
     Net::HTTP.start("127.0.0.1", port) do |http|
-      tally.wait_for_start
-      right = 0
-      until tally.over?
-        @asked += 1
-        right += 1 if http.get("/").body.bytesize == @size
-        tally.first_done if right == 1
-      end
-      tally.finished(right)
+      tally.repeat { http.get("/").body.bytesize == @size }
     end
   end
 

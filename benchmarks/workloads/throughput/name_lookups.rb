@@ -19,27 +19,17 @@ class NameLookups
   end
 
   def once(contestant)
-    @begun = 0
     tally = Tally.new(@fibers, seconds: @seconds)
     contestant.run do
-      @fibers.times { Fiber.schedule { look_up(tally) } }
+      @fibers.times { Fiber.schedule { tally.repeat { found? } } }
       tally.start
     end
-    tally.result(@begun)
+    tally.result
   end
 
   private
 
-  def look_up(tally)
-    tally.wait_for_start
-    found = 0
-    until tally.over?
-      @begun += 1
-      found += 1 if Addrinfo.getaddrinfo(NAME, 80, nil, :STREAM).any? { |address| loopback?(address) }
-      tally.first_done if found == 1
-    end
-    tally.finished(found)
-  end
+  def found? = Addrinfo.getaddrinfo(NAME, 80, nil, :STREAM).any? { |address| loopback?(address) }
 
   def loopback?(address) = address.ipv4_loopback? || address.ipv6_loopback?
 end

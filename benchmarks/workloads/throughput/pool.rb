@@ -32,30 +32,18 @@ class Pool
   end
 
   def once(contestant)
-    @begun = 0
     pool = Queue.new(1..@connections)
     empty = Queue.new
     tally = Tally.new(@fibers + @waiters, seconds: @seconds)
     contestant.run do
-      @fibers.times { Fiber.schedule { repeat(tally) { @uses += 1 if use(pool) } } }
-      @waiters.times { Fiber.schedule { repeat(tally) { times_out?(empty) } } }
+      @fibers.times { Fiber.schedule { tally.repeat { @uses += 1 if use(pool) } } }
+      @waiters.times { Fiber.schedule { tally.repeat { times_out?(empty) } } }
       tally.start
     end
-    tally.result(@begun)
+    tally.result
   end
 
   private
-
-  def repeat(tally)
-    tally.wait_for_start
-    done = 0
-    until tally.over?
-      @begun += 1
-      done += 1 if yield
-      tally.first_done if done == 1
-    end
-    tally.finished(done)
-  end
 
   # Whether the wait has ended without a connection, and not before its time.
   def times_out?(empty)
