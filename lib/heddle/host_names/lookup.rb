@@ -29,7 +29,7 @@ module Heddle
       # @return [Object] the block's value
       def address_list(arguments, options, &)
         host, service, *details = arguments
-        return in_thread(&) if beyond_hook?(host, service) || (host && special?(details[3], details[4], options))
+        return in_thread(&) if beyond_hook?(host, service) || (host && special?(host, details, options))
 
         begin
           yield
@@ -70,9 +70,11 @@ module Heddle
         host.include?("%") || !number?(service)
       end
 
-      # @return [Boolean] whether Ruby limits the time of the look-up, of which the hook is not told
-      def waits_limited?(options)
-        RUBY_VERSION >= "4.0" && !options.slice(:timeout, :resolv_timeout, :open_timeout).compact.empty?
+      # @return [Boolean] whether Ruby limits the time of the host's look-up, of which the hook is not told. False for
+      #   an address, which Ruby does not look up
+      def waits_limited?(host, options)
+        RUBY_VERSION >= "4.0" && host.is_a?(String) &&
+          options.slice(:timeout, :resolv_timeout, :open_timeout).any? { |_, time| time } && !Native.address?(host)
       end
 
       # Runs the block in a thread, once fewer than {MAX_THREADS} look-ups do. If the fiber's wait is broken off, the
@@ -92,9 +94,10 @@ module Heddle
         end
       end
 
-      def special?(flags, reverse_lookup, options)
+      def special?(host, details, options)
+        flags, reverse_lookup = details.values_at(3, 4)
         flags = 0 if flags.nil?
-        waits_limited?(options) || reverse?(reverse_lookup, BasicSocket.do_not_reverse_lookup) ||
+        waits_limited?(host, options) || reverse?(reverse_lookup, BasicSocket.do_not_reverse_lookup) ||
           !flags.is_a?(Integer) || flags.anybits?(~HARMLESS_FLAGS)
       end
 

@@ -14,8 +14,7 @@ module Heddle
     # The sizes of the buffers into which Ruby copies host and service, in bytes.
     LONGEST_HOST = 1024
     LONGEST_SERVICE = 31
-    IPV4 = /\A\d{1,3}(?:\.\d{1,3}){3}\z/
-    private_constant :OPTIONS, :SPECIAL_HOSTS, :IPV4, :LONGEST_HOST, :LONGEST_SERVICE
+    private_constant :OPTIONS, :SPECIAL_HOSTS, :LONGEST_HOST, :LONGEST_SERVICE
 
     # Connects `socket`, which is being initialized.
     #
@@ -45,7 +44,7 @@ module Heddle
     def self.beyond_hook?(arguments, options)
       host, service, local_host, local_service = arguments
       HostNames.beyond_hook?(host, service) || HostNames.beyond_hook?(local_host, local_service) ||
-        (host.is_a?(String) && HostNames.waits_limited?(options))
+        [host, local_host].any? { |each| HostNames.waits_limited?(each, options) }
     end
 
     def self.connect(scheduler, socket, arguments, options)
@@ -92,7 +91,7 @@ module Heddle
         return true if host.nil?
 
         host = String.try_convert(host)
-        plain?(host, LONGEST_HOST) && !SPECIAL_HOSTS.include?(host) && !address?(host)
+        plain?(host, LONGEST_HOST) && !SPECIAL_HOSTS.include?(host) && !Native.address?(host)
       end
 
       def service?(service)
@@ -104,9 +103,6 @@ module Heddle
       def plain?(string, longest)
         string && string.bytesize <= longest && string.encoding.ascii_compatible? && !string.include?("\0")
       end
-
-      # A colon marks an IPv6 address. One with a scope is looked up like a name.
-      def address?(host) = host.include?(":") ? !host.include?("%") : IPV4.match?(host)
     end
   end
   private_constant :TCPConnect

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "heddle/testing"
 require "socket"
 
 # Ruby 3.3 connects by itself.

@@ -53,6 +53,8 @@ RSpec.describe "Name resolution in a fiber has the same outcome as on a plain th
       -> { without_message { TCPSocket.new("localhost", "no such service") } },
     "TCPSocket.new with a scope that does not exist" =>
       -> { without_message { TCPSocket.new("fe80::1%nowhere", 80) } },
+    "TCPSocket.new with an address that has a leading zero, to a closed port" => -> { TCPSocket.new("127.0.0.01", 1) },
+    "TCPSocket.new with four numbers that are no address" => -> { without_message { TCPSocket.new("1.2.3.400", 1) } },
     "TCPSocket.new without a port" => -> { TCPSocket.new("localhost", nil) },
     "TCPSocket.new with a null byte" => -> { TCPSocket.new("local\0host", 80) },
     "TCPSocket.new with a Symbol" => -> { TCPSocket.new(:localhost, 80) },

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io::{self, PipeWriter, Write};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard};
@@ -76,6 +76,11 @@ pub fn look_up(query: &Query) -> Result<Vec<SocketAddress>, Failure> {
 pub fn reason(code: c_int) -> String {
     // SAFETY: returns a string that is never freed, for every number.
     unsafe { CStr::from_ptr(libc::gai_strerror(code)) }.to_string_lossy().into_owned()
+}
+
+/// Whether a host is an address that inet_pton(3) reads: nothing has to be looked up.
+pub fn is_address(host: &[u8]) -> bool {
+    std::str::from_utf8(host).is_ok_and(|host| host.parse::<IpAddr>().is_ok())
 }
 
 /// An address in numeric form. `None` if it is no IP address.
@@ -211,6 +216,17 @@ mod tests {
         }
         assert_eq!(numeric(&[0; 28]), None);
         assert_eq!(numeric(&[]), None);
+    }
+
+    #[test]
+    fn names_and_addresses_with_a_scope_are_looked_up() {
+        for host in ["127.0.0.1", "::1", "1:2:3:4:5:6:7::", "::ffff:127.0.0.1"] {
+            assert!(is_address(host.as_bytes()), "{host}");
+        }
+        for host in ["localhost", "127.1", "127.0.0.01", "256.0.0.1", "::1%lo", "1::2::3", " ::1", "::1\0", ""] {
+            assert!(!is_address(host.as_bytes()), "{host}");
+        }
+        assert!(!is_address(&[0xff]));
     }
 
     #[test]

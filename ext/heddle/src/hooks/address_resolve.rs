@@ -78,6 +78,12 @@ pub fn look_up(
     Ok(io)
 }
 
+/// Whether the host is an IPv4 or IPv6 address without a scope, which Ruby does not look up.
+pub fn is_address(host: RString) -> bool {
+    // SAFETY: Ruby does not run while the bytes are read.
+    host_names::is_address(unsafe { host.as_slice() })
+}
+
 /// `Socket::ResolutionError`, or a SystemCallError, as Ruby makes them; `what` begins the message.
 pub fn resolution_error(ruby: &Ruby, what: String, code: c_int, errno: c_int) -> Result<Exception, Error> {
     if code == libc::EAI_SYSTEM && errno != 0 {

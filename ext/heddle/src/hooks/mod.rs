@@ -93,6 +93,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
     class.define_method("process_wait", method!(process_wait::process_wait, 2))?;
     class.define_method("address_resolve", method!(address_resolve::address_resolve, 1))?;
     native.define_singleton_method("look_up", function!(address_resolve::look_up, 5))?;
+    native.define_singleton_method("address?", function!(address_resolve::is_address, 1))?;
     native.define_singleton_method("resolution_error", function!(address_resolve::resolution_error, 3))?;
     #[cfg(any(not(ruby_gte_3_4), ruby_gte_4_0))]
     class.define_method("blocking_operation_wait", method!(blocking_operation_wait::blocking_operation_wait, 1))?;
