@@ -115,8 +115,10 @@ module Heddle
       # The environment variable `HEDDLE_SEED` stands for `seed:`, `HEDDLE_SCHEDULE` for `schedule:`, and
       # `HEDDLE_EXPLORE` for `runs:`, where the call does not give them.
       #
-      # `Random` begins with the same seed in each run. Threads that the program starts are refused, because what they
-      # do is not part of the schedule.
+      # `Random` begins with the seed of the run. So `rand`, `shuffle` and what is made from them give each run other
+      # data, and the same data when it is repeated. All runs of `:exhaustive` have the data of seed 0.
+      #
+      # Threads that the program starts are refused, because what they do is not part of the schedule.
       #
       # @param options [Hash] nil stands for a default
       # @option options [Integer] :runs (1_000) how often the block runs at most; 100,000 if `seconds` are given

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "heddle/testing"
+require "tmpdir"
 
 RSpec.describe "Heddle::Testing.explore" do
   include ExploredBank
@@ -148,11 +149,33 @@ RSpec.describe "Heddle::Testing.explore" do
     expect { failure(-> { Fiber.schedule { raise "in a fiber" } }) }.not_to output.to_stderr
   end
 
-  it "begins each run with the same random numbers" do
-    numbers = []
-    Heddle::Testing.explore(runs: 3) { numbers << rand }
+  %i[random pct].each do |strategy|
+    it "begins each run of #{strategy} with the random numbers of its seed" do
+      numbers = []
+      Heddle::Testing.explore(runs: 3, strategy:) { numbers << [rand, [*1..9].shuffle, Random.rand] }
+      again = nil
+      Heddle::Testing.explore(seed: 2, strategy:) { again = [rand, [*1..9].shuffle, Random.rand] }
 
-    expect(numbers.uniq.size).to eq(1)
+      expect(numbers.uniq).to have_attributes(size: 3, last: again)
+    end
+  end
+
+  it "begins each run of :exhaustive with the random numbers of seed 0" do
+    numbers = []
+    Heddle::Testing.explore(strategy: :exhaustive) { numbers << Heddle.await(Heddle.spin { rand }) }
+
+    expect(numbers.uniq).to eq([Random.new(0).rand])
+  end
+
+  it "gives a shortened schedule, and one in the file of keep:, the random numbers of the run" do
+    Dir.mktmpdir do |folder|
+      keep = File.join(folder, "kept")
+      program = -> { rand(100).then { |number| raise "found" if number == 7 } }
+      schedule = failure(program, keep:).schedule
+
+      expect([failure(program, schedule:), failure(program, keep:, runs: 1)])
+        .to all(have_attributes(schedule:, switches: 0, message: a_string_starting_with("found")))
+    end
   end
 
   it "does not repeat random numbers afterwards" do

@@ -96,6 +96,29 @@ RSpec.describe "heddle/rspec and heddle/minitest" do
       expect(example(", explore: 20", "expect(account.withdraw(10)).to eq(90)")).to include("1 example, 0 failures")
     end
 
+    [", explore: 20", ", clock: :virtual"].each do |metadata|
+      it "tells a deadlock, and no Stop of the fibers in it, of an example with#{metadata.delete(",")}" do
+        text = <<~RUBY
+          locks = [Mutex.new, Mutex.new]
+          fibers = [locks, locks.reverse].map do |one, two|
+            Heddle.spin { one.synchronize { Heddle.snooze; two.synchronize { expect(account).to be_nil } } }
+          end
+          Heddle.spin(background: true) { Queue.new.pop }
+          Heddle.await_all(*fibers)
+        RUBY
+
+        expect(example(metadata, text))
+          .to match(/\A(?!.*Heddle::Stop).*Deadlock: all fibers wait.*^1 example, 1 failure$/m)
+      end
+    end
+
+    it "gives the runs of an example other random numbers, and a replay those of its run" do
+      text = "expect(rand(100)).not_to eq(7)"
+      replay = example(", explore: 1000", text)[/HEDDLE_SEED=(\d+)/, 1]
+
+      expect(example(", explore: 1000", text, "HEDDLE_SEED" => replay)).to include("seed #{replay}, run 1;")
+    end
+
     it "passes the options of a Hash on" do
       expect(example(", explore: { strategy: :best }", "nil"))
         .to include("strategy: must be :random, :pct or :exhaustive")

@@ -27,13 +27,14 @@ module Heddle
         second = @run.call(schedule, Story.new)
         difference = first.story.difference(second.story)
         is_repeated = Faults.same?(error, second.error, messages: false) && !difference
-        return fail_unrepeatable(error, first, seed, difference) unless is_repeated
+        return fail_unrepeatable(first.with(error:), seed, recorded(first, schedule), difference) unless is_repeated
 
         # A message that is another one each time says nothing.
         @messages = Faults.same?(error, second.error)
-        outcome = shortened(error, second)
-        @not_kept = keep(outcome)
-        raise_failure(outcome, seed, head(seed, number, outcome.deviations.size))
+        outcome = shortened(error, second, schedule.data)
+        recorded = recorded(outcome, schedule)
+        @not_kept = keep(recorded)
+        raise_failure(outcome, seed, recorded, head(seed, number, outcome.deviations.size))
       end
 
       # Says under which schedule the program exits, if it does. That ends the exploration, and leaves no report.
@@ -42,8 +43,7 @@ module Heddle
       def telling_exit(schedule, number)
         yield
       rescue SystemExit
-        seed, deviations = schedule.to_h.values_at(:seed, :deviations)
-        replay = command(seed, Schedule.text(deviations || []))
+        replay = command(schedule.to_h[:seed], schedule)
         Reports.write { "Heddle::Testing.explore: the program exits in run #{number}. Replay: #{replay}\n" }
         raise
       end
@@ -52,26 +52,29 @@ module Heddle
 
       def same?(error, other) = Faults.same?(error, other, messages: @messages)
 
+      # @return [Schedule::Recorded] the schedule that the run of this one has come to
+      def recorded(outcome, schedule) = Schedule::Recorded.new(deviations: outcome.deviations, data: schedule.data)
+
       # @return [Run::Outcome]
-      def shortened(error, outcome)
-        deviations = shrink(error, outcome.deviations)
-        final = @run.call(Schedule::Recorded.new(deviations:), Story.new)
+      def shortened(error, outcome, data)
+        deviations = shrink(error, outcome.deviations, data)
+        final = @run.call(Schedule::Recorded.new(deviations:, data:), Story.new)
         same?(error, final.error) ? final : outcome
       end
 
-      def shrink(error, deviations)
+      def shrink(error, deviations, data)
         shrinking = Shrinking.new do |shorter|
-          outcome = @run.call(Schedule::Recorded.new(deviations: shorter, keeps_decisions: true), nil)
+          outcome = @run.call(Schedule::Recorded.new(deviations: shorter, data:, keeps_decisions: true), nil)
           [outcome, same?(error, outcome.error)]
         end
         shrinking.call(deviations)
       end
 
-      def fail_unrepeatable(error, outcome, seed, difference)
+      def fail_unrepeatable(outcome, seed, schedule, difference)
         where = difference ? ": #{difference[0]} in one run, #{difference[1]} in the other" : ""
         head = "The same schedule does not give the same run again#{where}. Something outside of the schedule " \
                "decides: a thread, I/O, the clock, or what an earlier run has left behind."
-        raise_failure(outcome.with(error:), seed, head)
+        raise_failure(outcome, seed, schedule, head)
       end
 
       def head(seed, number, switches)
@@ -81,12 +84,12 @@ module Heddle
         "#{found}; #{switches == 1 ? "one switch is" : "#{switches} switches are"} enough:"
       end
 
-      def raise_failure(outcome, seed, head)
-        schedule = Schedule.text(outcome.deviations)
+      def raise_failure(outcome, seed, schedule, head)
         report = Report.new(outcome.story, @settings.files)
         notes = [outcome.jumps&.to_note, write_trace(outcome.story), @not_kept].compact
         text = report.text(outcome.error, head, command(seed, schedule), notes)
-        failure = Failure.new(text, seed:, schedule:, switches: outcome.deviations.size, story: outcome.story)
+        failure = Failure.new(text, seed:, schedule: schedule.to_s, switches: outcome.deviations.size,
+                                    story: outcome.story)
         failure.set_backtrace(outcome.error.backtrace || caller)
         raise failure, cause: outcome.error
       end
@@ -100,8 +103,8 @@ module Heddle
       end
 
       # @return [String, nil] why the schedule is not kept, which must not hide the failure
-      def keep(outcome)
-        Schedule.keep(@settings.keep, Schedule.text(outcome.deviations)) if @settings.keep
+      def keep(schedule)
+        Schedule.keep(@settings.keep, schedule) if @settings.keep
         nil
       rescue SystemCallError => e
         "keep: the schedule is not kept: #{Text.clean(e.message)} (#{e.class})"

@@ -4,10 +4,8 @@ module Heddle
   module Testing
     # Runs the program under many schedules, until a run fails.
     class Explorer
-      # Each run begins with this seed of `Random`.
-      RANDOM_SEED = 0
       USUAL = Schedule::Recorded.new(deviations: [])
-      private_constant :RANDOM_SEED, :USUAL
+      private_constant :USUAL
 
       # @param program [Proc]
       # @param settings [Settings]
@@ -71,7 +69,7 @@ module Heddle
 
       # The schedules that have failed before.
       def try_kept
-        Schedule.read(@settings.keep).each { |deviations| try(Schedule::Recorded.new(deviations:)) }
+        Schedule.read(@settings.keep).each { |schedule| try(schedule) }
       end
 
       def try(schedule, seed = nil)
@@ -109,9 +107,9 @@ module Heddle
         search.complete?
       end
 
-      def replay(deviations)
-        outcome = try(Schedule::Recorded.new(deviations:))
-        missing = (deviations - outcome.deviations).first or return
+      def replay(schedule)
+        outcome = try(schedule)
+        missing = (schedule.deviations - outcome.deviations).first or return
 
         raise Diverged, "Heddle::Testing.explore: the run does not fail, and diverges from its schedule: where fiber " \
                         "#{missing[0]} makes its decision #{missing[1]}, fiber #{missing[2]} is not runnable, or the " \
@@ -127,7 +125,7 @@ module Heddle
       end
 
       def attempt(schedule, story)
-        Kernel.srand(RANDOM_SEED)
+        Kernel.srand(schedule.data)
         @runs += 1
         outcome = @diagnosis.telling_exit(schedule, @runs) do
           waits = { idle_factor: @idle_factor, patient: @patient }
