@@ -162,6 +162,19 @@ RSpec.describe "Heddle::Testing.explore with limits: true" do
     expect(values.uniq).to contain_exactly(2, :late)
   end
 
+  it "lets the wait of Queue#pop with a limit of its own end while another fiber computes" do
+    values = []
+    Heddle::Testing.explore(limits: true, runs: 100) do
+      queue = Queue.new
+      waiting = Heddle.spin { queue.pop(timeout: 60) }
+      Heddle.snooze
+      queue << compute(1)
+      values << Heddle.await(waiting)
+    end
+
+    expect(values.uniq).to contain_exactly(2, nil)
+  end
+
   it "lets the inner one of two limits elapse, or both" do
     %i[random pct exhaustive].each do |strategy|
       values = []
