@@ -49,6 +49,10 @@ module Heddle
     # The program cannot follow a recorded schedule. The message says where.
     class Diverged < Error; end
 
+    # Fibers of one run have locked in different orders, so they may wait for each other for ever. The message says
+    # where.
+    class LockOrder < Error; end
+
     # All fibers of the program wait, and nothing can wake one. No `rescue` of StandardError catches it.
     class Deadlock < Exception; end # rubocop:disable Lint/InheritException -- the program must not continue
 

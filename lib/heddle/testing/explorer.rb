@@ -24,7 +24,7 @@ module Heddle
       # @raise [Failure, Diverged]
       def call
         expect_no_scheduler
-        complete = Surroundings.noted { with_clock { with_random { Run.noticing(@settings.files) { explore } } } }
+        complete = Surroundings.noted { with_clock { with_random { noticing { explore } } } }
         Summary.new(runs: @runs, steps: @steps, lines: @coverage.lines, preempted: @coverage.preempted,
                     complete: complete == true)
       end
@@ -43,6 +43,11 @@ module Heddle
 
         require_relative "virtual_clock"
         ClockPatches.during(&)
+      end
+
+      def noticing(&program)
+        traced = @settings.detectors.reduce(program) { |inner, detector| -> { detector.noticing(&inner) } }
+        Run.noticing(@settings.files, &traced)
       end
 
       # Afterwards `Random` continues with a number that was drawn before, and does not repeat itself.

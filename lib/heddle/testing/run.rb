@@ -96,6 +96,7 @@ module Heddle
         @idle = settings.idle
         @limit = settings.steps
         @explores_limits = settings.limits
+        @detectors = settings.detectors.to_h { |type| [type, type.new(@files)] }
         @options = { preempt: :all, backend: settings.backend, cooperative: settings.cooperative }.compact
         @coverage = coverage
         @story = story
@@ -124,8 +125,11 @@ module Heddle
         @story&.preempt_at_branch if Native.preempted_at_branch?(scheduler)
         steps, deviations, decisions = Native.explored(scheduler)
         jumps = VirtualClock::Jumps.of(scheduler) if @idle
-        Outcome.new(error: @errors.first || error, steps:, deviations:, decisions:, story: @story, jumps:)
+        Outcome.new(error: fault(error), steps:, deviations:, decisions:, story: @story, jumps:)
       end
+
+      # @return [Object, nil] the one of this class, while the program runs
+      def detector(type) = @scheduler && @detectors[type]
 
       # The running fiber passes a point. It may be preempted here.
       def pass(point)
@@ -220,6 +224,9 @@ module Heddle
         refuse_thread(point) if THREADS.include?(point.method_id)
         Calls.kind(point)
       end
+
+      # @return [Exception, nil] what is told of the run whose block has raised this error
+      def fault(error) = @errors.first || error || @detectors.each_value.filter_map(&:error).first
 
       # @param place [TracePoint, Thread::Backtrace::Location]
       # @yieldreturn [Integer] how many points the run has passed

@@ -9,7 +9,9 @@ module Heddle
       STRATEGIES = %i[random pct exhaustive].freeze
       DEFAULTS = { runs: nil, seconds: nil, strategy: :random, seed: nil, schedule: nil, depth: 3, preemptions: 2,
                    steps: 100_000, paths: nil, backend: nil, cooperative: nil, trace: nil, clock: nil,
-                   idle: 0.05, limits: false, keep: nil }.freeze
+                   idle: 0.05, limits: false, keep: nil, detect: [] }.freeze
+      # What a run may be examined for, besides its errors.
+      DETECTORS = { lock_order: LockOrders }.freeze
       RUNS = 1_000
       # How many runs there are at most within a time.
       RUNS_IN_TIME = 100_000
@@ -18,14 +20,16 @@ module Heddle
       DEPTHS = 1..1_000
       # The highest value of `idle:`: a day, as for `grace:` of a scheduler.
       LONGEST_IDLE = 86_400
-      private_constant :METHOD, :CLOCKS, :STRATEGIES, :DEFAULTS, :RUNS, :RUNS_IN_TIME, :HIGHEST_SEED, :DEPTHS,
-                       :LONGEST_IDLE
+      private_constant :METHOD, :CLOCKS, :STRATEGIES, :DEFAULTS, :DETECTORS, :RUNS, :RUNS_IN_TIME, :HIGHEST_SEED,
+                       :DEPTHS, :LONGEST_IDLE
 
       attr_reader :runs, :strategy, :seed, :schedule, :depth, :preemptions, :steps, :files, :backend, :trace, :keep
       # @return [Numeric, nil] after how many seconds there is no further run
       attr_reader :seconds
       # @return [Array<String>, nil]
       attr_reader :cooperative
+      # @return [Array<Class>] what runs are examined for
+      attr_reader :detectors
       # @return [Boolean] whether a schedule also decides when limits elapse
       attr_reader :limits
       # @return [Numeric, nil] for a virtual clock: see {Testing.run}
@@ -53,9 +57,8 @@ module Heddle
         @preemptions = count(options, :preemptions, 0..)
         @steps = count(options, :steps)
         @files = ProgramFiles.new(caller_path, paths_of(options[:paths]))
-        @limits = limits_of(options)
-        clock = options[:clock] || (@limits ? :virtual : :real)
-        @idle = options[:idle] if Settings.virtual?(clock, options[:idle], METHOD)
+        limit_time(options)
+        @detectors = detectors_of(options[:detect])
         @backend = options[:backend]
         @cooperative = options[:cooperative]
         @trace = path_of(options, :trace)
@@ -80,6 +83,12 @@ module Heddle
 
         @schedule = schedule_of(ENV.fetch("HEDDLE_SCHEDULE", nil), "HEDDLE_SCHEDULE")
         @seed = seed_of(ENV.fetch("HEDDLE_SEED", nil), "HEDDLE_SEED") unless @schedule || @strategy == :exhaustive
+      end
+
+      def limit_time(options)
+        @limits = limits_of(options)
+        clock = options[:clock] || (@limits ? :virtual : :real)
+        @idle = options[:idle] if Settings.virtual?(clock, options[:idle], METHOD)
       end
 
       def limit_runs(options)
@@ -133,6 +142,15 @@ module Heddle
         raise TypeError, "#{METHOD}: limits: must be true or false, not #{limits.inspect}" unless limits == true
 
         raise ArgumentError, "#{METHOD}: limits: true needs clock: :virtual, not clock: :real, as limits elapse by it"
+      end
+
+      def detectors_of(kinds)
+        [*kinds].uniq.map do |kind|
+          DETECTORS.fetch(kind) do
+            raise ArgumentError, "#{METHOD}: detect: must be of #{DETECTORS.keys.map(&:inspect).join(", ")}, not " \
+                                 "#{kind.inspect}"
+          end
+        end
       end
 
       def path_of(options, name)

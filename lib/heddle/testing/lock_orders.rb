@@ -1,0 +1,165 @@
+# frozen_string_literal: true
+
+require "monitor"
+
+module Heddle
+  module Testing
+    # Finds locks that fibers of one run have taken in different orders, although the run has not come to a deadlock.
+    #
+    # A free lock is taken without the scheduler, so a trace of Ruby's own methods tells what is locked. An order counts
+    # from the call that locks, whether or not the fiber has to wait there.
+    class LockOrders
+      LOCKS = [Thread::Mutex, Monitor].freeze
+      NOTED = [*LOCKS, Fiber].freeze
+      # Methods of both, which wait for the lock.
+      WAITING = %i[lock synchronize enter].freeze
+      # Methods of both, which may take it and do not wait.
+      TRYING = %i[try_lock try_enter].freeze
+      # Mutex is written in C in some versions of Ruby, and in Ruby in others.
+      BEGINNINGS = %i[c_call call].freeze
+      EVENTS = [*BEGINNINGS, :c_return, :return].freeze
+      Held = Data.define(:lock, :place)
+      # A fiber that has the lock `outer` locks `inner`. `gates` are the other locks that it has. `time` is the number
+      # of the event.
+      Order = Data.define(:fiber, :outer, :inner, :gates, :time)
+      private_constant :LOCKS, :NOTED, :WAITING, :TRYING, :BEGINNINGS, :EVENTS, :Held, :Order
+
+      # While the block runs, locks of this thread are noticed.
+      def self.noticing(&)
+        locks = TracePoint.new(*EVENTS) do |point|
+          Run.of_thread&.detector(self)&.pass(point) if NOTED.include?(point.defined_class)
+        end
+        # With a block it is enabled for this thread only.
+        locks.enable { yield } # rubocop:disable Style/ExplicitBlockArgument
+      end
+
+      # @return [LockOrder, nil] the first that was found
+      attr_reader :error
+
+      # @param files [ProgramFiles]
+      def initialize(files)
+        @files = files
+        @time = 0
+        @held = Hash.new { |held, fiber| held[fiber] = [] }.compare_by_identity
+        @starts = {}.compare_by_identity
+        @orders = Hash.new { |orders, lock| orders[lock] = {} }.compare_by_identity
+      end
+
+      # A method of Ruby's own begins or ends.
+      #
+      # @param point [TracePoint]
+      def pass(point)
+        begins = BEGINNINGS.include?(point.event)
+        if LOCKS.include?(point.defined_class)
+          begins ? begin_call(point.self, point.method_id) : end_call(point.self, point.method_id)
+        elsif begins && point.method_id == :initialize
+          @starts[point.self] = [@time += 1, Fiber.current]
+        end
+      end
+
+      private
+
+      def begin_call(lock, method)
+        wait(lock) if WAITING.include?(method) && !owned?(lock)
+      end
+
+      def end_call(lock, method)
+        return unless TRYING.include?(method) && owned?(lock)
+
+        held = held_by_fiber
+        hold(held, lock) if held.none? { |entry| entry.lock.equal?(lock) }
+      end
+
+      def owned?(lock) = lock.is_a?(Monitor) ? lock.mon_owned? : lock.owned?
+
+      # What the fiber has unlocked meanwhile is left out.
+      def held_by_fiber = @held[Fiber.current].keep_if { |entry| owned?(entry.lock) }
+
+      def wait(lock)
+        held = held_by_fiber
+        inner = hold(held, lock) or return
+        outer = held[..-2]
+        outer.each { |entry| add(Order.new(Fiber.current, entry, inner, outer - [entry], @time += 1)) }
+      end
+
+      # Locks that no line of the program takes, not even by a call of a gem, are none of its own.
+      def hold(held, lock)
+        place = caller_locations.find { |location| @files.include?(location.path) } or return
+        Held.new(lock, place).tap { |entry| held << entry }
+      end
+
+      def add(order)
+        key = [order.fiber, order.inner.lock, *order.gates.map(&:lock)].map(&:__id__)
+        @orders[order.outer.lock][key] = order
+        return if @error || !leads?(order.inner.lock, order.outer.lock)
+
+        circle = circle([order])
+        @error = LockOrder.new(message(circle.sort_by(&:time))) if circle
+      end
+
+      # @return [Boolean] whether any fibers have taken locks in an order from one of these to the other
+      def leads?(from, to)
+        seen = { from => true }.compare_by_identity
+        waiting = [from]
+        while (lock = waiting.pop)
+          return true if lock.equal?(to)
+
+          following(lock).each do |order|
+            inner = order.inner.lock
+            waiting << inner unless seen.key?(inner)
+            seen[inner] = true
+          end
+        end
+        false
+      end
+
+      def following(lock) = @orders.key?(lock) ? @orders[lock].each_value : []
+
+      # @param orders [Array<Order>] of which each begins with the lock that the one before it ends with
+      # @return [Array<Order>, nil] the same and more, of which the last one ends with the first lock
+      def circle(orders)
+        following(orders.last.inner.lock).each do |order|
+          next unless orders.all? { |other| at_once?(other, order) }
+
+          longer = [*orders, order]
+          found = order.inner.lock.equal?(orders.first.outer.lock) ? longer : circle(longer)
+          return found if found
+        end
+        nil
+      end
+
+      # @return [Boolean] whether two fibers may lock at the same time
+      def at_once?(one, other)
+        return false if one.fiber.equal?(other.fiber) || locks(one).intersect?(locks(other))
+
+        early, late = [one, other].sort_by(&:time)
+        start(late.fiber) < early.time && (early.fiber.alive? || !descends?(early.fiber, late.fiber))
+      end
+
+      def locks(order) = order.gates.map { |entry| entry.lock.__id__ }
+
+      def start(fiber) = @starts[fiber]&.first || 0
+
+      # A fiber awaits those that it has started.
+      def descends?(fiber, ancestor)
+        fiber = @starts[fiber]&.last until fiber.nil? || fiber.equal?(ancestor)
+        !fiber.nil?
+      end
+
+      def message(circle)
+        names = circle.map { |order| order.outer.lock }.each_with_index.to_h { |lock, index| [lock.__id__, index + 1] }
+        lines = circle.map do |order|
+          outer, inner = [order.outer, order.inner].map { |entry| text(entry, names[entry.lock.__id__]) }
+          "  #{Story.label(order.fiber)} locks #{outer}, then #{inner}"
+        end
+        "Fibers lock in different orders, and may wait for each other for ever.\n#{lines.join("\n")}"
+      end
+
+      def text(entry, number)
+        type = entry.lock.is_a?(Monitor) ? "Monitor" : "Mutex"
+        "#{type} #{number} at #{@files.place(entry.place.path, entry.place.lineno)}"
+      end
+    end
+    private_constant :LockOrders
+  end
+end
