@@ -323,6 +323,20 @@ RSpec.describe "heddle/async" do
     RUBY
   end
 
+  it "starts tasks by Fiber.schedule in tasks, and returns their fibers, also of a lambda that takes nothing" do
+    expect(printed(<<~RUBY)).to eq "[true, true]\n"
+      require "heddle/async"
+      Heddle.run do
+        Sync do |task|
+          seen = []
+          note = -> { seen << [Fiber.current, Async::Task.current] }
+          fibers = [Fiber.schedule { note.call }, Fiber.schedule(&note)]
+          p fibers.zip(seen).map { |fiber, (current, own)| fiber.equal?(current) && own != task }
+        end
+      end
+    RUBY
+  end
+
   it "runs the code of Async's gems in a new task before the starter continues" do
     expect(printed(<<~RUBY)).to eq "0\n"
       require "heddle/async"

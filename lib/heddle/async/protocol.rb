@@ -6,10 +6,9 @@ module Heddle
     module Protocol
       # What a fiber waits for that has called {#transfer}.
       TRANSFER = :"Async's transfer"
-      FIBER = Scheduler.instance_method(:fiber)
       # Seconds. There is no loop that could run once.
       MOMENT = 0.001
-      private_constant :TRANSFER, :FIBER, :MOMENT
+      private_constant :TRANSFER, :MOMENT
 
       # Starts a task. It runs at once, until it first waits.
       #
@@ -18,10 +17,9 @@ module Heddle
       def async(*arguments, **options, &block)
         raise ::Async::Scheduler::ClosedError if closed?
 
-        # What ends transient tasks must not find one that was not run yet.
-        Heddle.without_preemption do
-          ::Async::Task.new(::Async::Task.current? || self, **options, &block).tap { |task| task.run(*arguments) }
-        end
+        # No tick comes between the two, as this is cooperative code: what ends transient tasks must not find one that
+        # was not run yet.
+        ::Async::Task.new(::Async::Task.current? || self, **options, &block).tap { |task| task.run(*arguments) }
       end
 
       # `Fiber.schedule` in a task, and on a scheduler that {Async.default!} has made, starts a task, as on Async's
@@ -29,17 +27,13 @@ module Heddle
       #
       # @return [Fiber]
       # @raise [::Async::Scheduler::ClosedError]
-      def fiber(*, **options, &block)
-        return super unless block && options.empty? && (@is_reactor || ::Async::Task.current?)
+      def fiber(*options, &block)
+        task = ::Async::Task.current?
+        return super unless block && options.empty? && (@is_reactor || task)
 
-        takes_none = block.lambda? && block.arity.zero?
-        fiber = nil
-        async do |task|
-          fiber = Fiber.current
-          takes_none ? yield : yield(task)
-        end
-        fiber
+        start_task(task || tasks, block)
       end
+      ruby2_keywords :fiber
 
       # Waits until all tasks and all other fibers have ended; transient tasks are cancelled when no others are left.
       #
@@ -240,12 +234,25 @@ module Heddle
         Deadline.new(self, duration, exception.exception(message)).limit(limited)
       end
 
-      # Starts a fiber as `Fiber.schedule` does, whatever a library has made of that.
+      # @!method start
+      #   Starts a fiber as `Fiber.schedule` does, whatever a library has made of that.
       #
-      # @return [Fiber]
-      def start(&) = FIBER.bind_call(self, &)
+      #   @return [Fiber]
+      Scheduler.alias_method :start, :fiber
 
       private
+
+      # Starts a task. Not by {#async}, which would make two objects more.
+      #
+      # @return [Fiber]
+      def start_task(parent, block)
+        raise ::Async::Scheduler::ClosedError if closed?
+
+        # A lambda would refuse the task.
+        work = block.lambda? && block.arity.zero? ? proc { block.call } : block
+        # `run` returns what {Tasks} returns.
+        ::Async::Task.new(parent, &work).run
+      end
 
       # A fiber whose starter has run for a tick may continue before that, also after {Heddle.snooze}. So it waits until
       # the starter has continued, even if that is by an exception.

@@ -6,21 +6,23 @@ module Heddle
     class Root < ::Async::Node
       # A list of tasks that tells when one has ended, or has become transient.
       class Children < ::Async::Children
-        # @param changed [Proc]
-        def initialize(changed)
+        # @param root [Root]
+        def initialize(root)
           super()
-          @changed = changed
+          @root = root
         end
 
         # @param transient [Boolean]
         def adjust_transient_count(transient)
-          super.tap { @changed.call }
+          super.tap { @root.changed }
         end
 
         private
 
         def removed(node)
-          super.tap { @changed.call }
+          super
+          @root.changed
+          node
         end
       end
       private_constant :Children
@@ -39,7 +41,7 @@ module Heddle
         @generation = Native.generation
         @changes = Thread::Queue.new
         @observed = false
-        @children = Children.new(-> { changed })
+        @children = Children.new(self)
         @failure = nil
         @interrupted = false
       end
@@ -107,11 +109,12 @@ module Heddle
         @children.each { |child| child.cancel(later, cause:) }
       end
 
-      private
-
+      # A task has ended, or has become transient.
       def changed
         @changes << true if @observed
       end
+
+      private
 
       def observing
         @observed = true

@@ -14,41 +14,48 @@ module Heddle
 
       private
 
-      def schedule(&block)
+      # @return [Fiber]
+      def schedule
         scheduler = Fiber.scheduler || reactor
         return super unless scheduler.is_a?(Scheduler)
 
-        given = annotation
-        scheduler.start do
-          @fiber = Fiber.current
-          @fiber.async_task = self
-          annotate(given) if given
-          run_in_fiber(scheduler, block)
+        given = @annotation
+        begin
+          scheduler.start do
+            @fiber = Fiber.current
+            @fiber.async_task = self
+            annotate(given) if given
+            completed!(yield)
+          rescue Exception => e # rubocop:disable Lint/RescueException -- the caller of the scheduler's `run` gets it
+            failure = end_by(e, scheduler)
+          ensure
+            finish!
+            scheduler.tasks.fail_with(failure) if failure
+          end
+        ensure
+          scheduler.task_begun
         end
-      ensure
-        scheduler.task_begun if scheduler.is_a?(Scheduler)
       end
 
-      # Keeps what the block comes to. What ends more than the task leaves the fiber.
-      def run_in_fiber(scheduler, block)
-        completed!(block.call)
-      rescue ::Async::Cancel => e
-        cancel_in_fiber(e.cause || e)
-      rescue StandardError => e
-        failed!(e)
-      rescue Stop => e
-        # A thread that is interrupted stops the children itself.
-        Native.stopping?(scheduler) ? @promise.cancel(nil) : cancel_in_fiber(e)
-        raise
-      rescue SystemExit, SignalException => e
-        failed!(e)
-        raise
-      rescue Exception => e # rubocop:disable Lint/RescueException -- the caller of the scheduler's `run` gets it
-        failed!(e)
-        failure = e
-      ensure
-        finish!
-        scheduler.tasks.fail_with(failure) if failure
+      # Keeps what the block has raised. What ends more than the task leaves the fiber.
+      #
+      # @return [Exception, nil] what is no StandardError, and ends the other tasks
+      def end_by(error, scheduler)
+        case error
+        when ::Async::Cancel then cancel_in_fiber(error.cause || error)
+        when StandardError then failed!(error)
+        when Stop
+          # A thread that is interrupted stops the children itself.
+          Native.stopping?(scheduler) ? @promise.cancel(nil) : cancel_in_fiber(error)
+          raise error
+        when SystemExit, SignalException
+          failed!(error)
+          raise error
+        else
+          failed!(error)
+          return error
+        end
+        nil
       end
 
       # The children are cancelled with it. One of them may cancel it meanwhile.
