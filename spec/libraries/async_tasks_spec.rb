@@ -402,6 +402,22 @@ RSpec.describe "heddle/async" do
     RUBY
   end
 
+  it "lets that fiber continue ahead of one that has started the fiber which releases the semaphore, too" do
+    expect(printed(<<~RUBY)).to eq "waiting\nlater\n"
+      require "heddle/async"
+      require "async/semaphore"
+      Heddle.run(preempt: :none) do
+        Sync do |task|
+          semaphore = Async::Semaphore.new(1)
+          semaphore.acquire
+          task.async { semaphore.acquire { puts "waiting" } }
+          task.async { semaphore.release }
+          semaphore.acquire { puts "later" }
+        end
+      end
+    RUBY
+  end
+
   it "has no load at first" do
     expect(printed(<<~RUBY)).to eq "true\n"
       require "heddle/async"

@@ -14,6 +14,8 @@
 //! some milliseconds does not wait for fibers that compute for minutes. This is a multilevel feedback queue, as Unix
 //! schedulers have had since CTSS.
 //!
+//! A fiber to which the current fiber hands off runs ahead of all classes.
+//!
 //! No class starves: once woken fibers have run ahead of preempted fibers for a quantum, a preempted fiber runs; and
 //! once fresh fibers have run ahead of spent fibers for a quantum, that is a spent fiber. If the first fresh fiber has
 //! waited for a quantum, it runs as soon as woken fibers have run for a tick. So where there is always a woken fiber,
@@ -57,6 +59,8 @@ struct Preempted<T> {
 
 /// A run queue. An entry may become void while it is queued; [`RunQueue::pop`] drops void entries.
 pub struct RunQueue<T> {
+    /// The fiber to which the current fiber hands off.
+    first: Option<T>,
     sleepers: Sleepers<T>,
     starters: Starters<T>,
     woken: VecDeque<T>,
@@ -82,6 +86,7 @@ impl<T> RunQueue<T> {
     /// An empty queue.
     pub fn new(policy: Policy) -> Self {
         RunQueue {
+            first: None,
             sleepers: Sleepers::new(),
             starters: Starters::new(),
             woken: VecDeque::new(),
@@ -106,7 +111,8 @@ impl<T> RunQueue<T> {
     }
 
     fn note_kinds(&mut self) {
-        self.is_plain = !self.has_preempted() && self.starters.is_empty() && self.sleepers.is_idle();
+        let has_only_woken = self.first.is_none() && !self.has_preempted() && self.starters.is_empty();
+        self.is_plain = has_only_woken && self.sleepers.is_idle();
     }
 
     /// Changes the policy from now on.
@@ -116,7 +122,8 @@ impl<T> RunQueue<T> {
 
     /// The number of entries, including void ones.
     pub fn len(&self) -> usize {
-        self.sleepers.len() + self.starters.len() + self.woken.len() + self.fresh.len() + self.spent.len()
+        let preempted = self.fresh.len() + self.spent.len();
+        usize::from(self.has_first()) + self.sleepers.len() + self.starters.len() + self.woken.len() + preempted
     }
 
     /// Whether there is no entry.
@@ -131,7 +138,7 @@ impl<T> RunQueue<T> {
 
     /// Whether there is an entry of a woken fiber, of a sleeper or of a starter.
     pub fn has_unpreempted(&self) -> bool {
-        !self.woken.is_empty() || !self.starters.is_empty() || self.sleepers.len() > 0
+        !self.woken.is_empty() || !self.starters.is_empty() || self.sleepers.len() > 0 || self.has_first()
     }
 
     /// The entry of a woken fiber at `index`, in the order of dequeuing.
@@ -169,6 +176,17 @@ impl<T> RunQueue<T> {
     /// Enqueues a fiber ahead of all woken fibers.
     pub fn push_next(&mut self, entry: T) {
         self.woken.push_front(entry);
+    }
+
+    /// Enqueues a fiber ahead of all others, whatever their classes: the current fiber hands off to it.
+    pub fn push_first(&mut self, entry: T) {
+        self.is_plain = false;
+        self.first.replace(entry).into_iter().for_each(|earlier| self.woken.push_front(earlier));
+    }
+
+    /// Whether the current fiber hands off to another one.
+    pub fn has_first(&self) -> bool {
+        self.first.is_some()
     }
 
     /// Enqueues the current fiber, which starts another one. The other one's slice begins.
@@ -258,6 +276,10 @@ impl<T> RunQueue<T> {
     }
 
     fn pop_by_class<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
+        if let Some(claimed) = self.first.take().and_then(|first| claim(&first)) {
+            self.slice = None;
+            return Some(claimed);
+        }
         if !self.sleepers.is_idle()
             && let Some(claimed) = self.sleepers.pop(claim)
         {

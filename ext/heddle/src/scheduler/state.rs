@@ -254,15 +254,25 @@ impl State {
         }
     }
 
-    /// Moves a fiber to the front of the run queue, unless it was preempted. False if it is not in the queue.
+    /// Moves a fiber to the front of the woken ones, unless it was preempted. False if it is not in the queue.
     pub fn move_to_front(&mut self, key: FiberKey) -> bool {
+        let entry = self.renew_entry(key);
+        entry.into_iter().for_each(|entry| self.queue.push_next(entry));
+        entry.is_some()
+    }
+
+    /// Has a fiber run next, ahead of starters, preempted fibers and an exploration's choice, unless it was preempted.
+    /// False if it is not in the queue.
+    pub fn hand_off(&mut self, key: FiberKey) -> bool {
+        let entry = self.renew_entry(key);
+        entry.into_iter().for_each(|entry| self.queue.push_first(entry));
+        entry.is_some()
+    }
+
+    /// A new entry for a fiber that is in the run queue, and was not preempted. The old one is void.
+    fn renew_entry(&mut self, key: FiberKey) -> Option<(FiberKey, u32)> {
         let queued = |record: &Record| record.state() == FiberState::Runnable && record.wait != Wait::Preempted;
-        let found = self.fibers.get(key).is_some_and(queued);
-        if found {
-            let epoch = self.fibers.set_state(key, FiberState::Runnable);
-            self.queue.push_next((key, epoch));
-        }
-        found
+        self.fibers.get(key).is_some_and(queued).then(|| (key, self.fibers.set_state(key, FiberState::Runnable)))
     }
 
     /// Running → runnable: the fiber yields. Returns what it waited for until then.

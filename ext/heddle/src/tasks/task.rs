@@ -105,11 +105,11 @@ fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
     true
 }
 
-/// Moves a woken fiber to the front of the run queue. False if it is not in the queue.
+/// Has a woken fiber run next, ahead of all others. False if it is not in the queue.
 fn run_next(_: &Ruby, scheduler: &Scheduler, target: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
     let key = state.fibers.find(target);
-    key.is_some_and(|key| state.move_to_front(key))
+    key.is_some_and(|key| state.hand_off(key))
 }
 
 /// Makes `exit_observer` the exit observer of a managed fiber. False if the fiber is not managed by this scheduler.

@@ -57,6 +57,29 @@ fn a_woken_fiber_runs_before_a_preempted_one() {
 }
 
 #[test]
+fn a_fiber_to_which_another_one_hands_off_runs_ahead_of_all_classes() {
+    let (mut queue, now) = (queue(), Instant::now());
+    preempt(&mut queue, "preempted", now - QUANTUM, now);
+    queue.push_starter("starter", || now);
+    for entry in ["woken", "sleeper"] {
+        queue.push_woken(entry);
+    }
+    queue.prefer_sleepers(|entry| *entry == "sleeper");
+    queue.push_first("first");
+    assert_eq!((queue.len(), pop_at(&mut queue, now + QUANTUM)), (5, Some("first")));
+    assert_eq!((queue.len(), pop_at(&mut queue, now + QUANTUM)), (4, Some("sleeper")));
+}
+
+#[test]
+fn of_two_fibers_to_which_others_hand_off_the_last_one_runs_first() {
+    let mut queue = queue();
+    queue.push_woken("woken");
+    queue.push_first("first");
+    queue.push_first("second");
+    assert_eq!([(); 3].map(|()| pop(&mut queue)), ["second", "first", "woken"].map(Some));
+}
+
+#[test]
 fn a_fiber_preempted_within_its_quantum_returns_to_the_head_of_its_class() {
     let (mut queue, now) = (queue(), Instant::now());
     preempt(&mut queue, "first", now, now);

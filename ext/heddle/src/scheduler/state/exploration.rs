@@ -15,9 +15,13 @@ impl State {
         self.exploration = Some(Box::new(exploration));
     }
 
-    /// Moves the entry that the exploration chooses to the head of the queue.
+    /// Moves the entry that the exploration chooses to the head of the queue. It has no choice where the current fiber
+    /// hands off.
     #[cold]
     pub(super) fn choose_next(&mut self) {
+        if self.queue.has_first() {
+            return;
+        }
         self.drop_void_choices();
         if let Some(exploration) = &mut self.exploration
             && self.queue.woken().next().is_some()
