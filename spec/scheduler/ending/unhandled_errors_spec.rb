@@ -209,4 +209,49 @@ RSpec.describe "An error that no rescue handles" do
 
     expect(value).to eq(:goes_on)
   end
+
+  describe "where Thread.abort_on_exception is true" do
+    # Prints what `work` prints, and what Heddle.run raises.
+    def output_of(work)
+      output, = run_ruby(<<~RUBY)
+        require "heddle"
+        $stdout.sync = true
+        Thread.abort_on_exception = true
+        begin
+          Heddle.run do
+            #{work}
+            begin; sleep; ensure; puts "block"; end
+          end
+        rescue KeyError, IOError => e
+          puts "Heddle.run raises \#{e.message}"
+        end
+        puts "no scheduler" unless Fiber.scheduler
+      RUBY
+      output.lines(chomp: true)
+    end
+
+    {
+      "a fiber at once" => 'Fiber.schedule { raise KeyError, "lost" }',
+      "a fiber that has waited" => 'Fiber.schedule { sleep(0); raise KeyError, "lost" }',
+      "a thread" => 'Thread.new { raise KeyError, "lost" }'
+    }.each do |what, work|
+      it "stops the fibers, and is raised by Heddle.run, if it ends #{what}", :regression do
+        other = 'Fiber.schedule { begin; sleep; ensure; puts "other"; end }'
+
+        expect(output_of("#{other}\n#{work}")).to contain_exactly(
+          "other", "block", "Heddle.run raises lost", "no scheduler"
+        )
+      end
+    end
+
+    it "lets the fibers that it stops run their ensure, although one of those raises, too" do
+      output = output_of(<<~RUBY)
+        Fiber.schedule { begin; sleep; ensure; raise IOError, "second"; end }
+        Fiber.schedule { begin; sleep; ensure; sleep(0); puts "other"; end }
+        Fiber.schedule { raise KeyError, "first" }
+      RUBY
+
+      expect(output).to contain_exactly("other", "block", /raises (first|second)/, "no scheduler")
+    end
+  end
 end

@@ -61,8 +61,8 @@ pub struct RootInterrupts {
     sent: RefCell<Vec<PinnedValue>>,
     /// The last exception that a signal or another thread raised in the root.
     last: Cell<Option<PinnedValue>>,
-    /// That of the last fiber that has ended by an `exit`.
-    exit: Cell<Option<PinnedValue>>,
+    /// That of the last fiber whose end ends the thread, too: an `exit`, or an error with `abort_on_exception`.
+    fatal: Cell<Option<PinnedValue>>,
     /// They stay here while the fiber masks them.
     own: RefCell<Vec<OwnException>>,
     /// Whether exceptions that signal handlers raise are sent to the root.
@@ -73,7 +73,7 @@ impl RootInterrupts {
     /// Marks all Ruby objects that this refers to.
     pub fn mark(&self, marker: &Marker) {
         let sent = self.sent.borrow();
-        sent.iter().chain(&self.last.get()).chain(&self.exit.get()).for_each(|exception| exception.mark(marker));
+        sent.iter().chain(&self.last.get()).chain(&self.fatal.get()).for_each(|exception| exception.mark(marker));
         for own in self.own.borrow().iter() {
             own.exception.mark(marker);
             own.fiber.mark(marker);
@@ -256,10 +256,10 @@ impl Scheduler {
         self.root.last.set(Some(unsafe { PinnedValue::assume_marked(exception) }));
     }
 
-    /// Notes that a fiber ends by an `exit`, which Ruby raises in the root, too.
-    pub fn note_exit(&self, exception: Value) {
+    /// Notes that a fiber ends by what ends the thread, too: Ruby raises it in the root.
+    pub fn note_fatal(&self, exception: Value) {
         // SAFETY: `RootInterrupts::mark` marks it.
-        self.root.exit.set(Some(unsafe { PinnedValue::assume_marked(exception) }));
+        self.root.fatal.set(Some(unsafe { PinnedValue::assume_marked(exception) }));
     }
 
     /// Whether `error` is the last exception that a signal or another thread raised in the root.
@@ -267,9 +267,9 @@ impl Scheduler {
         is_noted(&self.root.last, error)
     }
 
-    /// Whether `error` is that, or of a fiber that has ended by an `exit`.
+    /// Whether `error` is that, or of a fiber whose end ends the thread, too.
     pub fn ends_all(&self, error: &Error) -> bool {
-        self.is_interrupted_by(error) || is_noted(&self.root.exit, error)
+        self.is_interrupted_by(error) || is_noted(&self.root.fatal, error)
     }
 
     /// Ruby handles signals on the main thread. From now on the root raises the exceptions of their handlers.

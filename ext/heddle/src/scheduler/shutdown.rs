@@ -44,7 +44,7 @@ impl Scheduler {
     }
 
     /// Whether the scheduler is closed because of Ctrl-C, another signal, an exception that another thread has raised
-    /// here, or an `exit` in a fiber.
+    /// here, or what has ended a fiber and ends the thread, too: an `exit`, or an error with `abort_on_exception`.
     fn is_closed_for_all(&self, ruby: &Ruby) -> bool {
         error::current(ruby).is_some_and(|error| error.is_kind_of(ruby.exception_signal()) || self.ends_all(&error))
     }
@@ -56,25 +56,25 @@ impl Scheduler {
             .map(|_: Outcome<()>| ())
     }
 
-    /// Ends all other fibers, running their `ensure` clauses, and waits for that. An `exit` in such a clause ends no
-    /// other one.
+    /// Ends all other fibers, running their `ensure` clauses, and waits for that. An `exit` in such a clause, or
+    /// an error with `abort_on_exception`, ends no other one.
     fn cancel_all(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
         let stop = error::stop_class(ruby)?;
         self.state.borrow_mut().stop_all(stop.as_value());
         self.force_ticks(ruby);
-        let mut exit = Ok(());
+        let mut last = Ok(());
         let result = loop {
             match self.drain(ruby, key) {
                 Ok(()) => break Ok(()),
-                Err(error) if error.is_kind_of(ruby.exception_system_exit()) && !self.is_interrupted_by(&error) => {
-                    exit = Err(error);
+                Err(error) if self.ends_all(&error) && !self.is_interrupted_by(&error) => {
+                    last = Err(error);
                 }
                 Err(error) => break Err(error),
             }
         };
         self.state.borrow_mut().raises.end_stopping();
         match result {
-            Ok(()) => exit,
+            Ok(()) => last,
             // A second interrupt came while an `ensure` clause did not end: the remaining fibers are abandoned.
             Err(error) => Err(error).and_ensure(|| self.release(ruby)),
         }

@@ -170,10 +170,9 @@ impl Scheduler {
             self.ended_stacks.add(ruby, begun);
         }
         if let Err(error) = &result
-            && error.is_kind_of(ruby.exception_system_exit())
-            && let Some(exit) = error::exception_of(error)
+            && let Some(exception) = error::exception_of(error)
         {
-            self.note_exit(exit);
+            self.note_fatal(exception);
         }
         // Ruby decides which fiber continues; see `FiberState`.
         if let Some(key) = key {
