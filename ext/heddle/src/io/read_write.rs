@@ -228,7 +228,7 @@ impl Scheduler {
         let expected = {
             let mut state = self.state.borrow_mut();
             let expected = state.fibers.get_mut(key).and_then(|record| record.answer_on.take());
-            expected.filter(|_| state.queue.has_unpreempted())
+            expected.filter(|_| state.queue().has_unpreempted())
         };
         let yields = expected.is_some() && expected == Some(io::descriptor(io)?);
         let may_have_raise = yields && self.yield_within(ruby, key, Requeue::Last)?;

@@ -74,7 +74,7 @@ impl tick::Finding for Finding<'_> {
     }
 
     fn is_used_up(&self) -> bool {
-        self.scheduler.state.borrow().queue.is_used_up(self.now)
+        self.scheduler.state.borrow().queue().is_used_up(self.now)
     }
 
     fn may_raise(&self) -> bool {
@@ -160,7 +160,7 @@ impl Scheduler {
             let (mut state, now) = (self.state.borrow_mut(), Instant::now());
             // A deadline of the running fiber may have passed.
             state.expire(now);
-            !state.queue.has_unpreempted() || state.budget.is_poll_late(now)
+            !state.queue().has_unpreempted() || state.budget.is_poll_late(now)
         };
         if polls {
             self.poll(ruby)?;
@@ -276,7 +276,7 @@ impl Scheduler {
             _ => preempt == Preempt::All || (preempt.preempts_yielding() && yield_state_of(current).is_some()),
         };
         if !preemptible {
-            if !state.queue.has_preempted()
+            if !state.queue().has_preempted()
                 && let Some(ticker) = self.preemption.ticker.borrow().as_ref()
             {
                 ticker.end();

@@ -31,7 +31,7 @@ impl Scheduler {
         if self.state.borrow_mut().budget.consume() {
             return Ok(());
         }
-        if self.state.borrow().queued() == 0 {
+        if self.state.borrow().queue().is_empty() {
             self.poll(ruby)?;
         }
         self.mark_yield_after_unlock(key);

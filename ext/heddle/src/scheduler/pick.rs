@@ -152,7 +152,7 @@ impl Scheduler {
         let mut state = self.state.borrow_mut();
         let drainers = state.fibers.finished_drainers();
         drainers.iter().for_each(|drainer| state.wake(*drainer));
-        state.queued() > 0
+        !state.queue().is_empty()
     }
 
     /// Whether a test chooses the schedule. Then ticks preempt no fiber.

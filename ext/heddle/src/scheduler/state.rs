@@ -92,7 +92,7 @@ pub struct State {
     pub timers: Timers<TimerAction>,
     pub budget: Budget,
     /// Entries are valid as long as the fiber's epoch is the same.
-    pub queue: RunQueue<(FiberKey, u32)>,
+    queue: RunQueue<(FiberKey, u32)>,
     pub operations: Operations,
     /// The fiber that the scheduler switched to last. Ruby switches fibers on its own, too, so another fiber may be
     /// running.
@@ -143,13 +143,6 @@ impl Default for State {
             exploration: None,
         }
     }
-}
-
-/// The fiber becomes runnable, at the end of the run queue.
-#[inline]
-fn make_runnable(record: &mut Record, parked: &mut Parked, queue: &mut RunQueue<(FiberKey, u32)>) {
-    let epoch = record.move_to(FiberState::Runnable, parked);
-    queue.push_woken((record.key, epoch));
 }
 
 impl State {
@@ -247,9 +240,11 @@ impl State {
     }
 
     /// Makes a fiber runnable, at the end of the run queue.
+    #[inline]
     pub fn enqueue(&mut self, key: FiberKey) {
         if let Some((record, parked)) = self.fibers.get_with_parked(key) {
-            make_runnable(record, parked, &mut self.queue);
+            let epoch = record.move_to(FiberState::Runnable, parked);
+            self.queue.push_woken((key, epoch));
             self.note(Event::Woken(key));
         }
     }
@@ -319,9 +314,14 @@ impl State {
         Some((record.fiber, self.forking_fiber?))
     }
 
-    /// How many entries the run queue has, including entries that are not valid any more.
-    pub fn queued(&self) -> usize {
-        self.queue.len()
+    /// The run queue, to be read. Its entries include those that are not valid any more.
+    pub fn queue(&self) -> &RunQueue<(FiberKey, u32)> {
+        &self.queue
+    }
+
+    /// How the run queue divides time among fibers from now on.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.queue.set_policy(policy);
     }
 
     /// All counts start at zero again: this process is a forked child.

@@ -147,7 +147,7 @@ impl Scheduler {
         if state.should_preempt(now) {
             return TimeToYield::Now;
         }
-        match state.queue.protected_for(now) {
+        match state.queue().protected_for(now) {
             // Most probably, the fiber yields by itself before.
             Some(_) if age == SliceAge::New => TimeToYield::Unknown,
             Some(time) => TimeToYield::In(time),

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 use heddle_core::observe::trace::WakeSource;
 use magnus::Value;
 
-use super::observers::Event;
-use super::{State, TimerAction, make_runnable};
+use super::{State, TimerAction};
 use crate::scheduler::record::{FiberKey, FiberState};
 use crate::scheduler::wait::Wait;
 
@@ -17,8 +16,7 @@ impl State {
     pub fn set_waiting(&mut self, key: FiberKey) {
         let Some((record, parked)) = self.fibers.get_with_parked(key) else { return };
         if record.is_being_killed() {
-            make_runnable(record, parked, &mut self.queue);
-            self.note(Event::Woken(key));
+            self.enqueue(key);
             self.clock.pass_killed_wait();
         } else if record.state() != FiberState::Lost {
             record.move_to(FiberState::Waiting, parked);
@@ -28,23 +26,19 @@ impl State {
     /// What a fiber waits for may have come: the fiber checks that when it is picked. Does nothing if the fiber is not
     /// waiting.
     pub fn wake(&mut self, key: FiberKey) {
-        if let Some((record, parked)) = self.fibers.get_with_parked(key)
-            && record.state() == FiberState::Waiting
-        {
-            make_runnable(record, parked, &mut self.queue);
-            self.note(Event::Woken(key));
+        if self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Waiting) {
+            self.enqueue(key);
         }
     }
 
     /// Ruby's `unblock`. Returns whether the fiber was in a wait that `unblock` ends; `None` if the fiber is unknown.
     pub fn unblock(&mut self, fiber: Value) -> Option<bool> {
         let key = self.fibers.find(fiber)?;
-        let (record, parked) = self.fibers.get_with_parked(key)?;
+        let record = self.fibers.get_mut(key)?;
         record.unblocks = record.unblocks.wrapping_add(1);
         let unblockable = record.wait.is_unblockable();
-        if unblockable && record.state() == FiberState::Waiting {
-            make_runnable(record, parked, &mut self.queue);
-            self.note(Event::Woken(key));
+        if unblockable {
+            self.wake(key);
         }
         Some(unblockable)
     }
