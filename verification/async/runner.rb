@@ -65,7 +65,8 @@ module Torture
 
     def report(file, test, ways, result)
       known = " (known)" if KNOWN.include?(key(file, test))
-      puts "  #{test}#{known}: #{result ? result.reject(&:empty?).join(" ") : "missing"} with #{ways.join(", ")}"
+      result = result ? result.reject(&:empty?).join(" ") : "missing (#{@status})"
+      puts "  #{test}#{known}: #{result} with #{ways.join(", ")}"
     end
 
     # @return [Hash{String => Array<String>}] each test's outcome, and the first lines of its failure
@@ -82,9 +83,10 @@ module Torture
       lines.to_h { |test, *result| [test.gsub(VARYING, "0x"), result] }
     end
 
-    # Servers that a test leaves behind would keep their ports. `timeout` makes a process group of its own.
+    # Servers that a test leaves behind would keep their ports. `timeout` makes a process group of its own. How it ends
+    # tells a test that has crashed or never run from one that takes too long.
     def run(...)
-      Process.wait(group = spawn(...))
+      _, @status = Process.wait2(group = spawn(...))
       Process.kill(:KILL, -group)
     rescue Errno::ESRCH
       # Nothing is left.
