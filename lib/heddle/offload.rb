@@ -18,11 +18,11 @@ module Heddle
     # The number of threads unless the program says otherwise: the highest number of calls at once.
     DEFAULT_THREADS = 32
 
-    @default = PerProcess.new { ThreadPool.new(threads: DEFAULT_THREADS) }
+    @pool = ThreadPool.new(threads: DEFAULT_THREADS)
 
     class << self
       # @return [ThreadPool] the pool that runs the calls; its threads are started as they are needed
-      def pool = @pool || @default.get
+      attr_reader :pool
 
       # @param pool [ThreadPool] the pool for further calls
       # @raise [TypeError] if it is not a ThreadPool

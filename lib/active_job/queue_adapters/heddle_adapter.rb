@@ -56,7 +56,8 @@ module ActiveJob # :nodoc:
         @drain = drain
         @thread_variables = UNIT.check_option(thread_variables, "HeddleAdapter.new")
         @executor = ::Heddle::Executor.new(fibers:, on: :thread, fallback_policy: :caller_runs, name: "heddle jobs", **)
-        @queues = ::Heddle::Jobs::LimitedQueues.new(@executor, limits)
+        @queues = PER_PROCESS.new { ::Heddle::Jobs::LimitedQueues.new(@executor, limits) }
+        queues # Now, as it raises for invalid limits.
         @delayed = Concurrent::AtomicFixnum.new
         @process = Process.pid
       end
@@ -98,8 +99,8 @@ module ActiveJob # :nodoc:
         return true if @executor.wait_for_termination(@drain)
 
         report("#{@executor.length} jobs run after #{@drain} s, and are stopped; " \
-               "#{@executor.queue_length + @queues.waiting} that wait are lost")
-        @queues.clear
+               "#{@executor.queue_length + queues.waiting} that wait are lost")
+        queues.clear
         @executor.kill
         @executor.wait_for_termination(ENSURE_TIME)
         false
@@ -114,9 +115,12 @@ module ActiveJob # :nodoc:
       # Seconds that jobs get for their `ensure`, after they were stopped. It is the default of `grace:`.
       ENSURE_TIME = 5
       UNIT = ::Heddle.const_get(:UnitOfWork)
-      private_constant :ENSURE_TIME, :UNIT
+      PER_PROCESS = ::Heddle.const_get(:PerProcess)
+      private_constant :ENSURE_TIME, :UNIT, :PER_PROCESS
 
       private
+
+      def queues = @queues.get
 
       # A job is serialized although it stays in this process: its arguments are copies, as with other adapters.
       def data_of(job)
@@ -133,7 +137,7 @@ module ActiveJob # :nodoc:
 
       def submit(queue, data)
         drain_at_exit
-        @queues.post(queue) do
+        queues.post(queue) do
           UNIT.run_job(@thread_variables, log: method(:report)) do
             ::Heddle.annotate("#{data["job_class"]} #{data["job_id"]}") { Base.execute(data) }
           end

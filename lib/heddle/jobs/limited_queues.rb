@@ -6,11 +6,9 @@ module Heddle
     # Limits how many jobs of a queue run at a time. Jobs beyond the limit take no fiber of the executor.
     #
     # A job takes nothing along from the fiber that posts it, or from the job whose place it gets; see {WorkContext}.
+    #
+    # For one process: a forked child has none of its parent's jobs.
     class LimitedQueues
-      # While a forked child starts anew.
-      RESETTING = Guard.new
-      private_constant :RESETTING
-
       # @param executor [Executor]
       # @param limits [Hash{String, Symbol => Integer}] the queues without a limit are left out
       # @raise [ArgumentError, TypeError] for a limit that is not an Integer of at least 1
@@ -19,7 +17,10 @@ module Heddle
         @limits = limits.to_h do |queue, limit|
           [queue.to_s, ArgumentChecks.count(limit, "HeddleAdapter.new: limits[#{queue.inspect}]")]
         end
-        reset
+        @guard = Guard.new
+        @running = Hash.new(0)
+        @waiting = Hash.new { |waiting, queue| waiting[queue] = [] }
+        @generation = Native.generation
       end
 
       # Runs the job, or queues it.
@@ -32,7 +33,6 @@ module Heddle
         limit = @limits[queue = queue.to_s]
         return @executor.post_detached(&job) unless limit
 
-        reset_after_fork
         return true unless enter?(queue, limit, job)
 
         start(queue, job).tap { |taken| start_stuck(queue, limit) if taken }
@@ -47,21 +47,6 @@ module Heddle
       end
 
       private
-
-      # A forked child has none of its parent's jobs.
-      def reset_after_fork
-        return if @generation == Native.generation
-
-        RESETTING.synchronize { reset unless @generation == Native.generation }
-      end
-
-      def reset
-        @guard = Guard.new
-        @running = Hash.new(0)
-        @waiting = Hash.new { |waiting, queue| waiting[queue] = [] }
-        # Last: until then, the child's other threads wait in reset_after_fork.
-        @generation = Native.generation
-      end
 
       # Whether the job may run now; else it waits.
       def enter?(queue, limit, job)
