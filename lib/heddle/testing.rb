@@ -12,6 +12,7 @@ require_relative "testing/surroundings"
 require_relative "testing/schedule"
 require_relative "testing/program_files"
 require_relative "testing/lock_orders"
+require_relative "testing/races"
 require_relative "testing/settings"
 require_relative "testing/story"
 require_relative "testing/report"
@@ -145,7 +146,8 @@ module Heddle
       # @option options [Boolean] :limits (false) whether the schedule also decides when time limits elapse that the
       #   program sets for blocks: at any point where a tick could end one, however long it is
       # @option options [Symbol, Array<Symbol>] :detect ([]) what else is a failure. `:lock_order`: fibers of a run have
-      #   locked a Mutex or a Monitor in different orders, also where that was no deadlock
+      #   locked a Mutex or a Monitor in different orders, also where that was no deadlock. `:races`: two fibers have
+      #   used the same variable, Array, Hash or String, one of them writing it, and nothing has ordered them
       # @option options [String, #to_path] :trace a file: a failing schedule is written to it as a trace for Perfetto.
       #   If it cannot be written, the message of the {Failure} says so
       # @yield the program. It must begin anew each time: what it changes outside of itself, the next run finds.

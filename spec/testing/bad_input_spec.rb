@@ -31,7 +31,7 @@ RSpec.describe "Heddle::Testing.explore" do
     { times: 3 } => [ArgumentError, "there is no option times:, but runs:, seconds:, strategy:"],
     { limits: 1 } => [TypeError, "limits: must be true or false, not 1"],
     { limits: true, clock: :real } => [ArgumentError, "limits: true needs clock: :virtual, not clock: :real"],
-    { detect: %i[lock_order bugs] } => [ArgumentError, "detect: must be of :lock_order, not :bugs"],
+    { detect: %i[lock_order bugs] } => [ArgumentError, "detect: must be of :lock_order, :races, not :bugs"],
     { schedule: "x:none" } => [ArgumentError, "schedule: \"x:none\" is no schedule"],
     { backend: :fast } => [ArgumentError, "backend"]
   }.each do |options, (error, message)|

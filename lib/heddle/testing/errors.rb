@@ -53,6 +53,10 @@ module Heddle
     # where.
     class LockOrder < Error; end
 
+    # Fibers of one run have used a variable or an object, one of them writing it, and nothing has ordered them. The
+    # message says which, and where.
+    class Race < Error; end
+
     # All fibers of the program wait, and nothing can wake one. No `rescue` of StandardError catches it.
     class Deadlock < Exception; end # rubocop:disable Lint/InheritException -- the program must not continue
 

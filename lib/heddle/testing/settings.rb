@@ -11,7 +11,7 @@ module Heddle
                    steps: 100_000, paths: nil, backend: nil, cooperative: nil, trace: nil, clock: nil,
                    idle: 0.05, limits: false, keep: nil, detect: [] }.freeze
       # What a run may be examined for, besides its errors.
-      DETECTORS = { lock_order: LockOrders }.freeze
+      DETECTORS = { lock_order: LockOrders, races: Races }.freeze
       RUNS = 1_000
       # How many runs there are at most within a time.
       RUNS_IN_TIME = 100_000
