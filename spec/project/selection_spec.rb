@@ -34,6 +34,12 @@ RSpec.describe Selection do
     end
   end
 
+  it "takes no example that names its own folder, as a disturbed run takes a copy in another folder" do
+    root = File.expand_path("..", __dir__)
+    files = Dir["{#{described_class::ON.keys.join(",")}}/**/*.rb", base: root].grep_v(%r{\Aproject/})
+    expect(files.select { |path| File.read("#{root}/#{path}").match?(%r{["']\.?/?spec/[\w/]+\.rb\b}) }).to eq([])
+  end
+
   it "knows each folder that has examples" do
     files = Dir["{spec,verification}/*/**/*_spec.rb", base: File.expand_path("../..", __dir__)]
     expect(files.map { |path| path.split("/")[1] }).to all(satisfy { |folder| described_class::ON.key?(folder) })

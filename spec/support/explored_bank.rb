@@ -28,4 +28,8 @@ module ExploredBank
   rescue Heddle::Testing::Failure => e
     e
   end
+
+  # @param text [String]
+  # @return [String] with the names of files alone: a disturbed run takes its examples from copies in other folders
+  def without_folders(text) = text.gsub(%r{[^\s:]+/(?=\w+\.rb\b)}, "")
 end

@@ -31,11 +31,11 @@ RSpec.describe "Heddle::Testing.explore with detect: :lock_order" do
   it "tells both fibers, locks and places" do
     line = method(:in_both_orders).source_location.last
 
-    expect(found { in_both_orders(Mutex.new, Monitor.new) }.message.gsub("spec/testing/lock_order_spec.rb", "rb"))
+    expect(without_folders(found { in_both_orders(Mutex.new, Monitor.new) }.message))
       .to end_with(<<~TEXT.chomp)
         Fibers lock in different orders, and may wait for each other for ever.
-          first locks Mutex 1 at rb:#{line + 2}, then Monitor 2 at rb:#{line + 3}
-          second locks Monitor 2 at rb:#{line + 7}, then Mutex 1 at rb:#{line + 8}
+          first locks Mutex 1 at lock_order_spec.rb:#{line + 2}, then Monitor 2 at lock_order_spec.rb:#{line + 3}
+          second locks Monitor 2 at lock_order_spec.rb:#{line + 7}, then Mutex 1 at lock_order_spec.rb:#{line + 8}
       TEXT
   end
 
