@@ -418,6 +418,28 @@ RSpec.describe "heddle/async" do
     RUBY
   end
 
+  it "lets other fibers run beside two that pass control to each other", :regression do
+    expect(printed(<<~RUBY)).to eq "others run\n"
+      require "heddle/async"
+      Heddle.run(preempt: :none) do
+        Sync do |task|
+          scheduler = Fiber.scheduler
+          fibers = []
+          pair = [1, 0].map do |other|
+            task.async do
+              fibers << Fiber.current
+              scheduler.transfer
+              1000.times { scheduler.resume(fibers[other]) }
+            end
+          end
+          scheduler.push(fibers.first)
+          2.times { scheduler.yield }
+          puts(pair.all?(&:running?) ? "others run" : "others waited")
+        end
+      end
+    RUBY
+  end
+
   it "has no load at first" do
     expect(printed(<<~RUBY)).to eq "true\n"
       require "heddle/async"

@@ -251,23 +251,25 @@ impl State {
 
     /// Moves a fiber to the front of the woken ones, unless it was preempted. False if it is not in the queue.
     pub fn move_to_front(&mut self, key: FiberKey) -> bool {
-        let entry = self.renew_entry(key);
+        let entry = self.renew_entry(key, |wait| wait != Wait::Preempted);
         entry.into_iter().for_each(|entry| self.queue.push_next(entry));
         entry.is_some()
     }
 
-    /// Has a fiber run next, ahead of starters, preempted fibers and an exploration's choice, unless it was preempted.
-    /// False if it is not in the queue.
+    /// Has a fiber run next, ahead of starters, preempted fibers and an exploration's choice, if it was woken from a wait
+    /// that `unblock` ends. False if it is not in the queue, or waits there since it has yielded: two fibers that hand
+    /// off to each other would keep all others from running.
     pub fn hand_off(&mut self, key: FiberKey) -> bool {
-        let entry = self.renew_entry(key);
+        let entry = self.renew_entry(key, Wait::is_unblockable);
         entry.into_iter().for_each(|entry| self.queue.push_first(entry));
         entry.is_some()
     }
 
-    /// A new entry for a fiber that is in the run queue, and was not preempted. The old one is void.
-    fn renew_entry(&mut self, key: FiberKey) -> Option<(FiberKey, u32)> {
-        let queued = |record: &Record| record.state() == FiberState::Runnable && record.wait != Wait::Preempted;
-        self.fibers.get(key).is_some_and(queued).then(|| (key, self.fibers.set_state(key, FiberState::Runnable)))
+    /// A new entry for a fiber that is in the run queue, after a wait that `applies`. The old one is void.
+    fn renew_entry(&mut self, key: FiberKey, applies: impl FnOnce(Wait) -> bool) -> Option<(FiberKey, u32)> {
+        let record = self.fibers.get(key)?;
+        (record.state() == FiberState::Runnable && applies(record.wait))
+            .then(|| (key, self.fibers.set_state(key, FiberState::Runnable)))
     }
 
     /// Running → runnable: the fiber yields. Returns what it waited for until then.

@@ -105,7 +105,7 @@ fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
     true
 }
 
-/// Has a woken fiber run next, ahead of all others. False if it is not in the queue.
+/// Has a fiber run next that was woken, ahead of all others. False if none was woken.
 fn run_next(_: &Ruby, scheduler: &Scheduler, target: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
     let key = state.fibers.find(target);
