@@ -71,6 +71,47 @@ RSpec.describe "Thread.current.raise" do
     expect(ended).to eq %i[raised other]
   end
 
+  # At the end of a mask Ruby raises one of several. Then it searches its list in a generator's fiber, in vain.
+  it "raises in the computing fiber that called it what a mask has held back besides" do
+    raised_last = Heddle.run(preempt: :all) do
+      raising = Heddle.spin do
+        Thread.handle_interrupt(KeyError => :never) { %w[one two].each { |own| Thread.current.raise(KeyError, own) } }
+      rescue KeyError
+        raised do
+          Enumerator.new { |found| found << Thread.handle_interrupt(IOError => :immediate) { nil } }.next
+          loop { nil }
+        end
+      end
+      Heddle.await(raising)
+    end
+    expect(raised_last).to eq [KeyError, "two"]
+  end
+
+  it "raises in the fiber that calls it, whatever others raise before Ruby does" do
+    waiting = false
+    error = Class.new(StandardError) do
+      define_method(:exception) do |*|
+        sleep(0) if waiting
+        self
+      end
+    end
+    outcomes = Heddle.run do
+      own = error.new("own")
+      raising = Heddle.spin do
+        raised { (waiting = true) && Thread.current.raise(own) }
+      ensure
+        waiting = false
+      end
+      others = []
+      until others.any? && !waiting
+        others |= [raised { Thread.current.raise("other") }]
+        sleep 0
+      end
+      others << Heddle.await(raising)
+    end
+    expect(outcomes).to eq [[RuntimeError, "other"], [error, "own"]]
+  end
+
   # Ruby checks interrupts before it raises, and again when it has asked where it may. A fiber that is preempted there
   # gets no exception, and another fiber may.
   {

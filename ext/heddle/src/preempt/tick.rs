@@ -190,8 +190,11 @@ impl Scheduler {
         else {
             return;
         };
-        if self.is_own_next(ruby, current) {
-            return interrupts::request_check(ruby);
+        if let Some(own) = self.own_next(ruby, current) {
+            if pending_interrupts::raise_next(ruby, own).deferred() != Some(true) {
+                pending_interrupts::defer(ruby, &error::make_exception(own, None));
+            }
+            return;
         }
         if self.is_root_wanted(ruby) && !self.handles_interrupts(current) {
             return self.yield_to_root(ruby, current);

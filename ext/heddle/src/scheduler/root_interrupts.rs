@@ -45,10 +45,6 @@ pub enum Interrupts {
 struct OwnException {
     exception: PinnedValue,
     fiber: PinnedValue,
-    /// Whether the gate has let it pass.
-    has_passed: bool,
-    /// How many postponed jobs have run while it was the next to be raised.
-    jobs: u8,
 }
 
 /// See the module.
@@ -105,12 +101,8 @@ impl Scheduler {
         let is_elsewhere = current.is_some_and(|current| !self.handles_interrupts(current));
         match self.fiber_that_raises(entry) {
             // Masked until now, perhaps.
-            Some(fiber) if current.is_some_and(|current| fiber == current) => {
-                self.let_own_pass(entry);
-                if is_elsewhere {
-                    return false;
-                }
-            }
+            Some(fiber) if current.is_some_and(|current| fiber == current) && is_elsewhere => return false,
+            Some(fiber) if current.is_some_and(|current| fiber == current) => {}
             Some(fiber) if self.state.borrow().fibers.find(fiber).is_some() => return true,
             // The fiber has ended.
             Some(_) => self.forget_own(entry),
@@ -145,8 +137,9 @@ impl Scheduler {
         // SAFETY: `RootInterrupts::mark` marks both.
         let [exception, fiber] = pair.map(|value| unsafe { PinnedValue::assume_marked(value) });
         let is_kept = |own: &OwnException| {
-            // Those that are left may be of fibers that have ended since, or were raised.
-            let is_raised = own.has_passed && !pending_interrupts::has(ruby, own.exception.get());
+            // Ruby has raised the earlier ones of this fiber that it does not hold any more. Another fiber may be about
+            // to add its own to Ruby's list. Those that are left may be of fibers that have ended since.
+            let is_raised = own.fiber == fiber && !pending_interrupts::has(ruby, own.exception.get());
             !is_raised && self.state.borrow().fibers.find(own.fiber).is_some()
         };
         // Not while the list is borrowed mutably: `has` may let another Ractor collect, which marks the list.
@@ -154,38 +147,22 @@ impl Scheduler {
         let mut own = self.root.own.borrow_mut();
         let mut kept = kept.into_iter();
         own.retain(|_| kept.next() == Some(true));
-        own.push(OwnException { exception, fiber, has_passed: false, jobs: 0 });
+        own.push(OwnException { exception, fiber });
     }
 
-    /// Whether `current` has raised an exception in its own thread that Ruby raises as soon as the running postponed
-    /// job ends. Another fiber must not run before that: it would check interrupts, and then Ruby does not search its
-    /// list again for this one.
-    pub fn is_own_next(&self, ruby: &Ruby, current: Value) -> bool {
-        /// As many jobs may come before it. Then something else has kept Ruby from raising it, such as the handler of a
-        /// signal that has waited, and Ruby raises it when the fiber next waits.
-        const MAX_JOBS: u8 = 8;
+    /// The next exception that `current` has raised in its own thread, if Ruby has yet to raise it and no mask holds it
+    /// back. It is to be raised as soon as the running postponed job ends. Another fiber must not run before that: it
+    /// would check interrupts, and then Ruby does not search its list again for this one.
+    pub fn own_next(&self, ruby: &Ruby, current: Value) -> Option<Value> {
         let is_next = |own: &&OwnException| own.fiber == current && pending_interrupts::has(ruby, own.exception.get());
-        let Some(next) = self.root.own.borrow().iter().find(is_next).map(|own| own.exception) else { return false };
-        // This allocates, so nothing may be borrowed that the collector marks.
-        if self.is_masked(ruby, next.get()) {
-            return false;
-        }
-        let mut own = self.root.own.borrow_mut();
-        own.iter_mut().find(|own| own.exception == next).is_some_and(|own| {
-            own.jobs = own.jobs.saturating_add(1);
-            own.jobs <= MAX_JOBS
-        })
+        let next = self.root.own.borrow().iter().find(is_next).map(|own| own.exception.get());
+        // `is_masked` allocates, so nothing may be borrowed that the collector marks.
+        next.filter(|next| !self.is_masked(ruby, *next))
     }
 
     fn fiber_that_raises(&self, exception: Value) -> Option<PinnedValue> {
         let own = self.root.own.borrow();
         own.iter().find(|own| same(own.exception, exception)).map(|own| own.fiber)
-    }
-
-    /// Ruby raises `exception` now, but checks interrupts once more before that. So the exception is not forgotten yet.
-    fn let_own_pass(&self, exception: Value) {
-        let passes = |own: &&mut OwnException| same(own.exception, exception);
-        self.root.own.borrow_mut().iter_mut().filter(passes).for_each(|own| own.has_passed = true);
     }
 
     fn forget_own(&self, exception: Value) {
