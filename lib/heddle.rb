@@ -21,6 +21,7 @@ require_relative "heddle/carry_context"
 require_relative "heddle/unit_of_work"
 require_relative "heddle/thread_variables"
 require_relative "heddle/run"
+require_relative "heddle/host_thread"
 
 # What keeps a part of Heddle's own code from being interrupted, and what a forked child makes anew.
 require_relative "heddle/coordination/guard"

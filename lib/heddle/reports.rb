@@ -18,7 +18,8 @@ module Heddle
         thread = Thread.current
         head = "#{describe(Fiber.current, block, "resumed")} terminated with exception (report_on_exception is true):\n"
         write { head + error.full_message } if thread.report_on_exception
-        thread.abort_on_exception || Thread.abort_on_exception
+        aborts = thread.abort_on_exception || Thread.abort_on_exception
+        aborts && !(thread.is_a?(HostThread) && thread.raise_in_main(error))
       end
 
       # Abandons a fiber that was stopped and has not ended within its time (`grace:`), and reports it. Kills the

@@ -71,9 +71,10 @@ module Heddle
       # could end the thread.
       #
       # @param name [String]
+      # @param kind [Class] Thread, or a subclass
       # @return [Thread]
-      def thread(name)
-        Thread.new do
+      def thread(name, kind = Thread)
+        kind.new do
           Thread.handle_interrupt(UNMASKED) do
             Thread.current.name = name
             NONE.replace_storage

@@ -167,6 +167,42 @@ RSpec.describe "Heddle::Executor" do
       RUBY
     end
 
+    it "has the error of a fiber that a task schedules raised in the main thread, with Thread.abort_on_exception" do
+      expect(printed(<<~RUBY)).to eq "lost\n:continues\n"
+        Thread.report_on_exception = false
+        Thread.abort_on_exception = true
+        executor = Heddle::Executor.new
+        gate, done = Queue.new, Queue.new
+        executor.post { gate.pop && done << :continues }
+        begin
+          executor.post { Fiber.schedule { raise KeyError, "lost" } }
+          sleep
+        rescue KeyError => e
+          puts e.message
+        end
+        gate << true
+        p done.pop
+      RUBY
+    end
+
+    it "ends a child that a task has forked by such an error, as its thread is the child's main thread" do
+      expect(printed(<<~RUBY)).to eq "1\n"
+        Thread.report_on_exception = false
+        Thread.abort_on_exception = true
+        executor = Heddle::Executor.new
+        statuses = Queue.new
+        executor.post do
+          pid = fork do
+            $stderr.reopen(File::NULL)
+            Fiber.schedule { raise KeyError, "lost" }
+            sleep
+          end
+          statuses << Process.wait2(pid).last.exitstatus
+        end
+        p statuses.pop
+      RUBY
+    end
+
     it "logs an error that is no StandardError" do
       expect(printed(<<~RUBY)).to eq "[3, \"NotImplementedError\"]\n"
         Concurrent.global_logger = ->(level, error, *) { p [level, error.class.name] }

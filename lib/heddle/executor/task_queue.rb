@@ -147,7 +147,7 @@ module Heddle
 
       # Called with the guard, on any thread.
       def start_thread
-        @thread = WorkContext.thread(@name || "Heddle::Executor") { serve }
+        @thread = WorkContext.thread(@name || "Heddle::Executor", HostThread) { serve }
       end
 
       # Wakes the thread, which then starts tasks. Any thread may call this.

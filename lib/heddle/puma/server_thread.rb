@@ -7,7 +7,7 @@ module Heddle
     # connection is closed without an answer.
     #
     # @api private
-    class ServerThread < ::Thread
+    class ServerThread < HostThread
       # Ends the thread itself.
       alias end_server kill
 

@@ -122,6 +122,35 @@ RSpec.describe "A request of Puma with plugin :heddle that ends its thread" do
     end
   end
 
+  describe "by an error of a fiber, with Thread.abort_on_exception" do
+    aborting = <<~RUBY
+      Thread.abort_on_exception = true
+      waits = Thread::Queue.new
+      run(lambda do |env|
+        case env["PATH_INFO"]
+        when "/fiber" then Fiber.schedule { raise "from a fiber" }
+        when "/thread" then Thread.new { raise "from a thread" }
+        end
+        puts "a request waits"
+        waits.pop
+      end)
+    RUBY
+
+    %w[fiber thread].each do |what|
+      it "ends the server as plain Puma's, and waits for no other request (a #{what})", :regression do
+        with_server(aborting) do |server|
+          waiting = Thread.new { server.get("/wait") }
+          server.wait_for_log(/^a request waits$/)
+          server.request("GET /#{what} HTTP/1.0\r\n\r\n")
+          waiting.join
+          status = server.wait
+
+          expect([status.exitstatus, server.log]).to match [1, /: from a #{what} \(RuntimeError\)/]
+        end
+      end
+    end
+  end
+
   describe "when a thread that no request has started raises in the thread of all requests" do
     raising = <<~RUBY
       targets = Thread::Queue.new
