@@ -161,8 +161,8 @@ impl Sent {
 }
 
 /// Makes Ruby raise `entry` in the current fiber, ahead of the other entries of the list, as soon as the running
-/// postponed job ends. It may be on the list already, which Ruby may have searched without raising it. Returns false if Ruby would not raise it, as the fiber masks it, or the list is not known. It is
-/// then not on the list.
+/// postponed job ends. It may be on the list already, which Ruby may have searched without raising it. Returns false if
+/// Ruby would not raise it, as the fiber masks it, or the list is not known. It is then not on the list.
 ///
 /// # Errors
 /// What was raised instead, by a signal or another thread. `entry` is then not on the list.
