@@ -63,11 +63,11 @@ module Heddle
       end
 
       # @return [Boolean] whether the hook lacks what it needs for an answer: the scope, or the service's name. Also for
-      #   a host that Ruby is to convert, once
+      #   a host that Ruby is to convert, once, and for one whose bytes are not ASCII's
       def beyond_hook?(host, service)
         return host.respond_to?(:to_str) unless host.is_a?(String)
 
-        host.include?("%") || !number?(service)
+        !host.encoding.ascii_compatible? || host.include?("%") || !number?(service)
       end
 
       # @return [Boolean] whether Ruby limits the time of the host's look-up, of which the hook is not told. False for
@@ -89,7 +89,7 @@ module Heddle
       def number?(service)
         case service
         when Integer then PORTS.cover?(service)
-        when String then service.match?(/\A\d{1,5}\z/) && PORTS.cover?(service.to_i)
+        when String then service.ascii_only? && service.match?(/\A\d{1,5}\z/) && PORTS.cover?(service.to_i)
         else !service.respond_to?(:to_str)
         end
       end

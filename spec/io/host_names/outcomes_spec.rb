@@ -18,6 +18,9 @@ RSpec.describe "Name resolution in a fiber has the same outcome as on a plain th
     "a named service of an address" => -> { Addrinfo.getaddrinfo("127.0.0.1", "http", nil, :STREAM).map(&:inspect) },
     "a service that does not exist" => -> { Addrinfo.getaddrinfo("localhost", "no such service", nil, :STREAM) },
     "a port number in a String" => -> { Addrinfo.getaddrinfo("localhost", "80").map(&:inspect) },
+    "an address in UTF-16" => -> { Addrinfo.getaddrinfo("127.0.0.1".encode("UTF-16LE"), 80).map(&:inspect) },
+    "a port number in UTF-16" => -> { Socket.sockaddr_in("80".encode("UTF-16LE"), "127.0.0.1") },
+    "a port number that is not valid UTF-8" => -> { Addrinfo.getaddrinfo("127.0.0.1", "80\xff") },
     "a port number that is too large" =>
       -> { Addrinfo.getaddrinfo("localhost", 99_999, :INET, :STREAM).map(&:inspect) },
     "no port" => -> { Addrinfo.getaddrinfo("localhost", nil).map(&:inspect) },
