@@ -191,6 +191,41 @@ RSpec.describe "fork" do
       .to eq [{ "child" => 1, "parent" => 1, "after" => 1 }, "", true]
   end
 
+  # On Ruby 4.0 the child has no scheduler.
+  describe "without a block, in whose child the fiber starts another one, and ends,", if: RUBY_VERSION < "4.0" do
+    # What the child prints, what it reports, and its status.
+    def child_that_ends_by(last_step)
+      output, errors, = run_ruby(<<~RUBY)
+        require "heddle"
+        $stdout.sync = true
+        Heddle.run do
+          Fiber.schedule do
+            if (pid = fork)
+              Process.wait(pid)
+              puts $?.exitstatus
+            else
+              Fiber.schedule { begin; sleep(a_moment); puts "finished"; ensure; puts "ensure"; end }
+              #{last_step}
+            end
+          end
+        end
+      RUBY
+      [output.lines(chomp: true), errors]
+    end
+
+    it "waits for the other fiber", :regression do
+      expect(child_that_ends_by("nil")).to eq [%w[finished ensure 0], ""]
+    end
+
+    it "stops the other fiber where the fiber ends by exit", :regression do
+      expect(child_that_ends_by("exit(4)")).to eq [%w[ensure 4], ""]
+    end
+
+    it "stops the other fiber where the fiber ends by an error, as threads are that run at the process's end" do
+      expect(child_that_ends_by('raise KeyError, "lost"')).to match [%w[ensure 1], /lost \(KeyError\)\n/]
+    end
+  end
+
   it "leaves the root fiber in the parent, although the child's fiber waits" do
     output, errors, = run_ruby(<<~RUBY)
       require "heddle"

@@ -156,10 +156,8 @@ impl Scheduler {
             (BlockEnd::Killed, None) => Ok(ruby.qnil().as_value()),
         };
         // Ruby 4.0 takes the scheduler away in the child, which then calls no hook of it.
-        let is_of_forked_child = self.is_inherited() || {
-            let state = self.state.borrow();
-            key.is_some() && state.forking_fiber().map(|(_, forking)| forking) == key
-        };
+        let has_forked = key.is_some() && self.state.borrow().forking_fiber().map(|(_, forking)| forking) == key;
+        let is_of_forked_child = has_forked || self.is_inherited();
         let result = match result {
             // The process ends with the fiber, and Ruby reports the error.
             Err(error) if is_of_forked_child && !error::is_stop(&error) => Err(error),
@@ -169,11 +167,8 @@ impl Scheduler {
         if let Some(begun) = begun {
             self.ended_stacks.add(ruby, begun);
         }
-        if let Err(error) = &result
-            && let Some(exception) = error::exception_of(error)
-        {
-            self.note_fatal(exception);
-        }
+        self.note_end(&result);
+        let result = if has_forked { self.finish_forked_child(ruby, key, result) } else { result };
         // Ruby decides which fiber continues; see `FiberState`.
         if let Some(key) = key {
             self.state.borrow_mut().end_fiber(key);
@@ -183,6 +178,32 @@ impl Scheduler {
 }
 
 impl Scheduler {
+    /// Notes an error that leaves a fiber, and so ends the thread, too.
+    fn note_end(&self, result: &Result<Value, Error>) {
+        if let Err(error) = result
+            && let Some(exception) = error::exception_of(error)
+        {
+            self.note_fatal(exception);
+        }
+    }
+
+    /// A fiber that has forked without a block ends, and its process with it. To Ruby it is the root fiber, to which
+    /// fibers return that end, and Ruby closes the scheduler when it is dead. So the other fibers end before that.
+    fn finish_forked_child(
+        &self,
+        ruby: &Ruby,
+        key: Option<FiberKey>,
+        result: Result<Value, Error>,
+    ) -> Result<Value, Error> {
+        let awaits = key.is_some_and(|key| self.state.borrow().fibers.awaited_count(key) > 0);
+        if !awaits {
+            return result;
+        }
+        let result = result.and_ensure(|| self.finish(ruby));
+        self.note_end(&result);
+        result
+    }
+
     /// Counts an error that has ended a fiber. The exit observers of other fibers count theirs.
     fn count_failure(&self, ruby: &Ruby, error: &Error) {
         if !error::is_stop(error) && error::exception_of(error).is_some() && !propagates_to_thread(ruby, error) {
