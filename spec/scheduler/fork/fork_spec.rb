@@ -221,6 +221,17 @@ RSpec.describe "fork" do
       expect(child_that_ends_by("exit(4)")).to eq [%w[ensure 4], ""]
     end
 
+    it "keeps its status where it is a plain Fiber, with whose end the other fiber is lost", :regression do
+      output, errors, = run_ruby(<<~RUBY)
+        require "heddle"
+        Heddle.run do
+          Fiber.new { Process.wait(fork || (Fiber.schedule { sleep(a_moment) } && exit(4))) }.resume
+          puts $?.exitstatus
+        end
+      RUBY
+      expect([output, errors]).to eq ["4\n", ""]
+    end
+
     it "stops the other fiber where the fiber ends by an error, as threads are that run at the process's end" do
       expect(child_that_ends_by('raise KeyError, "lost"')).to match [%w[ensure 1], /lost \(KeyError\)\n/]
     end

@@ -28,6 +28,11 @@ impl Scheduler {
         if self.io.reactor.borrow().is_none() {
             return Ok(());
         }
+        // A fiber that this scheduler does not manage has forked without a block, and ended: to Ruby it was the root
+        // fiber, and no other fiber could return to it. The others end with the process, as on Ruby 4.0.
+        if !fiber::is_alive(fiber::current(ruby)) {
+            return Ok(());
+        }
         let hook = self.enter(ruby)?;
         let drained = match thread::is_aborting(ruby) {
             Ok(is_aborting) if is_aborting || self.is_closed_for_all(ruby) => {
