@@ -62,8 +62,9 @@ module Heddle
       # Where the caller of a method that returns is in the backtrace of {line_after}: behind Run.outside, the
       # TracePoint's block and the method.
       CALLER = 4
+      INSTANCE_METHOD = Module.instance_method(:instance_method)
       private_constant :INSTRUCTIONS, :VARYING, :YIELDING, :INITIALIZED, :IN_RUBY, :EITHER, :INSTRUCTIONS_OF_LITERALS,
-                       :LITERAL, :CALLER
+                       :LITERAL, :CALLER, :INSTANCE_METHOD
 
       @kinds = Hash.new { |kinds, owner| kinds[owner] = {} }.compare_by_identity
       @lines = Hash.new { |lines, path| lines[path] = File.file?(path) ? File.readlines(path) : [] }
@@ -117,17 +118,18 @@ module Heddle
 
         # Accessors have no frame. They tell where they were defined, as methods in C do not.
         def accessor?(owner, name)
-          return owner.members.include?(name.to_s.chomp("=").to_sym) if owner.is_a?(Class) && member?(owner)
+          return owner.members.include?(name.to_s.chomp("=").to_sym) if member?(owner)
 
-          path, = owner.instance_method(name).source_location
+          path, = INSTANCE_METHOD.bind_call(owner, name).source_location
           !path.nil? && !path.start_with?("<internal:")
         rescue NameError
           # It was removed, or is hidden, while it ran.
           false
         end
 
+        # The program may have overridden the methods of its classes.
         def member?(owner)
-          (owner < Struct || owner < Data) && owner.respond_to?(:members)
+          [Struct, Data].any? { |type| type > owner } && owner.respond_to?(:members)
         end
 
         def of_literal(point)
