@@ -5,6 +5,7 @@ class SharedState
   @@count = 0 # rubocop:disable Style/ClassVars -- it is what is found
 
   attr_reader :lock, :list, :table, :text
+  attr_accessor :number
 
   def initialize
     @number = 0
@@ -38,6 +39,26 @@ class SharedState
 
   def made
     @made ||= Object.new
+  end
+
+  def set = @number = 1
+
+  def set_to_yielded
+    @number = yield
+  end
+
+  # Its block leaves the method.
+  def leave
+    set_to_yielded { return }
+  end
+
+  # Another fiber finds what one has made, without the lock.
+  def made_with_lock
+    return @made if @made
+
+    @lock.synchronize do
+      @made ||= SharedState.new.list.push(1)
+    end
   end
 
   def count_one

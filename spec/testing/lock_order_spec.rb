@@ -154,4 +154,34 @@ RSpec.describe "Heddle::Testing.explore with detect: :lock_order" do
 
     expect(failure(program, detect: :lock_order, runs: 100)).to be_nil
   end
+
+  # The first fiber locks in one order, and then the second one in the other order.
+  {
+    "a Queue" => lambda do |one, two|
+      queue = Queue.new
+      [-> { one.call && queue.push(1) }, -> { queue.pop && two.call }]
+    end,
+    "a fiber that awaits its sibling" => lambda do |one, two|
+      first = Heddle.spin(&one)
+      [-> { first.await && two.call }]
+    end,
+    "a Semaphore" => lambda do |one, two|
+      semaphore = Heddle::Semaphore.new(1)
+      [-> { semaphore.acquire(&one) }, -> { semaphore.acquire(&two) }]
+    end,
+    "a pipe" => lambda do |one, two|
+      reader, writer = IO.pipe
+      [-> { one.call && writer.close }, -> { reader.read && two.call }]
+    end
+  }.each do |what, programs|
+    it "finds nothing where #{what} orders the fibers" do
+      program = lambda do
+        locks = Array.new(2) { Mutex.new }
+        works = [locks, locks.reverse].map { |one, two| -> { one.synchronize { two.synchronize { 1 } } } }
+        Heddle.await_all(*programs.call(*works).map { |work| Heddle.spin(&work) })
+      end
+
+      expect(failure(program, detect: :lock_order, runs: 20)).to be_nil
+    end
+  end
 end

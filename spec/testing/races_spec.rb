@@ -22,6 +22,8 @@ RSpec.describe "Heddle::Testing.explore with detect: :races" do
 
   {
     "an instance variable" => [:add_one.to_proc, "@number of a"],
+    "an instance variable of a method without a line of its own" => [:set.to_proc, "@number of a"],
+    "an instance variable by its accessor" => [->(shared) { shared.number = 1 }, "@number of a"],
     "a class variable" => [:count_one.to_proc, "@@count of"],
     "a global variable" => [:count_one_globally.to_proc, "$heddle_races_spec, "],
     "an Array" => [->(shared) { shared.list << 1 }, "an Array"],
@@ -36,6 +38,39 @@ RSpec.describe "Heddle::Testing.explore with detect: :races" do
 
   it "finds what one fiber writes and another one reads" do
     expect(found_beside(:add_one.to_proc, :read.to_proc).cause).to be_a(Heddle::Testing::Race)
+  end
+
+  {
+    "a method that Ruby writes in Ruby" => ->(shared) { shared.list.first },
+    "a method of Enumerable" => ->(shared) { shared.list.each_slice(2) { nil } }
+  }.each do |what, reading|
+    it "finds what #{what} reads" do
+      expect(found_beside(reading, ->(shared) { shared.list << 1 }).cause).to be_a(Heddle::Testing::Race)
+    end
+  end
+
+  it "finds what both fibers do first, in the usual schedule" do
+    expect(found(runs: 1) do
+      object = SharedState.new
+      Heddle.await_all(Heddle.spin { object.add_one && sleep(0) }, Heddle.spin { object.add_one })
+    end.cause).to be_a(Heddle::Testing::Race)
+  end
+
+  it "calls no methods of the program's classes and objects" do
+    type = Class.new(BasicObject) do
+      %i[equal? is_a? <= ancestors instance_method].each do |name|
+        define_singleton_method(name) { |*| Kernel.raise KeyError, name.to_s }
+      end
+
+      def set
+        @number = 1
+      end
+    end
+
+    expect(found do
+      object = type.new
+      Heddle.await_all(Heddle.spin { object.set }, Heddle.spin { object.set })
+    end.cause).to be_a(Heddle::Testing::Race)
   end
 
   it "finds it although each fiber has a lock of its own" do
@@ -91,6 +126,9 @@ RSpec.describe "Heddle::Testing.explore with detect: :races" do
         end
       ],
       "what both read" => [:read.to_proc],
+      "what a block leaves" => [:leave.to_proc],
+      "what is made within a Mutex, and read without it" => [->(shared) { shared.made_with_lock.first }],
+      "what runs without preemption" => [->(shared) { Heddle.without_preemption { shared.add_one } }],
       "what each has of its own" => [->(_) { [1] << 2 }]
     }.each do |what, works|
       it "in #{what}" do
@@ -149,6 +187,11 @@ RSpec.describe "Heddle::Testing.explore with detect: :races" do
         semaphore = Heddle::Semaphore.new(1)
         [-> { semaphore.acquire { shared.add_one } }, -> { semaphore.acquire { shared.add_one } }]
       end,
+      "a Queue to which an Enumerator pushes" => lambda do |shared|
+        queue = Queue.new
+        numbers = Enumerator.new { |yielder| queue.push(1) && yielder.yield(1) }
+        [-> { shared.add_one && numbers.next }, -> { queue.pop && shared.add_one }]
+      end,
       "a pipe" => lambda do |shared|
         reader, writer = IO.pipe
         [-> { shared.add_one && writer.close }, -> { reader.read && shared.add_one }]
@@ -175,6 +218,31 @@ RSpec.describe "Heddle::Testing.explore with detect: :races" do
         object = SharedState.new
         numbers = Enumerator.new { |yielder| object.add_one && yielder.yield(1) }
         Heddle.spin { numbers.next && Fiber.new { object.add_one }.resume && object.add_one }.await
+      end).to be_nil
+    end
+
+    it "where an object of concurrent-ruby orders two fibers, and in an Array of it" do
+      stub_const("Concurrent", Module.new)
+      stub_const("Concurrent::Array", Class.new(Array))
+      map = stub_const("Concurrent::Map", Class.new { define_method(:done) { |is_done = nil| @done ||= is_done } })
+      expect(found do
+        object = SharedState.new
+        done = map.new
+        list = Concurrent::Array.new
+        Heddle.await_all(Heddle.spin { object.add_one && list.push(1) && done.done(true) },
+                         Heddle.spin { list.push(2) && done.done && object.add_one })
+      end).to be_nil
+    end
+
+    it "where an Enumerator goes on with what a Mutex protects" do
+      expect(found do
+        object = SharedState.new
+        work = lambda do
+          object.lock.synchronize do
+            Enumerator.new { |yielder| object.add_one && yielder.yield(1) }.next
+          end
+        end
+        Heddle.await_all(Heddle.spin(&work), Heddle.spin(&work))
       end).to be_nil
     end
 

@@ -4,7 +4,9 @@ module Heddle
   module Testing
     # Which variables each line of a file reads and writes, by the instructions that Ruby compiles it to.
     #
-    # Only those that a line reads or writes each time that it runs: what comes after a branch may not run.
+    # Certain are those that a line reads or writes each time that it runs. What comes after a branch may not run, nor
+    # what comes after a block that may leave the method: after a `yield`, as its block may do so, too. Of what is
+    # uncertain, only writes are noted.
     class Accesses
       # The kind of variable, and whether it is written.
       VARIABLES = {
@@ -16,11 +18,20 @@ module Heddle
       WITHIN = %i[rescue ensure].freeze
       # Globals of which each fiber or frame has its own, and the program's options.
       OWN = /\A\$(?:[~_!@&`'+\d]|-.|stdin\z|stdout\z|stderr\z|PROGRAM_NAME\z)/
-      BRANCHES = /\A(?:branch|jump\z|leave\z|throw\z)/
+      # `super` hands on the block of the method.
+      BRANCHES = /\A(?:branch|jump\z|leave\z|throw\z|invokeblock\z|invokesuper|.*forward)/
+      CALLS = %i[send opt_send_without_block].freeze
+      # The methods that call a Proc.
+      CALLING = %i[call yield].freeze
+      # The flag of a call with a block that is an argument, and how a `return` in a block leaves the method.
+      BLOCK_ARGUMENT = 2
+      RETURN = 1
+      STATES = 0xf
       NONE = [].freeze
       # `kind` is `:instance`, `:class` or `:global`.
-      Access = Data.define(:kind, :name, :written)
-      private_constant :VARIABLES, :WITHIN, :OWN, :BRANCHES, :NONE
+      Access = Data.define(:kind, :name, :written, :certain)
+      private_constant :VARIABLES, :WITHIN, :OWN, :BRANCHES, :CALLS, :CALLING, :BLOCK_ARGUMENT, :RETURN, :STATES,
+                       :NONE
 
       @known = {}
 
@@ -45,10 +56,15 @@ module Heddle
       # @param line [Integer]
       # @return [Array<Access>]
       def at(type, first, line)
-        # Where several statements of a line differ, it is not known which one runs.
-        found = @found[[type, first]]&.[](line)&.uniq
-        found && found.size == 1 ? found.first : NONE
+        statements = @found[[type, first]]&.[](line)&.uniq or return NONE
+        return statements.first if statements.one?
+
+        # It is not known which one runs.
+        statements.flatten.select(&:written).map { |access| access.with(certain: false) }.uniq
       end
+
+      # @return [Array<Access>] those of a method or a block whose code does not begin a line, as in `def name = @name`
+      def first(type, first) = at(type, first, nil)
 
       private
 
@@ -62,29 +78,58 @@ module Heddle
       end
 
       def note_lines(instructions, frame)
-        statement = line = nil
+        statement = line = previous = nil
+        is_certain = false
         instructions.each do |instruction|
           line = instruction if instruction.is_a?(Integer)
-          statement = step(instruction, statement) { @found[frame][line] << [] }
+          began = begin_statement(instruction, statement) { |at = line| @found[frame][at] << [] }
+          statement = began || statement
+          is_certain = began ? true : is_certain && !ends?(previous, instruction)
+          add(statement, is_certain, instruction)
+          previous = instruction
         end
       end
 
       # @yield a statement begins
-      # @return [Array<Access>, nil] those of the statement; nil where it may not run to its next instruction
-      def step(instruction, statement)
+      # @return [Array<Access>, nil] those of the statement, if one begins
+      def begin_statement(instruction, statement)
         case instruction
         when :RUBY_EVENT_LINE then yield.last
-        when /\Alabel/ then nil
-        when Array then add(statement, *instruction) unless instruction.first.match?(BRANCHES)
-        else statement
+        when :RUBY_EVENT_CALL, :RUBY_EVENT_B_CALL then statement || yield(nil).last
         end
       end
 
-      def add(statement, instruction, variable = nil, *)
-        kind, written = VARIABLES[instruction]
-        is_shared = kind && !(kind == :global && OWN.match?(variable))
-        statement << Access.new(kind, variable, written) if statement && is_shared
-        statement
+      # @return [Boolean] whether the statement may end with this instruction, or goes on here after a branch
+      def ends?(previous, instruction)
+        return instruction.start_with?("label") if instruction.is_a?(Symbol)
+
+        instruction.is_a?(Array) && (instruction.first.match?(BRANCHES) || leaves?(previous, *instruction))
+      end
+
+      # @return [Boolean] whether a block may leave the method in this call
+      def leaves?(previous, instruction, call = nil, block = nil, *)
+        return false unless CALLS.include?(instruction)
+        return true if CALLING.include?(call[:mid]) || (block && returns?(block))
+
+        # The block of `map(&:name)` cannot.
+        call[:flag].anybits?(BLOCK_ARGUMENT) && !(previous in [:putobject, Symbol])
+      end
+
+      # @param code [Array] of a block
+      def returns?(code)
+        code.last.grep(Array).any? do |name, *operands|
+          next (operands.first & STATES) == RETURN if name == :throw
+
+          operands.any? { |operand| code?(operand) && returns?(operand) }
+        end
+      end
+
+      def add(statement, is_certain, instruction)
+        name, variable, = *instruction
+        kind, written = VARIABLES[name]
+        return if statement.nil? || kind.nil? || (kind == :global && OWN.match?(variable))
+
+        statement << Access.new(kind, variable, written, is_certain) if is_certain || written
       end
 
       def code?(operand) = operand.is_a?(Array) && operand.first.to_s.start_with?("YARV")

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "monitor"
+require_relative "clocks"
 
 module Heddle
   module Testing
@@ -9,26 +9,23 @@ module Heddle
     # A free lock is taken without the scheduler, so a trace of Ruby's own methods tells what is locked. An order counts
     # from the call that locks, whether or not the fiber has to wait there.
     class LockOrders
-      LOCKS = [Thread::Mutex, Monitor].freeze
-      NOTED = [*LOCKS, Fiber].freeze
       # Methods of both, which wait for the lock.
       WAITING = %i[lock synchronize enter].freeze
       # Methods of both, which may take it and do not wait.
       TRYING = %i[try_lock try_enter].freeze
       # Mutex is written in C in some versions of Ruby, and in Ruby in others.
-      BEGINNINGS = %i[c_call call].freeze
-      EVENTS = [*BEGINNINGS, :c_return, :return].freeze
+      EVENTS = [*Clocks::BEGINNINGS, *Clocks::ENDINGS].freeze
       Held = Data.define(:lock, :place)
       # A fiber that has the lock `outer` locks `inner`. `gates` are the other locks that it has. `time` is the number
-      # of the event.
-      Order = Data.define(:fiber, :outer, :inner, :gates, :time)
-      private_constant :LOCKS, :NOTED, :WAITING, :TRYING, :BEGINNINGS, :EVENTS, :Held, :Order
+      # of the order, `age` the fiber's own time, and `seen` are the times of the fibers that it comes after.
+      Order = Data.define(:fiber, :outer, :inner, :gates, :time, :age, :seen)
+      # The program may have overridden it.
+      SAME = BasicObject.instance_method(:equal?)
+      private_constant :WAITING, :TRYING, :EVENTS, :SAME, :Held, :Order
 
       # While the block runs, locks of this thread are noticed.
       def self.noticing(&)
-        locks = TracePoint.new(*EVENTS) do |point|
-          Run.of_thread&.detector(self)&.pass(point) if NOTED.include?(point.defined_class)
-        end
+        locks = TracePoint.new(*EVENTS) { |point| Run.of_thread&.detector(self)&.pass(point) }
         # With a block it is enabled for this thread only.
         locks.enable { yield } # rubocop:disable Style/ExplicitBlockArgument
       end
@@ -41,45 +38,51 @@ module Heddle
         @files = files
         @time = 0
         @held = Hash.new { |held, fiber| held[fiber] = [] }.compare_by_identity
-        @starts = {}.compare_by_identity
+        # Locks order fibers only in this schedule, not in another one.
+        @clocks = Clocks.new(by_locks: false)
         @orders = Hash.new { |orders, lock| orders[lock] = {} }.compare_by_identity
       end
 
-      # A method of Ruby's own begins or ends.
+      # A method begins or ends.
       #
       # @param point [TracePoint]
       def pass(point)
-        begins = BEGINNINGS.include?(point.event)
-        if LOCKS.include?(point.defined_class)
+        fiber = Fiber.current
+        @clocks.enter(fiber)
+        if Clocks::LOCKS.include?(point.defined_class)
+          begins = Clocks::BEGINNINGS.include?(point.event)
           begins ? begin_call(point.self, point.method_id) : end_call(point.self, point.method_id)
-        elsif begins && point.method_id == :initialize
-          @starts[point.self] = [@time += 1, Fiber.current]
+        elsif @clocks.orders?(point)
+          @clocks.pass(fiber, point)
         end
       end
 
       private
 
       def begin_call(lock, method)
-        wait(lock) if WAITING.include?(method) && !owned?(lock)
+        wait(lock) if WAITING.include?(method) && !Clocks.owned?(lock)
       end
 
       def end_call(lock, method)
-        return unless TRYING.include?(method) && owned?(lock)
+        return unless TRYING.include?(method) && Clocks.owned?(lock)
 
         held = held_by_fiber
-        hold(held, lock) if held.none? { |entry| entry.lock.equal?(lock) }
+        hold(held, lock) if held.none? { |entry| SAME.bind_call(entry.lock, lock) }
       end
 
-      def owned?(lock) = lock.is_a?(Monitor) ? lock.mon_owned? : lock.owned?
-
       # What the fiber has unlocked meanwhile is left out.
-      def held_by_fiber = @held[Fiber.current].keep_if { |entry| owned?(entry.lock) }
+      def held_by_fiber = @held[Fiber.current].keep_if { |entry| Clocks.owned?(entry.lock) }
 
       def wait(lock)
         held = held_by_fiber
         inner = hold(held, lock) or return
         outer = held[..-2]
-        outer.each { |entry| add(Order.new(Fiber.current, entry, inner, outer - [entry], @time += 1)) }
+        outer.each { |entry| add(order(entry, inner, outer.reject { |other| other.equal?(entry) })) }
+      end
+
+      def order(outer, inner, gates)
+        fiber = Fiber.current
+        Order.new(fiber, outer, inner, gates, @time += 1, @clocks.age(fiber), @clocks.seen(fiber).dup)
       end
 
       # Locks that no line of the program takes, not even by a call of a gem, are none of its own.
@@ -102,7 +105,7 @@ module Heddle
         seen = { from => true }.compare_by_identity
         waiting = [from]
         while (lock = waiting.pop)
-          return true if lock.equal?(to)
+          return true if SAME.bind_call(lock, to)
 
           following(lock).each do |order|
             inner = order.inner.lock
@@ -122,7 +125,7 @@ module Heddle
           next unless orders.all? { |other| at_once?(other, order) }
 
           longer = [*orders, order]
-          found = order.inner.lock.equal?(orders.first.outer.lock) ? longer : circle(longer)
+          found = SAME.bind_call(order.inner.lock, orders.first.outer.lock) ? longer : circle(longer)
           return found if found
         end
         nil
@@ -132,19 +135,12 @@ module Heddle
       def at_once?(one, other)
         return false if one.fiber.equal?(other.fiber) || locks(one).intersect?(locks(other))
 
-        early, late = [one, other].sort_by(&:time)
-        start(late.fiber) < early.time && (early.fiber.alive? || !descends?(early.fiber, late.fiber))
+        !before?(one, other) && !before?(other, one)
       end
+
+      def before?(one, other) = other.seen.fetch(one.fiber, 0) >= one.age
 
       def locks(order) = order.gates.map { |entry| entry.lock.__id__ }
-
-      def start(fiber) = @starts[fiber]&.first || 0
-
-      # A fiber awaits those that it has started.
-      def descends?(fiber, ancestor)
-        fiber = @starts[fiber]&.last until fiber.nil? || fiber.equal?(ancestor)
-        !fiber.nil?
-      end
 
       def message(circle)
         names = circle.map { |order| order.outer.lock }.each_with_index.to_h { |lock, index| [lock.__id__, index + 1] }
@@ -156,7 +152,7 @@ module Heddle
       end
 
       def text(entry, number)
-        type = entry.lock.is_a?(Monitor) ? "Monitor" : "Mutex"
+        type = Clocks.type(entry.lock).name.delete_prefix("Thread::")
         "#{type} #{number} at #{@files.place(entry.place.path, entry.place.lineno)}"
       end
     end

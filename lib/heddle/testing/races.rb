@@ -5,19 +5,11 @@ require_relative "accesses"
 
 module Heddle
   module Testing
-    # Finds what fibers of one run use, one of them writing it, while nothing orders them.
+    # Finds what fibers of one run use, one of them writing it, while nothing orders them: FastTrack, by Flanagan and
+    # Freund. See {Clocks}.
     #
-    # Each fiber has a vector clock, and so has what orders fibers: a release joins the fiber's clock to that, and an
-    # acquisition that one to the fiber's. This is FastTrack, by Flanagan and Freund. Where it is not known which fibers
-    # a call orders, it orders all that make such calls, and a fiber that has ended comes before all that begins later:
-    # so races stay unseen, and none is told that is none.
+    # A fiber that has ended comes before all that begins later: so races stay unseen, and none is told that is none.
     class Races
-      SYNCHRONIZING = [Thread::Mutex, Monitor, Thread::Queue, Thread::SizedQueue, Thread::ConditionVariable].freeze
-      LOCKS = [Thread::Mutex, Monitor].freeze
-      # Methods that give control to another fiber.
-      RESUMING = %i[resume transfer raise kill alive?].freeze
-      # What waits for no other fiber.
-      UNORDERED = %i[kernel_sleep timeout_after].freeze
       CONTAINERS = [Array, Hash, String].freeze
       WRITING = {
         Array => %i[<< push append pop shift unshift prepend insert []= concat replace clear delete delete_at delete_if
@@ -28,21 +20,28 @@ module Heddle
       }.freeze
       # What is called of an object that no other fiber has yet.
       MAKING = %i[initialize initialize_copy initialize_dup initialize_clone].freeze
-      BEGINNINGS = %i[c_call call].freeze
-      ENDINGS = %i[c_return return].freeze
       RETURNS = %i[return b_return].freeze
-      EVENTS = [*BEGINNINGS, :c_return, *RETURNS, :b_call, :line, :raise].freeze
-      # All that orders fibers, and of which it is not known whom.
-      ANY = Object.new.freeze
+      EVENTS = [*Clocks::BEGINNINGS, :c_return, *RETURNS, :b_call, :line, :raise].freeze
+      # The owner of global variables.
+      GLOBALS = Object.new.freeze
+      # Where the caller of a method that begins is in the backtrace of {#pass_call_in_ruby}: behind {#pass}, the
+      # TracePoint's block and the method.
+      CALLER = 4
+      # The program may have overridden these.
+      SAME = BasicObject.instance_method(:equal?)
+      CLASS, FROZEN = %i[class frozen?].map { |name| Kernel.instance_method(name) }
+      INSTANCE_METHOD, CLASS_VARIABLES, ANCESTORS, TO_S =
+        %i[instance_method class_variables ancestors to_s].map { |name| Module.instance_method(name) }
       # What a fiber does in a line. `time` and `age` are those of the line's begin: of the run, and of the fiber.
       Use = Data.define(:fiber, :written, :path, :line, :time, :age)
       # The uses of a variable or an object that later ones are compared with.
       Uses = Struct.new(:write, :reads)
       # A method or a block of the program that runs. `line` has begun, and its accesses are noted when it has ended.
-      Frame = Struct.new(:type, :place, :line)
+      # `made` is the object of `initialize`.
+      Frame = Struct.new(:type, :place, :made, :line)
       Line = Data.define(:object, :accesses, :use)
-      private_constant :SYNCHRONIZING, :LOCKS, :RESUMING, :UNORDERED, :CONTAINERS, :WRITING, :MAKING, :BEGINNINGS,
-                       :ENDINGS, :RETURNS, :EVENTS, :ANY, :Use, :Uses, :Frame, :Line
+      private_constant :CONTAINERS, :WRITING, :MAKING, :RETURNS, :EVENTS, :GLOBALS, :CALLER, :SAME, :CLASS, :FROZEN,
+                       :INSTANCE_METHOD, :CLASS_VARIABLES, :ANCESTORS, :TO_S, :Use, :Uses, :Frame, :Line
 
       # While the block runs, what the fibers of this thread use is noticed.
       def self.noticing(&)
@@ -58,102 +57,73 @@ module Heddle
       def initialize(files)
         @files = files
         @time = 0
-        @clocks = {}.compare_by_identity
-        @frames = Hash.new { |frames, fiber| frames[fiber] = [] }.compare_by_identity
-        @locks = Hash.new { |locks, fiber| locks[fiber] = [] }.compare_by_identity
-        @uses = Hash.new { |uses, object| uses[object] = {} }.compare_by_identity
+        @clocks = Clocks.new(by_locks: true)
+        @frames = table { [] }
+        @locks = table { {}.compare_by_identity }
+        # The fibers that have called a method of a lock, which may have it now.
+        @called = {}.compare_by_identity
+        # What a line may have written that others read, by objects and names: it orders fibers.
+        @published = table { {} }
+        @uses = table { {} }
         @accesses = Hash.new { |accesses, path| accesses[path] = Accesses.of(path) }
+        @accessors = table { {} }
       end
 
       # @param point [TracePoint]
       def pass(point)
         fiber = Fiber.current
-        # The first is the program's. Of others it is not known what orders them, as of an Enumerator's.
-        @clocks[fiber] = clock(fiber) if @clocks.empty?
-        return unless @clocks.key?(fiber)
-
+        @clocks.enter(fiber)
         @time += 1
-        type = point.defined_class
+        take_locks(fiber) if @called.key?(fiber)
         if point.event == :raise
           throw_away(fiber)
-        elsif type && orders?(type, point.method_id)
-          pass_call(fiber, point, type)
+        elsif @clocks.orders?(point)
+          pass_order(fiber, point)
         elsif @files.include?(point.path)
           pass_program(fiber, point)
+        elsif point.event == :call && CONTAINERS.include?(point.defined_class)
+          pass_call_in_ruby(fiber, point)
         end
       end
 
       private
 
-      def clock(fiber) = { fiber => 1 }.compare_by_identity
+      def table = Hash.new { |table, object| table[object] = yield }.compare_by_identity
 
       # What orders fibers
 
-      def orders?(type, method)
-        return !UNORDERED.include?(method) if type.equal?(Scheduler)
-
-        SYNCHRONIZING.include?(type) || type.equal?(Fiber) || type <= IO || type <= Thread ||
-          type.equal?(Native.singleton_class)
-      end
-
-      def pass_call(fiber, point, type)
-        other = point.self
-        case point.event
-        when *BEGINNINGS
-          return pass_fiber(fiber, other, point.method_id) if type.equal?(Fiber)
-
-          begin_call(fiber, type, other)
-        when *ENDINGS
-          end_call(fiber, type, other)
-        end
-      end
-
-      def begin_call(fiber, type, other)
+      def pass_order(fiber, point)
         # As ConditionVariable#wait unlocks one.
-        held(fiber).each { |lock| release(fiber, lock) }
-        release(fiber, place_of(type, other))
-        @locks[fiber] |= [other] if LOCKS.include?(type)
-      end
-
-      def end_call(fiber, type, other)
-        return join(fiber, @clocks[other]) if type.equal?(Fiber)
-
-        acquire(fiber, place_of(type, other))
-        @locks[fiber].delete(other) if LOCKS.include?(type) && !owned?(other)
-      end
-
-      def place_of(type, object) = SYNCHRONIZING.include?(type) ? object : ANY
-
-      def pass_fiber(fiber, other, method)
-        if method == :initialize
-          @clocks[other] = @clocks[fiber].merge(clock(other))
-        elsif RESUMING.include?(method) && @clocks.key?(other)
-          join(other, @clocks[fiber])
+        held(fiber).each { |lock| @clocks.release(fiber, lock) } if Clocks::BEGINNINGS.include?(point.event)
+        @clocks.pass(fiber, point)
+        type = point.defined_class
+        if Clocks::LOCKS.include?(type)
+          pass_lock(fiber, point)
+        elsif Fiber.equal?(type) && point.method_id == :kill
           # What a killed fiber was about to do is unknown.
-          @frames.delete(other) if method == :kill
+          @frames.delete(point.self)
         end
-        grow_older(fiber)
       end
 
-      def release(fiber, place)
-        @clocks[place] = place_clock(place).merge(@clocks[fiber]) { |_, one, two| [one, two].max }
-        grow_older(fiber)
+      def pass_lock(fiber, point)
+        lock = point.self
+        locks = @locks[fiber]
+        if Clocks::BEGINNINGS.include?(point.event)
+          locks[lock] = @called[fiber] = true
+        elsif !Clocks.owned?(lock)
+          locks.delete(lock)
+        end
       end
 
-      def place_clock(place) = @clocks[place] || {}.compare_by_identity
-
-      def acquire(fiber, place) = join(fiber, @clocks[place])
-
-      def join(fiber, clock)
-        @clocks[fiber].merge!(clock) { |_, one, two| [one, two].max } if clock
+      # An Enumerator's fiber, which does not have the locks, comes after that.
+      def take_locks(fiber)
+        locks = held(fiber)
+        locks.each { |lock| @clocks.acquire(fiber, lock) }
+        @called.delete(fiber) unless locks.empty?
       end
-
-      def grow_older(fiber) = @clocks[fiber][fiber] += 1
 
       # A fiber that waits for a lock does not have it yet.
-      def held(fiber) = @locks[fiber].select { |lock| owned?(lock) }
-
-      def owned?(lock) = lock.is_a?(Monitor) ? lock.mon_owned? : lock.owned?
+      def held(fiber) = @locks[fiber].each_key.select { |lock| Clocks.owned?(lock) }
 
       # What the program does
 
@@ -161,26 +131,38 @@ module Heddle
         frames = @frames[fiber]
         case point.event
         when :line then pass_line(fiber, frames.last, point)
-        when :call then frames << Frame.new(:method, point.lineno)
-        when :b_call then frames << Frame.new(:block, point.lineno)
+        when :call then begin_frame(fiber, frames, :method, point)
+        when :b_call then begin_frame(fiber, frames, :block, point)
         when :c_call then pass_call_in_c(fiber, point)
         else pass_end(fiber, frames) if RETURNS.include?(point.event)
         end
+      end
+
+      def begin_frame(fiber, frames, type, point)
+        made = point.self if type == :method && MAKING.include?(point.method_id)
+        frames << (frame = Frame.new(type, point.lineno, made))
+        begin_line(fiber, frame, point, @accesses[point.path].first(type, point.lineno))
       end
 
       def pass_line(fiber, frame, point)
         return unless frame
 
         end_line(fiber, frame)
-        accesses = @accesses[point.path].at(frame.type, frame.place, point.lineno)
-        frame.line = Line.new(point.self, accesses, use(fiber, point, nil)) unless accesses.empty?
+        begin_line(fiber, frame, point, @accesses[point.path].at(frame.type, frame.place, point.lineno))
+      end
+
+      def begin_line(fiber, frame, point, accesses)
+        return if accesses.empty?
+
+        frame.line = Line.new(point.self, accesses, use(fiber, point, nil))
+        accesses.each { |access| acquire_published(fiber, owner(point.self, access), access.name) }
       end
 
       def pass_end(fiber, frames)
-        frame = frames.pop
-        end_line(fiber, frame) if frame
+        end_line(fiber, frames.last) unless frames.empty?
+        frames.pop
         # The fiber may be awaited.
-        release(fiber, ANY) if frames.empty?
+        @clocks.release_all(fiber) if frames.empty?
       end
 
       # The line may have waited: for others its accesses come when it began, and for the fiber when it has ended.
@@ -188,41 +170,106 @@ module Heddle
         line = frame.line or return
         frame.line = nil
         line.accesses.each do |access|
-          object = access.kind == :instance ? line.object : owner(line.object, access)
-          note(fiber, object, access.name, line.use.with(written: access.written))
+          object = owner(line.object, access)
+          if access.certain
+            note(fiber, object, access.name, line.use.with(written: access.written))
+          else
+            @clocks.release(fiber, @published[object][access.name] ||= Object.new)
+          end
         end
       end
 
-      def owner(object, access)
-        return ANY if access.kind == :global
-
-        type = object.is_a?(Module) ? object : object.class
-        type.ancestors.find { |each| each.class_variables(false).include?(access.name) } || type
+      # As a fiber that reads `@table` where another one has run `@table ||= make` uses what that one has made.
+      def acquire_published(fiber, object, name)
+        place = @published.key?(object) && @published[object][name]
+        @clocks.acquire(fiber, place) if place
       end
 
+      # A class variable is looked for where the code is written, which is not seen: in the class of the object here.
+      def owner(object, access)
+        return object if access.kind == :instance
+        return GLOBALS if access.kind == :global
+
+        type = module?(object) ? object : CLASS.bind_call(object)
+        ANCESTORS.bind_call(type).find { |each| CLASS_VARIABLES.bind_call(each, false).include?(access.name) } || type
+      end
+
+      # The method calls none of the object's own.
+      def module?(object) = Module === object # rubocop:disable Style/CaseEquality
+
       def pass_call_in_c(fiber, point)
-        return throw_away(fiber) if point.method_id == :throw
-        return unless CONTAINERS.include?(point.defined_class) && !MAKING.include?(point.method_id)
+        method = point.method_id
+        return throw_away(fiber) if method == :throw
 
-        object = point.self
-        return if object.frozen?
+        type = container(point) or return pass_accessor(fiber, point)
+        return if MAKING.include?(method)
 
-        written = point.method_id.end_with?("!") || WRITING[point.defined_class].include?(point.method_id)
-        note(fiber, object, point.defined_class.name, use(fiber, point, written))
+        note_call(fiber, point.self, type, use(fiber, point, writes?(type, method)))
+      end
+
+      # The class, if one of its methods is called, or one of Enumerable of its objects.
+      def container(point)
+        type = point.defined_class
+        return type if CONTAINERS.include?(type)
+
+        CONTAINERS.find { |each| each === point.self } if Enumerable.equal?(type) # rubocop:disable Style/CaseEquality
+      end
+
+      def writes?(type, method) = method.end_with?("!") || WRITING[type].include?(method)
+
+      # Such as Array#first, which is written in Ruby.
+      def pass_call_in_ruby(fiber, point)
+        return unless point.path.start_with?("<internal:") && !MAKING.include?(point.method_id)
+
+        place = caller_locations(CALLER, 1)&.first
+        return unless place && @files.include?(place.path)
+
+        type = point.defined_class
+        note_call(fiber, point.self, type, use(fiber, place, writes?(type, point.method_id)))
+      end
+
+      # Those of concurrent-ruby may be used by several threads at once.
+      def note_call(fiber, object, type, use)
+        return if FROZEN.bind_call(object) || Clocks.of_gem?(CLASS.bind_call(object))
+
+        note(fiber, object, type.name, use)
+      end
+
+      # Such as that of attr_accessor: Ruby tells of it as of a method in C.
+      def pass_accessor(fiber, point)
+        type = point.defined_class
+        name = @accessors[type].fetch(point.method_id) { |method| @accessors[type][method] = variable(type, method) }
+        return if !name || FROZEN.bind_call(point.self)
+
+        note(fiber, point.self, name, use(fiber, point, point.method_id.end_with?("=")))
+      end
+
+      # @return [String, nil] of which the method is an accessor
+      def variable(type, method)
+        found = INSTANCE_METHOD.bind_call(type, method)
+        path, = found.source_location
+        :"@#{found.original_name.to_s.chomp("=")}" if path && !path.start_with?("<internal:")
+      rescue NameError
+        # It was removed, or is hidden, while it ran.
+        nil
       end
 
       # It is unknown what the lines have done that this ends.
       def throw_away(fiber) = @frames[fiber].each { |frame| frame.line = nil }
 
-      def use(fiber, point, written)
-        Use.new(fiber, written, point.path, point.lineno, @time, @clocks[fiber][fiber])
+      # @param place [TracePoint, Thread::Backtrace::Location]
+      def use(fiber, place, written)
+        Use.new(fiber, written, place.path, place.lineno, @time, @clocks.age(fiber))
       end
 
       def note(fiber, object, name, use)
+        return if @frames[fiber].any? { |frame| frame.made && SAME.bind_call(frame.made, object) }
+
+        acquire_published(fiber, object, name)
         locks = held(fiber)
-        locks.each { |lock| acquire(fiber, lock) }
+        locks.each { |lock| @clocks.acquire(fiber, lock) }
         compare(object, name, use)
-        locks.each { |lock| release(fiber, lock) }
+        locks.each { |lock| @clocks.release(fiber, lock) }
       end
 
       def compare(object, name, use)
@@ -241,7 +288,7 @@ module Heddle
       def ordered?(earlier, use)
         return true if earlier.fiber.equal?(use.fiber)
 
-        seen = @clocks[use.fiber][earlier.fiber]
+        seen = @clocks.seen(use.fiber)[earlier.fiber]
         (seen && seen >= earlier.age) || (earlier.time < use.time && !earlier.fiber.alive?)
       end
 
@@ -257,10 +304,14 @@ module Heddle
       def what(object, name)
         case name
         when /\A\$/ then name
-        when /\A@@/ then "#{name} of #{object.inspect}"
-        when /\A@/ then object.is_a?(Module) ? "#{name} of #{object.inspect}" : "#{name} of a #{object.class}"
+        when /\A@@/ then "#{name} of #{TO_S.bind_call(object)}"
+        when /\A@/ then "#{name} of #{owner_text(object)}"
         else name == "Array" ? "an Array" : "a #{name}"
         end
+      end
+
+      def owner_text(object)
+        module?(object) ? TO_S.bind_call(object) : "a #{TO_S.bind_call(CLASS.bind_call(object))}"
       end
     end
     private_constant :Races
