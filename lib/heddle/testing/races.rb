@@ -219,7 +219,7 @@ module Heddle
 
       # Such as Array#first, which is written in Ruby.
       def pass_call_in_ruby(fiber, point)
-        return unless point.path.start_with?("<internal:") && !MAKING.include?(point.method_id)
+        return unless point.path&.start_with?("<internal:") && !MAKING.include?(point.method_id)
 
         place = caller_locations(CALLER, 1)&.first
         return unless place && @files.include?(place.path)

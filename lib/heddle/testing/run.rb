@@ -163,7 +163,8 @@ module Heddle
       def pass_tick(points)
         return if @scheduler.nil?
 
-        place = caller_locations.find { |location| !location.path.start_with?(OWN, "<internal:") }
+        # The fiber of an Enumerator has frames without a path.
+        place = caller_locations.find { |location| !location.path.to_s.start_with?(OWN, "<internal:") }
         return @points_at_tick = nil unless @files.include?(place&.path)
         return expect_end(points, place) unless long?(points)
 
