@@ -35,6 +35,66 @@ RSpec.describe "A termination during the fiber's cleanup" do
     expect(events).to eq(%i[inner outer])
   end
 
+  # Ruby sets the cause of an error once. So nothing tells in the rescue that the fiber unwinds.
+  it "doesn't interrupt an ensure that has waited while it rescued an error with an earlier cause" do
+    error = error_with_cause
+    events = []
+    run_and_terminate(virtual: true, grace: 60) do
+      sleep
+    ensure
+      begin
+        raise error
+      rescue KeyError
+        sleep(0.0001)
+        events << :inner
+      end
+      sleep(1)
+      events << :outer
+    end
+
+    expect(events).to eq(%i[inner outer])
+  end
+
+  def error_with_cause
+    raise IOError
+  rescue IOError
+    begin
+      raise KeyError
+    rescue KeyError => e
+      e
+    end
+  end
+
+  # Ruby hides the error from ticks there. Two ticks find that the other fiber's sleep is over, which is longer than it
+  # takes until what was swallowed is raised again.
+  it "doesn't interrupt a method that a C function calls as it unwinds, while ticks come" do
+    sleeps = 0
+    closed = false
+    file = Class.new(File) do
+      define_method(:close) do
+        last = sleeps + 2
+        nil until sleeps >= last
+        closed = true
+        super()
+      end
+    end
+    Heddle.run(preempt: :all, tick: 0.01, grace: 60) do
+      computing = false
+      fiber = Heddle.spin { file.open(File::NULL) { loop { computing = true } } }
+      Heddle.spin(background: true) do
+        loop do
+          sleep(0.001) # at least
+          sleeps += 1
+        end
+      end
+      sleep(0) until computing
+      Heddle.stop(fiber)
+      Heddle.await(fiber)
+    end
+
+    expect(closed).to be(true)
+  end
+
   it "doesn't interrupt a rescue of Exception that waits and then raises it again" do
     events = []
     run_and_terminate(virtual: true) do
