@@ -28,10 +28,10 @@ module Heddle
       # @return [Fiber]
       # @raise [::Async::Scheduler::ClosedError]
       def fiber(*options, &block)
-        task = ::Async::Task.current?
-        return super unless block && options.empty? && (@is_reactor || task)
+        parent = ::Async::Task.current? || (tasks if @is_reactor)
+        return super unless parent && block && options.empty?
 
-        start_task(task || tasks, block)
+        start_task(parent, block)
       end
       ruby2_keywords :fiber
 
@@ -246,7 +246,7 @@ module Heddle
       #
       # @return [Fiber]
       def start_task(parent, block)
-        raise ::Async::Scheduler::ClosedError if closed?
+        raise ::Async::Scheduler::ClosedError if @is_closed
 
         # A lambda would refuse the task.
         work = block.lambda? && block.arity.zero? ? proc { block.call } : block
@@ -268,7 +268,10 @@ module Heddle
       end
 
       # @return [Root, nil] the tasks, unless there were none, or a fork has left them in the parent
-      def own_tasks = (@tasks if @tasks&.current?)
+      def own_tasks
+        tasks = @tasks
+        tasks if tasks && tasks.generation == Native.generation
+      end
 
       def terminate_tasks
         own_tasks&.terminate if @is_reactor

@@ -6,22 +6,28 @@ module Heddle
     class Root < ::Async::Node
       # A list of tasks that tells when one has ended, or has become transient.
       class Children < ::Async::Children
-        # @param root [Root]
-        def initialize(root)
-          super()
-          @root = root
+        # @return [Thread::Queue, nil] what is told so
+        attr_writer :observer
+
+        def initialize
+          super
+          @observer = nil
         end
 
         # @param transient [Boolean]
         def adjust_transient_count(transient)
-          super.tap { @root.changed }
+          super.tap { changed }
         end
+
+        # @return [void]
+        def changed = @observer&.push(true)
 
         private
 
+        # Each task that another one has not started ends by this. So it does not call {changed}.
         def removed(node)
           super
-          @root.changed
+          @observer&.push(true)
           node
         end
       end
@@ -34,22 +40,21 @@ module Heddle
       # @return [Scheduler] what Async takes for the root
       attr_reader :root
 
+      # @return [Integer] of the process that the tasks are of: a forked child has none of its parent's
+      attr_reader :generation
+
       # @param scheduler [Scheduler]
       def initialize(scheduler)
         super(nil)
         @root = scheduler
         @generation = Native.generation
         @changes = Thread::Queue.new
-        @observed = false
-        @children = Children.new(self)
+        @children = Children.new
         @failure = nil
         @interrupted = false
       end
 
       public :add_child, :remove_child
-
-      # @return [Boolean] whether the tasks are of this process: a forked child has none of its parent's
-      def current? = @generation == Native.generation
 
       # A task has ended by an exception that is no StandardError. It cancels the others.
       def fail_with(exception)
@@ -109,18 +114,16 @@ module Heddle
         @children.each { |child| child.cancel(later, cause:) }
       end
 
-      # A task has ended, or has become transient.
-      def changed
-        @changes << true if @observed
-      end
-
       private
 
+      # A task has ended, or has become transient.
+      def changed = @children.changed
+
       def observing
-        @observed = true
+        @children.observer = @changes
         yield
       ensure
-        @observed = false
+        @children.observer = nil
         @changes.clear
       end
 
