@@ -173,6 +173,51 @@ RSpec.describe "A Sidekiq capsule with fibers" do
     RUBY
   end
 
+  it "loses no job that waits or computes when its process gets TERM, and lets none end twice" do
+    expect(printed(<<~RUBY)).to eq "[0, 0]\n[0, 1, 2, 3, 4, 5]\n[0, 0]\n"
+      require "rbconfig"
+      require "tempfile"
+      # Jobs 0 and 1 end; the others would wait or compute for ever in the first process.
+      application = Tempfile.new(%w[application .rb]).tap { |file| file.write(<<~'APPLICATION') && file.close }
+        require "heddle/sidekiq"
+        class Work
+          include Sidekiq::Job
+          def perform(number)
+            Sidekiq.redis { |redis| redis.call("rpush", "begun", number) }
+            (number.odd? ? sleep : loop {}) unless number < 2 || ENV["LETS_JOBS_END"]
+            Sidekiq.redis { |redis| redis.call("rpush", "ended", number) }
+          end
+        end
+        Sidekiq.configure_server do |config|
+          config.logger.level = Logger::FATAL
+          config.default_capsule.fibers!
+        end
+      APPLICATION
+      program = 'require "sidekiq/cli"; Sidekiq::CLI.instance.then { |cli| cli.parse(ARGV) && cli.run }'
+      launch = lambda do |environment|
+        spawn(environment, RbConfig.ruby, "-I", #{Processes::LIB.dump}, "-e", program, "--",
+              "-r", application.path, "-t", LONGER_THAN_A_FETCH.to_s, out: File::NULL)
+      end
+      wait_for = lambda do |count, list|
+        Array.new(count) { Sidekiq.redis { |redis| redis.blocking_call(false, "blpop", list, 0).last.to_i } }
+      end
+      end_process = lambda do |process|
+        Process.kill(:TERM, process)
+        Process.wait2(process).last.exitstatus
+      end
+
+      6.times { |number| Work.perform_async(number) }
+      process = launch.call({})
+      wait_for.call(6, "begun")
+      ended = wait_for.call(2, "ended")
+      statuses = [end_process.call(process)]
+      process = launch.call({ "LETS_JOBS_END" => "true" })
+      ended.concat(wait_for.call(4, "ended"))
+      statuses << end_process.call(process)
+      p statuses, ended.sort, [Sidekiq::Queue.new.size, Sidekiq.redis { |redis| redis.call("llen", "ended") }]
+    RUBY
+  end
+
   it "continues after jobs that raise, and retries them" do
     expect(printed(<<~RUBY)).to eq "[5, 5]\n"
       done = Queue.new
