@@ -15,6 +15,8 @@ module Libraries
     sequel-with-sqlite3 sidekiq sqlite3 stackprof typhoeus
   ].freeze
   DEBIAN_RUBY = "3.3"
+  # No package has these. Their examples run where RUBYLIB has a source tree.
+  UNPACKAGED = %w[datadog].freeze
 
   # Like Processes#printed, for a program that needs a library. A file whose examples all need the same one names it
   # by `let(:library)`.
@@ -42,6 +44,8 @@ module Libraries
   def self.required?(name)
     required = ENV.fetch("HEDDLE_REQUIRED", "").split
     return required.include?(name) unless required == ["all"]
+
+    return false if UNPACKAGED.include?(name)
 
     !NATIVE.include?(name) || RUBY_VERSION.start_with?("#{DEBIAN_RUBY}.")
   end
