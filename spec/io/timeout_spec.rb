@@ -86,6 +86,59 @@ RSpec.describe "IO#timeout=" do
     expect(text).to end_with(" and the rest\n")
   end
 
+  it "of 0 lets a read take what is there, and raises if nothing is" do
+    left.timeout = 0
+    right.write("there")
+    results = Heddle.run do
+      Array.new(2) do
+        left.readpartial(100)
+      rescue IO::TimeoutError
+        :raised
+      end
+    end
+
+    expect(results).to eq(["there", :raised])
+  end
+
+  it "leaves no timer behind, whether it expires or not" do
+    counts = Heddle.run do
+      right.write("there")
+      left.readpartial(100)
+      expect { left.readpartial(100) }.to raise_error(IO::TimeoutError)
+      state_counts
+    end
+
+    expect(counts).to include(timers: 0)
+  end
+
+  it "doesn't replace an exception that is raised into the reader" do
+    left.timeout = 60
+    raised = nil
+    Heddle.run do
+      reader = Fiber.schedule do
+        left.readpartial(1)
+      rescue KeyError => e
+        raised = e
+      end
+      reader.raise(KeyError, "sent")
+    end
+
+    expect(raised).to be_a(KeyError)
+  end
+
+  it "makes a socket's read no other operation than one without a timeout" do
+    limited, unlimited = [60, nil].map do |timeout|
+      left.timeout = timeout
+      Heddle.run do
+        Fiber.schedule { right.write("x") }
+        left.readpartial(1)
+        Fiber.scheduler.stats[:operations].slice(:tried_count, :ready_count, :receive_count)
+      end
+    end
+
+    expect(limited).to eq(unlimited)
+  end
+
   it "of nil lets a read wait without a limit" do
     text = Heddle.run do
       left.timeout = nil

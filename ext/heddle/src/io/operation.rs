@@ -11,7 +11,7 @@
 //! The kernel reads and writes the operation's memory until the completion arrives, so the fiber waits for that in any
 //! case. `operations.rs` of the core is the state of all operations.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heddle_core::Operation;
 use heddle_core::io::operations::Ticket;
@@ -45,6 +45,8 @@ enum Interruption {
     Exception(PendingRaise),
     /// `throw`, or a kill.
     Jump(Error),
+    /// The time limit has passed.
+    TimedOut,
 }
 
 impl From<Error> for Interruption {
@@ -75,18 +77,25 @@ impl Scheduler {
         self.raise_pending(key)?;
         // SAFETY: by this function's contract, as every path from here waits for the completion.
         let ticket = unsafe { self.start_operation(ruby, key, operation)? };
-        let waited = self.await_end(ruby, key, wait, ticket);
+        let waited = self.await_end(ruby, key, wait, ticket, None);
         match self.take_result(ticket, &waited) {
             Some(result) => Ok(result),
             None => self.end_early(ruby, key, (wait, ticket), waited, None),
         }
     }
 
-    /// submitted → completed: waits for the end of the operation, or until an exception is pending in the fiber. How the
-    /// operation ended is left to [`Scheduler::take_result`].
+    /// submitted → completed: waits for the end of the operation, or until an exception is pending in the fiber, or the
+    /// deadline has passed. How the operation ended is left to [`Scheduler::take_result`].
     #[inline(always)]
-    pub(super) fn await_end(&self, ruby: &Ruby, key: FiberKey, wait: Wait, ticket: Ticket) -> Result<(), Error> {
-        self.wait_until(ruby, key, wait, None, &mut |state| {
+    pub(super) fn await_end(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        ticket: Ticket,
+        deadline: Option<Instant>,
+    ) -> Result<(), Error> {
+        self.wait_until(ruby, key, wait, deadline, &mut |state| {
             state.operations.is_finished(ticket) || state.may_have_raise(key) && state.pending_exception(key).is_some()
         })
     }
@@ -118,10 +127,15 @@ impl Scheduler {
                 if ended.is_some() {
                     return Err(error::stream_closed(ruby));
                 }
-                // The wait has ended for an exception that is raised at waits, perhaps a kill.
+                // An exception that is raised at waits, perhaps a kill.
                 let pending_raise = self.state.borrow_mut().take_pending_raise_at(key, RaisePoint::Wait);
-                // Without one, the scheduler has been closed, and its operations are gone.
-                pending_raise.map_or_else(|| error::scheduler_closed(ruby).into(), Interruption::Exception)
+                let is_under_way = self.state.borrow().operations.under_way(ticket).is_some();
+                match pending_raise {
+                    Some(pending_raise) => Interruption::Exception(pending_raise),
+                    None if is_under_way => Interruption::TimedOut,
+                    // The scheduler has been closed, and its operations are gone.
+                    None => error::scheduler_closed(ruby).into(),
+                }
             }
         };
         // While a jump waits to continue, nothing may be raised, not even for a closed IO.
@@ -146,18 +160,24 @@ impl Scheduler {
             Ok(()) => interruption,
             Err(later) => Interruption::from(later),
         };
-        let pending_raise = match interruption {
-            Interruption::Exception(pending_raise) => pending_raise,
-            Interruption::Jump(error) => return Err(error),
-        };
+        if let Interruption::Jump(error) = interruption {
+            return Err(error);
+        }
         if result == -libc::ECANCELED {
             result = immediate.and_then(|immediate| immediate.transfer()).unwrap_or(result);
         }
-        if result < 0 {
-            return Err(pending_raise.to_error());
+        match interruption {
+            Interruption::Jump(error) => Err(error),
+            Interruption::Exception(pending_raise) if result < 0 => Err(pending_raise.to_error()),
+            Interruption::Exception(pending_raise) => {
+                self.state.borrow_mut().put_back_raise(key, pending_raise);
+                Ok(result)
+            }
+            Interruption::TimedOut if [-libc::ECANCELED, -libc::EINTR].contains(&result) => {
+                Err(error::io_timeout(ruby))
+            }
+            Interruption::TimedOut => Ok(result),
         }
-        self.state.borrow_mut().put_back_raise(key, pending_raise);
-        Ok(result)
     }
 
     /// (none) → submitted. The descriptor was looked up after the last time that another fiber or thread could run: see

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use heddle_core::io::operations::Ticket;
 use heddle_core::io::try_io::{FdKind, TryIo, is_listening};
-use magnus::{Error, Ruby, Value, prelude::*};
+use magnus::{Error, Ruby, Value};
 use nix::errno::Errno;
 
 use super::buffer_slice::{BufferSlice, SliceRange};
@@ -24,23 +24,31 @@ use crate::scheduler::wait::Wait;
 enum Begun {
     /// It is over: the number of bytes or a negated errno; see [`is_undone`].
     Done(isize),
-    /// It has to wait for the socket. A backend that submits in batches transfers this memory then, which is pinned.
-    Waits(RawFd, Memory),
+    /// It has to wait for the socket, for as long as the IO's timeout allows. A backend that submits in batches
+    /// transfers this memory then, which is pinned.
+    Waits(RawFd, Memory, Value),
 }
 
-/// Waits until the socket is ready. Whatever ends the wait, the next attempt tells what has become of the socket.
+/// Waits until the socket is ready. If that is within the timeout, the next attempt tells what has become of the socket.
+///
+/// # Errors
+/// IO::TimeoutError, and as [`Scheduler::await_readiness`].
 #[inline(never)]
-fn wait_for_peer(transfer: &Transfer<'_>, fd: RawFd) -> Result<isize, Error> {
+fn wait_for_peer(transfer: &Transfer<'_>, fd: RawFd, timeout: Value) -> Result<isize, Error> {
     let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
     let ticket = scheduler.begin_readiness(ruby, key, (fd, direction.interest()))?;
-    let waited = scheduler.await_end_of_readiness(ruby, key, Wait::Transfer(fd, direction.interest()), ticket, None);
+    let wait = Wait::Transfer(fd, direction.interest());
+    let waited = scheduler
+        .deadline_of(timeout)
+        .and_then(|deadline| scheduler.await_end_of_readiness(ruby, key, wait, ticket, deadline));
     end_wait_for_peer(transfer, ticket, waited)
 }
 
 /// Each fiber that waits has the caller's frame on its stack, so this has one of its own.
 #[inline(never)]
 fn end_wait_for_peer(transfer: &Transfer<'_>, ticket: Ticket, waited: Result<(), Error>) -> Result<isize, Error> {
-    transfer.scheduler.end_readiness(transfer.ruby, ticket, waited).map(|_| UNDONE)
+    let ready = transfer.scheduler.end_readiness(transfer.ruby, ticket, waited)?;
+    ready.map(|_| UNDONE).ok_or_else(|| error::io_timeout(transfer.ruby))
 }
 
 impl Transfer<'_> {
@@ -59,8 +67,8 @@ impl Transfer<'_> {
             let result = match begun? {
                 Begun::Done(result) => result,
                 // SAFETY: the memory is pinned, as `begin_in_backend` has returned it.
-                Begun::Waits(fd, memory) if batches => unsafe { send_recv(self, fd, memory)? },
-                Begun::Waits(fd, _) => wait_for_peer(self, fd)?,
+                Begun::Waits(fd, memory, timeout) if batches => unsafe { send_recv(self, fd, memory, timeout)? },
+                Begun::Waits(fd, _, timeout) => wait_for_peer(self, fd, timeout)?,
             };
             if !is_undone(result) {
                 return Ok(result);
@@ -84,12 +92,12 @@ impl Transfer<'_> {
         // The kernel would wait for data before it tried, and a listening socket never becomes ready for that.
         let refuses = self.direction == Direction::Read && io::may_listen(self.io) && is_listening(fd);
         // The kernel would wait for data before it received 0 bytes, too.
-        if refuses || !(self.is_plain(range, timeout) && self.may_wait()) || slice.size() == 0 {
+        if refuses || !(self.is_plain(range) && self.may_wait()) || slice.size() == 0 {
             Ok(Begun::Done(UNDONE))
         } else if slice.is_pinned(self) {
-            Ok(Begun::Waits(fd, slice.memory()))
+            Ok(Begun::Waits(fd, slice.memory(), timeout))
         } else {
-            send_recv_bounced(self, fd, slice).map(Begun::Done)
+            send_recv_bounced(self, fd, slice, timeout).map(Begun::Done)
         }
     }
 
@@ -101,7 +109,7 @@ impl Transfer<'_> {
         }
         self.scheduler.consume_budget(self.ruby, self.key)?;
         let (fd, timeout, slice) = self.arguments(buffer, range)?;
-        if !self.is_plain(range, timeout) {
+        if !self.is_plain(range) {
             return Ok(Begun::Done(UNDONE));
         }
         // SAFETY: no other fiber has run since the slice was made, above.
@@ -111,7 +119,7 @@ impl Transfer<'_> {
                 Ok(Begun::Done(count as isize))
             }
             TryIo::Failed(errno) => Ok(Begun::Done(negated(errno))),
-            TryIo::WouldBlock if self.may_wait() => Ok(Begun::Waits(fd, slice.memory())),
+            TryIo::WouldBlock if self.may_wait() => Ok(Begun::Waits(fd, slice.memory(), timeout)),
             TryIo::WouldBlock => {
                 self.scheduler.set_would_block(self.key, None);
                 Ok(Begun::Done(negated(Errno::EAGAIN)))
@@ -196,9 +204,9 @@ impl Transfer<'_> {
         Ok((fd, timeout, BufferSlice::within(self.ruby, contents, buffer, range)?))
     }
 
-    /// Whether an operation of the backend could send or receive: it waits, and knows no timeout.
-    fn is_plain(&self, range: SliceRange, timeout: Value) -> bool {
-        self.kind == FdKind::Socket && self.from.is_none() && range.min_length == 0 && timeout.is_nil()
+    /// Whether an operation of the backend could send or receive.
+    fn is_plain(&self, range: SliceRange) -> bool {
+        self.kind == FdKind::Socket && self.from.is_none() && range.min_length == 0
     }
 
     /// A non-blocking read must return EAGAIN rather than wait. Non-blocking writes do not call the hook.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use heddle_core::Operation;
 use heddle_core::io::operations::Ticket;
 use heddle_core::io::try_io::{self, FdKind, TryIo};
-use magnus::Error;
+use magnus::{Error, Value};
 use nix::errno::Errno;
 
 use super::buffer_slice::BufferSlice;
@@ -50,11 +50,16 @@ pub unsafe fn try_now(direction: Direction, fd: RawFd, memory: Memory, from: Opt
 /// Like [`send_recv`], for a slice that may have to be replaced by a bounce buffer.
 #[cold]
 #[inline(never)]
-pub fn send_recv_bounced(transfer: &Transfer<'_>, fd: RawFd, slice: BufferSlice) -> Result<isize, Error> {
+pub fn send_recv_bounced(
+    transfer: &Transfer<'_>,
+    fd: RawFd,
+    slice: BufferSlice,
+    timeout: Value,
+) -> Result<isize, Error> {
     slice.while_pinned(
         transfer,
         // SAFETY: the memory is valid until this returns.
-        |memory| unsafe { send_recv(transfer, fd, memory) },
+        |memory| unsafe { send_recv(transfer, fd, memory, timeout) },
         |count| (*count).max(0) as usize,
     )
 }
@@ -83,8 +88,8 @@ impl ImmediateTransfer for ImmediateSendRecv<'_> {
     }
 }
 
-/// Receives or sends by an operation of the backend, and waits for its completion. Returns the number of bytes or a
-/// negated errno: see [`is_undone`].
+/// Receives or sends by an operation of the backend, and waits for its completion, for as long as `timeout` allows.
+/// Returns the number of bytes or a negated errno: see [`is_undone`].
 ///
 /// These are the steps of [`Scheduler::operate`]. What the socket can transfer when an exception arrives is transferred
 /// as well; what arrives later is for the next operation. Each fiber that waits for a socket has this function's frame
@@ -93,11 +98,14 @@ impl ImmediateTransfer for ImmediateSendRecv<'_> {
 /// # Safety
 /// `memory` is valid for as long as this call lasts.
 #[inline(never)]
-pub unsafe fn send_recv(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> Result<isize, Error> {
+pub unsafe fn send_recv(transfer: &Transfer<'_>, fd: RawFd, memory: Memory, timeout: Value) -> Result<isize, Error> {
     // SAFETY: by this function's contract, as every path from here waits for the completion.
     let ticket = unsafe { submit(transfer, fd, memory)? };
     let wait = Wait::Transfer(fd, transfer.direction.interest());
-    let waited = transfer.scheduler.await_end(transfer.ruby, transfer.key, wait, ticket);
+    let waited = transfer
+        .scheduler
+        .deadline_of(timeout)
+        .and_then(|deadline| transfer.scheduler.await_end(transfer.ruby, transfer.key, wait, ticket, deadline));
     match transfer.scheduler.take_result(ticket, &waited) {
         Some(result) => Ok(result as isize),
         None => end_early(transfer, memory, (wait, ticket), waited),

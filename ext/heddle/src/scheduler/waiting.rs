@@ -13,7 +13,7 @@ use super::state::{State, TimerAction};
 use super::wait::Wait;
 use crate::ruby::constant::Constant;
 use crate::ruby::value::same;
-use crate::ruby::{error, fiber};
+use crate::ruby::{error, fiber, time};
 
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,15 @@ impl Scheduler {
     /// When a wait of `timeout` that begins now ends; `None` for a wait without end.
     pub fn deadline_after(&self, timeout: Option<Duration>) -> Option<Instant> {
         timeout.filter(|timeout| *timeout < FOR_EVER).map(|timeout| self.state.borrow().clock.now() + timeout)
+    }
+
+    /// When a wait for an IO with this timeout, which may be nil, ends, if it begins now.
+    ///
+    /// # Errors
+    /// As [`time::interval`].
+    #[inline]
+    pub fn deadline_of(&self, timeout: Value) -> Result<Option<Instant>, Error> {
+        if timeout.is_nil() { Ok(None) } else { time::interval(timeout).map(|limit| self.deadline_after(Some(limit))) }
     }
 
     /// Waits until `done` returns a value. `done` is called each time before the fiber parks, and must not call Ruby.
