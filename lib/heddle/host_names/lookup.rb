@@ -15,7 +15,9 @@ module Heddle
     MAX_THREADS = 64
     # A parent's fibers never give theirs back in its forked child.
     PERMITS = PerProcess.new { Semaphore.new(MAX_THREADS) }
-    private_constant :PORTS, :HARMLESS_FLAGS, :NUMERIC_FLAGS, :MAX_THREADS, :PERMITS
+    # Whether Ruby limits the time of a look-up by itself.
+    LIMITS_WAITS = RUBY_VERSION >= "4.0"
+    private_constant :PORTS, :LIMITS_WAITS, :HARMLESS_FLAGS, :NUMERIC_FLAGS, :MAX_THREADS, :PERMITS
 
     class << self
       # @return [Boolean] whether the current fiber runs under a Heddle scheduler
@@ -73,9 +75,12 @@ module Heddle
       # @return [Boolean] whether Ruby limits the time of the host's look-up, of which the hook is not told. False for
       #   an address, which Ruby does not look up
       def waits_limited?(host, options)
-        RUBY_VERSION >= "4.0" && host.is_a?(String) &&
-          options.slice(:timeout, :resolv_timeout, :open_timeout).any? { |_, time| time } && !Native.address?(host)
+        LIMITS_WAITS && host.is_a?(String) && !Native.address?(host) &&
+          options.slice(:timeout, :resolv_timeout, :open_timeout).any? { |_, time| time }
       end
+
+      # @return [Boolean] whether the host is a numeric address, which Ruby does not look up
+      def address?(host) = host.is_a?(String) && Native.address?(host)
 
       # Runs the block in a thread, once fewer than {MAX_THREADS} look-ups do. If the fiber's wait is broken off, the
       # thread is killed.

@@ -9,12 +9,14 @@ module Heddle
   module TCPConnect
     # The options that Ruby defines. Their meaning is known; calls with other options go to Ruby's own method.
     OPTIONS = (%i[resolv_timeout connect_timeout fast_fallback] + (RUBY_VERSION < "4.0" ? [] : [:open_timeout])).freeze
+    # Whether Ruby tries addresses side by side.
+    RACES = RUBY_VERSION >= "3.4"
     # Names that Ruby takes for addresses.
     SPECIAL_HOSTS = ["", "<any>", "<broadcast>"].freeze
     # The sizes of the buffers into which Ruby copies host and service, in bytes.
     LONGEST_HOST = 1024
     LONGEST_SERVICE = 31
-    private_constant :OPTIONS, :SPECIAL_HOSTS, :LONGEST_HOST, :LONGEST_SERVICE
+    private_constant :OPTIONS, :RACES, :SPECIAL_HOSTS, :LONGEST_HOST, :LONGEST_SERVICE
 
     # Connects `socket`, which is being initialized.
     #
@@ -35,16 +37,17 @@ module Heddle
     # @return [Boolean] whether Ruby would try several addresses side by side. False for invalid arguments, too: Ruby's
     #   own method then raises the error.
     def self.race?(arguments, options)
-      return false if RUBY_VERSION < "3.4"
-
       host, service, = arguments
+      # First, as an address needs none of the other checks.
+      return false if !RACES || HostNames.address?(host)
+
       (2..4).cover?(arguments.size) && options?(options) && name?(host) && service?(service)
     end
 
     def self.beyond_hook?(arguments, options)
       host, service, local_host, local_service = arguments
       HostNames.beyond_hook?(host, service) || HostNames.beyond_hook?(local_host, local_service) ||
-        [host, local_host].any? { |each| HostNames.waits_limited?(each, options) }
+        HostNames.waits_limited?(host, options) || HostNames.waits_limited?(local_host, options)
     end
 
     def self.connect(scheduler, socket, arguments, options)
