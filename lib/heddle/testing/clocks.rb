@@ -9,6 +9,7 @@ module Heddle
     #
     # Where it is not known which fibers a call orders, it orders all that make such calls.
     class Clocks
+      # The classes of locks.
       LOCKS = [Thread::Mutex, Monitor].freeze
       # What orders those fibers that call the same object.
       OBJECTS = [Thread::Queue, Thread::SizedQueue, Thread::ConditionVariable, Semaphore].freeze
@@ -22,7 +23,9 @@ module Heddle
       OF_LOCKS = %i[block unblock].freeze
       # Gems whose objects order the fibers that call them, by means that are not seen.
       GEMS = /\A(?:Concurrent|Async)::/
+      # The events at which a call begins.
       BEGINNINGS = %i[c_call call].freeze
+      # The events at which a call ends.
       ENDINGS = %i[c_return return].freeze
       # All that orders fibers, and of which it is not known whom.
       ANY = Object.new.freeze
