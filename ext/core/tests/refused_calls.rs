@@ -16,8 +16,8 @@ fn without_vectored_calls(test: impl FnOnce() + Send + 'static) {
         let byte = [0_u8];
         let vector = libc::iovec { iov_base: byte.as_ptr().cast_mut().cast(), iov_len: 1 };
         // SAFETY: one valid vector; the filter refuses the call before the kernel reads it.
-        let refused = Errno::result(unsafe { libc::preadv2(0, &raw const vector, 1, -1, libc::RWF_NOWAIT) });
-        assert_eq!(refused, Err(Errno::EPERM));
+        let refused = unsafe { libc::syscall(libc::SYS_preadv2, 0, &raw const vector, 1, -1, 0, libc::RWF_NOWAIT) };
+        assert_eq!(Errno::result(refused), Err(Errno::EPERM));
         test();
     })
     .join()

@@ -57,9 +57,10 @@ fn status(fd: RawFd) -> Option<libc::statx> {
     let mut status = MaybeUninit::<libc::statx>::zeroed();
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
     let mask = libc::STATX_TYPE | libc::STATX_MNT_ID;
+    // By its number, as musl has the function since 1.2.5 only, and a library that names it is not loaded before.
     // SAFETY: an empty name that ends with a zero, and room for the result, of which all zeros are valid.
     unsafe {
-        let result = libc::statx(fd, c"".as_ptr(), flags, mask, status.as_mut_ptr());
+        let result = libc::syscall(libc::SYS_statx, fd, c"".as_ptr(), flags, mask, status.as_mut_ptr());
         (result == 0).then(|| status.assume_init())
     }
 }

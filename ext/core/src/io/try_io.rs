@@ -251,7 +251,7 @@ mod nowait {
     use super::{Errno, RawFd, RawSlice, RawSliceMut, retry};
 
     /// The offset that means 'the descriptor's own position'.
-    const CURRENT_POSITION: libc::off_t = -1;
+    const CURRENT_POSITION: i64 = -1;
 
     pub fn read(fd: RawFd, buffer: RawSliceMut<'_>, offset: Option<u64>) -> Result<usize, Errno> {
         #[cfg(heddle_disturbed)]
@@ -260,16 +260,35 @@ mod nowait {
         }
         let vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         // SAFETY: one vector, of memory that is valid for writes.
-        retry(|| unsafe { libc::preadv2(fd, &vector, 1, position(offset), libc::RWF_NOWAIT) })
+        retry(|| unsafe { call(libc::SYS_preadv2, fd, &vector, offset) })
     }
 
     pub fn write(fd: RawFd, buffer: RawSlice<'_>, offset: Option<u64>) -> Result<usize, Errno> {
         let vector = libc::iovec { iov_base: buffer.as_ptr().cast_mut().cast(), iov_len: buffer.len() };
         // SAFETY: one vector, of memory that is valid for reads.
-        retry(|| unsafe { libc::pwritev2(fd, &vector, 1, position(offset), libc::RWF_NOWAIT) })
+        retry(|| unsafe { call(libc::SYS_pwritev2, fd, &vector, offset) })
     }
 
-    fn position(offset: Option<u64>) -> libc::off_t {
-        offset.map_or(CURRENT_POSITION, |offset| libc::off_t::try_from(offset).unwrap_or(libc::off_t::MAX))
+    /// By its number, as musl has the functions since 1.2.5 only, and a library that names them is not loaded before.
+    ///
+    /// # Safety
+    /// The vector's memory is valid for what the call does with it.
+    unsafe fn call(number: libc::c_long, fd: RawFd, vector: &libc::iovec, offset: Option<u64>) -> isize {
+        let position = offset.map_or(CURRENT_POSITION, |offset| i64::try_from(offset).unwrap_or(i64::MAX));
+        // The kernel takes the position in two halves. It does not look at the upper one where a long has 64 bits.
+        let halves = (position as libc::c_long, (position >> 32) as libc::c_long);
+        // SAFETY: both calls take these arguments, and this function's contract covers the memory.
+        let result = unsafe {
+            libc::syscall(
+                number,
+                fd,
+                std::ptr::from_ref(vector),
+                1 as libc::c_long,
+                halves.0,
+                halves.1,
+                libc::RWF_NOWAIT,
+            )
+        };
+        result as isize
     }
 }
