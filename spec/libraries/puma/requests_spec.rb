@@ -236,12 +236,13 @@ RSpec.describe "A request of Puma with plugin :heddle" do
         exit 2
       end
       events = Thread::Queue.new
-      transport = Class.new(Sentry::Transport) { define_method(:send_event) { |event| events << event.to_hash[:user] } }
+      transport = Class.new(Sentry::Transport) { define_method(:send_event) { |event| events << event.user } }
       Sentry.init do |config|
         config.dsn = "http://key@127.0.0.1:9/1"
         config.background_worker_threads = 0
         config.transport.transport_class = transport
-        config.logger = Logger.new(nil)
+        # It has another name since 6.0.
+        config.public_send(config.respond_to?(:sdk_logger=) ? :sdk_logger= : :logger=, Logger.new(nil))
       end
       use Sentry::Rack::CaptureExceptions
       gate = Thread::Queue.new
