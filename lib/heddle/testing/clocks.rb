@@ -33,7 +33,13 @@ module Heddle
       OWNED = { Thread::Mutex => Thread::Mutex.instance_method(:owned?),
                 Monitor => Monitor.instance_method(:mon_owned?) }.freeze
       ALIVE = Fiber.instance_method(:alive?)
-      private_constant :ALIVE, :OBJECTS, :AWAITING, :RESUMING, :UNORDERED, :OF_LOCKS, :GEMS, :ANY, :NAME, :OWNED
+      SAME = BasicObject.instance_method(:equal?)
+      private_constant :ALIVE, :SAME, :OBJECTS, :AWAITING, :RESUMING, :UNORDERED, :OF_LOCKS, :GEMS, :ANY, :NAME, :OWNED
+
+      # @param one [Object] whose methods the program may have overridden
+      # @param other [Object]
+      # @return [Boolean] whether both are the same object
+      def self.same?(one, other) = SAME.bind_call(one, other)
 
       # @param lock [Thread::Mutex, Monitor] whose methods the program may have overridden
       # @return [Boolean] whether the current fiber has it

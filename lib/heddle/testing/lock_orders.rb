@@ -19,9 +19,7 @@ module Heddle
       # A fiber that has the lock `outer` locks `inner`. `gates` are the other locks that it has. `time` is the number
       # of the order, `age` the fiber's own time, and `seen` are the times of the fibers that it comes after.
       Order = Data.define(:fiber, :outer, :inner, :gates, :time, :age, :seen)
-      # The program may have overridden it.
-      SAME = BasicObject.instance_method(:equal?)
-      private_constant :WAITING, :TRYING, :EVENTS, :SAME, :Held, :Order
+      private_constant :WAITING, :TRYING, :EVENTS, :Held, :Order
 
       # While the block runs, locks of this thread are noticed.
       def self.noticing(&)
@@ -67,7 +65,7 @@ module Heddle
         return unless TRYING.include?(method) && Clocks.owned?(lock)
 
         held = held_by_fiber
-        hold(held, lock) if held.none? { |entry| SAME.bind_call(entry.lock, lock) }
+        hold(held, lock) if held.none? { |entry| Clocks.same?(entry.lock, lock) }
       end
 
       # What the fiber has unlocked meanwhile is left out.
@@ -105,7 +103,7 @@ module Heddle
         seen = { from => true }.compare_by_identity
         waiting = [from]
         while (lock = waiting.pop)
-          return true if SAME.bind_call(lock, to)
+          return true if Clocks.same?(lock, to)
 
           following(lock).each do |order|
             inner = order.inner.lock
@@ -125,7 +123,7 @@ module Heddle
           next unless orders.all? { |other| at_once?(other, order) }
 
           longer = [*orders, order]
-          found = SAME.bind_call(order.inner.lock, orders.first.outer.lock) ? longer : circle(longer)
+          found = Clocks.same?(order.inner.lock, orders.first.outer.lock) ? longer : circle(longer)
           return found if found
         end
         nil

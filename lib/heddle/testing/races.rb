@@ -28,7 +28,6 @@ module Heddle
       # TracePoint's block and the method.
       CALLER = 4
       # The program may have overridden these.
-      SAME = BasicObject.instance_method(:equal?)
       CLASS, FROZEN = %i[class frozen?].map { |name| Kernel.instance_method(name) }
       INSTANCE_METHOD, CLASS_VARIABLES, ANCESTORS, TO_S =
         %i[instance_method class_variables ancestors to_s].map { |name| Module.instance_method(name) }
@@ -40,7 +39,7 @@ module Heddle
       # `made` is the object of `initialize`.
       Frame = Struct.new(:type, :place, :made, :line)
       Line = Data.define(:object, :accesses, :use)
-      private_constant :CONTAINERS, :WRITING, :MAKING, :RETURNS, :EVENTS, :GLOBALS, :CALLER, :SAME, :CLASS, :FROZEN,
+      private_constant :CONTAINERS, :WRITING, :MAKING, :RETURNS, :EVENTS, :GLOBALS, :CALLER, :CLASS, :FROZEN,
                        :INSTANCE_METHOD, :CLASS_VARIABLES, :ANCESTORS, :TO_S, :Use, :Uses, :Frame, :Line
 
       # While the block runs, what the fibers of this thread use is noticed.
@@ -263,7 +262,7 @@ module Heddle
       end
 
       def note(fiber, object, name, use)
-        return if @frames[fiber].any? { |frame| frame.made && SAME.bind_call(frame.made, object) }
+        return if @frames[fiber].any? { |frame| frame.made && Clocks.same?(frame.made, object) }
 
         acquire_published(fiber, object, name)
         locks = held(fiber)
