@@ -160,10 +160,7 @@ impl Scheduler {
             Ok(()) => interruption,
             Err(later) => Interruption::from(later),
         };
-        if let Interruption::Jump(error) = interruption {
-            return Err(error);
-        }
-        if result == -libc::ECANCELED {
+        if result == -libc::ECANCELED && !matches!(interruption, Interruption::Jump(_)) {
             result = immediate.and_then(|immediate| immediate.transfer()).unwrap_or(result);
         }
         match interruption {

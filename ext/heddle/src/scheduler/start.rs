@@ -156,8 +156,9 @@ impl Scheduler {
             (BlockEnd::Killed, None) => Ok(ruby.qnil().as_value()),
         };
         // Ruby 4.0 takes the scheduler away in the child, which then calls no hook of it.
-        let has_forked = key.is_some() && self.state.borrow().forking_fiber().map(|(_, forking)| forking) == key;
-        let is_of_forked_child = has_forked || self.is_inherited();
+        let forked =
+            self.state.borrow().forking_fiber().map(|(_, forked)| forked).filter(|forked| key == Some(*forked));
+        let is_of_forked_child = forked.is_some() || self.is_inherited();
         let result = match result {
             // The process ends with the fiber, and Ruby reports the error.
             Err(error) if is_of_forked_child && !error::is_stop(&error) => Err(error),
@@ -168,7 +169,10 @@ impl Scheduler {
             self.ended_stacks.add(ruby, begun);
         }
         self.note_end(&result);
-        let result = if has_forked { self.finish_forked_child(ruby, key, result) } else { result };
+        let result = match forked {
+            Some(forked) => self.finish_forked_child(ruby, forked, result),
+            None => result,
+        };
         // Ruby decides which fiber continues; see `FiberState`.
         if let Some(key) = key {
             self.state.borrow_mut().end_fiber(key);
@@ -189,14 +193,8 @@ impl Scheduler {
 
     /// A fiber that has forked without a block ends, and its process with it. To Ruby it is the root fiber, to which
     /// fibers return that end, and Ruby closes the scheduler when it is dead. So the other fibers end before that.
-    fn finish_forked_child(
-        &self,
-        ruby: &Ruby,
-        key: Option<FiberKey>,
-        result: Result<Value, Error>,
-    ) -> Result<Value, Error> {
-        let awaits = key.is_some_and(|key| self.state.borrow().fibers.awaited_count(key) > 0);
-        if !awaits {
+    fn finish_forked_child(&self, ruby: &Ruby, key: FiberKey, result: Result<Value, Error>) -> Result<Value, Error> {
+        if self.state.borrow().fibers.awaited_count(key) == 0 {
             return result;
         }
         let result = result.and_ensure(|| self.finish(ruby));
