@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "stringio"
+
 # Gives every example a time limit. The typical fault of a scheduler is a fiber that is never woken.
 class Watchdog
   # Not a StandardError: the code under test may rescue those.
@@ -35,12 +37,31 @@ class Watchdog
   private
 
   def watch
-    return if @finished.pop(timeout: @limit)
+    before = computed
+    return if finished_within?(@limit)
 
-    @target.raise(TimeLimitExceeded, "#{@name} is not done after #{@limit} s")
-    return if @finished.pop(timeout: GRACE)
+    @target.raise(TimeLimitExceeded, "#{@name} is not done after #{@limit} s\n#{state(computed - before)}")
+    return if finished_within?(GRACE)
 
     give_up
+  end
+
+  # By a second at a time: the machine may be stopped as a whole, and its clock goes on meanwhile.
+  def finished_within?(seconds)
+    whole, rest = seconds.divmod(1)
+    [*[1] * whole, rest].any? { |second| @finished.pop(timeout: second) }
+  end
+
+  # @return [Float] seconds of CPU time
+  def computed = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+
+  # What an example that seldom hangs was doing.
+  def state(computed)
+    fibers = StringIO.new
+    Heddle.dump(fibers)
+    "The process has computed for #{computed.round(1)} s meanwhile.\n#{fibers.string}"
+  rescue StandardError => e
+    "Heddle.dump: #{e.full_message}"
   end
 
   # After an example that can't be interrupted RSpec can't continue.
