@@ -224,7 +224,7 @@ impl Transfer<'_> {
 impl Scheduler {
     /// Notes that the fiber has sent on a socket, where it probably receives an answer next.
     fn expect_answer(&self, key: FiberKey, fd: RawFd) {
-        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
+        if let Some(record) = self.state.borrow_mut().record_mut(key) {
             record.answer_on = Some(fd);
         }
     }
@@ -235,7 +235,7 @@ impl Scheduler {
     fn yield_before_answer(&self, ruby: &Ruby, key: FiberKey, io: Value) -> Result<(), Error> {
         let expected = {
             let mut state = self.state.borrow_mut();
-            let expected = state.fibers.get_mut(key).and_then(|record| record.answer_on.take());
+            let expected = state.record_mut(key).and_then(|record| record.answer_on.take());
             expected.filter(|_| state.queue().has_unpreempted())
         };
         let yields = expected.is_some() && expected == Some(io::descriptor(io)?);
@@ -244,13 +244,13 @@ impl Scheduler {
     }
 
     fn set_would_block(&self, key: FiberKey, fd: Option<RawFd>) {
-        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
+        if let Some(record) = self.state.borrow_mut().record_mut(key) {
             record.would_block = fd;
         }
     }
 
     pub fn take_would_block(&self, key: FiberKey) -> Option<RawFd> {
-        self.state.borrow_mut().fibers.get_mut(key)?.would_block.take()
+        self.state.borrow_mut().record_mut(key)?.would_block.take()
     }
 }
 

@@ -263,8 +263,8 @@ impl Scheduler {
             return None;
         }
         // A fiber that has no record is preempted as the fiber is that has resumed it.
-        let running = state.fibers.find(current).or_else(|| state.current().map(|(_, key)| key));
-        let record = running.and_then(|key| state.fibers.get(key));
+        let running = state.fibers().find(current).or_else(|| state.current().map(|(_, key)| key));
+        let record = running.and_then(|key| state.fibers().get(key));
         if record.is_some_and(|record| record.killed && record.fiber == current) {
             // Its `ensure` clauses would not run to their end.
             return None;
@@ -304,17 +304,17 @@ impl Scheduler {
         self.root.phase.set(Interrupts::ForRoot);
         let is_shielded = {
             let state = self.state.borrow();
-            let key = state.fibers.find(current).or_else(|| state.current().map(|(_, key)| key));
+            let key = state.fibers().find(current).or_else(|| state.current().map(|(_, key)| key));
             // Nothing in a fiber that ends would rescue what is raised in it meanwhile.
             state.endings.is_ending(current)
-                || key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
+                || key.and_then(|key| state.fibers().get(key)).is_some_and(|record| record.is_shielded())
         };
         if is_shielded || !safe_points::may_switch_here(ruby) {
             // The next tick tries again, unless a hook comes first.
             self.force_ticks(ruby);
             return self.try_again_soon();
         }
-        if self.state.borrow().fibers.find(current).is_none() {
+        if self.state.borrow().fibers().find(current).is_none() {
             // Registered as non-blocking in any case, since the fiber is not the root: it must run again before the
             // scheduler may close.
             self.register(current, false, false);
@@ -380,7 +380,7 @@ impl Scheduler {
         let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
         let pending_raise = PendingRaise::new(exception, None, RaiseScope::Fiber);
         let mut state = self.state.borrow_mut();
-        match state.fibers.find(current).or_else(|| state.current().map(|(_, running)| running)) {
+        match state.fibers().find(current).or_else(|| state.current().map(|(_, running)| running)) {
             Some(key) => state.send_raise(key, pending_raise),
             None => state.raises.defer(current, pending_raise),
         }
@@ -404,8 +404,8 @@ impl Scheduler {
         error::end_jump(ruby);
         let managed = {
             let mut state = self.state.borrow_mut();
-            let key = state.fibers.find(current);
-            let record = key.and_then(|key| state.fibers.get_mut(key));
+            let key = state.fibers().find(current);
+            let record = key.and_then(|key| state.record_mut(key));
             record.is_some_and(|record| {
                 record.preemptible = false;
                 record.managed

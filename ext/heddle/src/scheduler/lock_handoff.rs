@@ -56,7 +56,7 @@ impl Scheduler {
 
     /// The fiber yields when it releases a lock, as after a write.
     fn mark_yield_after_unlock(&self, key: FiberKey) {
-        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
+        if let Some(record) = self.state.borrow_mut().record_mut(key) {
             record.yield_after_unlock = true;
         }
     }
@@ -75,7 +75,7 @@ impl Scheduler {
     pub fn hand_off_lock(&self, ruby: &Ruby, blocker: Value, woken: Value) -> Result<(), Error> {
         let yielding = {
             let state = self.state.borrow();
-            let yields = |key| state.fibers.get(key).is_some_and(|record| record.yield_after_unlock);
+            let yields = |key| state.fibers().get(key).is_some_and(|record| record.yield_after_unlock);
             state.current().filter(|(_, key)| yields(*key))
         };
         let Some((fiber, key)) = yielding else { return Ok(()) };
@@ -84,7 +84,7 @@ impl Scheduler {
         }
         {
             let mut state = self.state.borrow_mut();
-            if let Some(woken) = state.fibers.find(woken) {
+            if let Some(woken) = state.fibers().find(woken) {
                 state.move_to_front(woken);
             }
         }

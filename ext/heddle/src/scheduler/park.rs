@@ -254,9 +254,9 @@ impl Scheduler {
         let mut state = self.state.borrow_mut();
         state.clear_current();
         let suspended_elsewhere =
-            state.fibers.get(switcher).is_some_and(|record| !record.is_parked() && record.wait != Wait::NotStarted);
+            state.fibers().get(switcher).is_some_and(|record| !record.is_parked() && record.wait != Wait::NotStarted);
         if suspended_elsewhere && fiber::is_alive(fiber.get()) {
-            if let Some(record) = state.fibers.get_mut(switcher) {
+            if let Some(record) = state.record_mut(switcher) {
                 record.wait = Wait::Raiser;
             }
             state.enqueue(switcher);
@@ -279,7 +279,7 @@ impl Scheduler {
         let unstarted = {
             let state = self.state.borrow();
             let (_, key) = state.current()?;
-            state.fibers.get(key).filter(|record| record.wait == Wait::NotStarted).map(|_| key)
+            state.fibers().get(key).filter(|record| record.wait == Wait::NotStarted).map(|_| key)
         };
         unstarted.filter(|_| error::is_lack_of_stacks(ruby, error))
     }
@@ -294,7 +294,7 @@ impl Scheduler {
         }
         let exit_observer = {
             let mut state = self.state.borrow_mut();
-            let exit_observer = state.fibers.get(unstarted).and_then(|record| record.task.exit_observer());
+            let exit_observer = state.fibers().get(unstarted).and_then(|record| record.task.exit_observer());
             state.remove(unstarted);
             exit_observer
         };
@@ -334,7 +334,7 @@ impl Scheduler {
     #[cold]
     #[inline(never)]
     fn switch_masked<R>(&self, ruby: &Ruby, key: FiberKey, masks: Masks, switch: impl FnOnce() -> R) -> R {
-        let is_root = self.state.borrow().fibers.get(key).is_none_or(|record| record.blocking);
+        let is_root = self.state.borrow().fibers().get(key).is_none_or(|record| record.blocking);
         if is_root || masks.len() < self.preemption.root_mask_count.get() {
             self.preemption.root_mask_count.set(masks.len());
             return switch();

@@ -150,7 +150,7 @@ impl Scheduler {
     /// Returns whether the run queue has a fiber now.
     fn wake_drainers(&self) -> bool {
         let mut state = self.state.borrow_mut();
-        let drainers = state.fibers.finished_drainers();
+        let drainers = state.fibers().finished_drainers();
         drainers.iter().for_each(|drainer| state.wake(*drainer));
         !state.queue().is_empty()
     }

@@ -88,7 +88,7 @@ pub enum Requeue {
 
 /// The state of a scheduler. No method calls Ruby, so a borrow of it never lives across a switch.
 pub struct State {
-    pub fibers: Fibers,
+    fibers: Fibers,
     pub timers: Timers<TimerAction>,
     pub budget: Budget,
     /// Entries are valid as long as the fiber's epoch is the same.
@@ -146,6 +146,23 @@ impl Default for State {
 }
 
 impl State {
+    /// All fibers that the scheduler knows, to be read.
+    #[inline(always)]
+    pub fn fibers(&self) -> &Fibers {
+        &self.fibers
+    }
+
+    /// The record with this key, if it still exists. What the fiber does is changed by the methods of the state alone.
+    #[inline(always)]
+    pub fn record_mut(&mut self, key: FiberKey) -> Option<&mut Record> {
+        self.fibers.get_mut(key)
+    }
+
+    /// Adds a fiber, which runs.
+    pub fn add_fiber(&mut self, fiber: Value, managed: bool, blocking: bool, block: Option<Value>) -> &mut Record {
+        self.fibers.insert(fiber, managed, blocking, block)
+    }
+
     /// The fiber that the scheduler switched to last, unless it is known to have stopped running.
     pub fn current(&self) -> Option<(PinnedValue, FiberKey)> {
         self.current
