@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use heddle_core::queue::raise_phase::Observation;
 use heddle_core::queue::timers::TimerKey;
 use magnus::{Error, RClass, Ruby, Value, prelude::*};
 
 use super::Scheduler;
-use super::pending_raises::Observation;
 use super::raise::{Limit, RaisePoint, RaiseScope};
 use super::record::FiberKey;
 use super::state::{State, TimerAction};
@@ -214,7 +214,7 @@ impl Scheduler {
             let raised = self.state.borrow().fibers().get(key).and_then(|record| record.pending_raises.raised(nth));
             let Some(raised) = raised else { return };
             let observed = if error::is_in_flight(raised.exception()) { Observation::InFlight } else { absent };
-            self.state.borrow_mut().update_raise(key, raised.scope, observed, TimerAction::Wake(key));
+            self.state.borrow_mut().observe_raise(key, raised.scope, observed, TimerAction::Wake(key));
         }
     }
 }

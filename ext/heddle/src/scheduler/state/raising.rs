@@ -1,9 +1,9 @@
 //! Exceptions that are to be raised in fibers, and until when they are valid.
 
+use heddle_core::queue::raise_phase::Observation;
 use magnus::Value;
 
 use super::{State, TimerAction};
-use crate::scheduler::pending_raises::Observation;
 use crate::scheduler::raise::{PendingRaise, RaisePoint, RaiseScope, Shield};
 use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
@@ -159,11 +159,11 @@ impl State {
         self.raises.retract(scope);
     }
 
-    /// See [`PendingRaises::update`](crate::scheduler::pending_raises::PendingRaises::update).
-    pub fn update_raise(&mut self, key: FiberKey, scope: RaiseScope, observed: Observation, action: TimerAction) {
+    /// See [`RaisePhase::observe`](heddle_core::queue::raise_phase::RaisePhase::observe).
+    pub fn observe_raise(&mut self, key: FiberKey, scope: RaiseScope, observed: Observation, action: TimerAction) {
         let now = self.clock.now();
         if let Some(record) = self.fibers.get_mut(key) {
-            record.pending_raises.update(scope, observed, (&mut self.timers, now), action);
+            record.pending_raises.observe(scope, observed, (&mut self.timers, now), action);
         }
     }
 }
