@@ -116,6 +116,18 @@ RSpec.describe Heddle::Scheduler, "before version 4 of Ruby's interface", :least
       expect(locked).to be false
     end
 
+    it "returns 0 for a buffer of 0 bytes, and leaves a socket's datagram" do
+      UNIXSocket.pair(:DGRAM) do |receiver, sender|
+        results = Heddle.run do
+          empty = io_read(receiver, buffer_of(0), 0, 0)
+          sender.send("datagram", 0)
+          [empty, io_read(receiver, buffer_of(4), 0, 4), receiver.recv_nonblock(10, exception: false)]
+        end
+
+        expect(results).to eq [0, 0, "datagram"]
+      end
+    end
+
     it "doesn't wait when IO#read_nonblock calls it" do
       answer = IO.pipe { |reader, _writer| Heddle.run { reader.read_nonblock(1, exception: false) } }
       expect(answer).to eq :wait_readable

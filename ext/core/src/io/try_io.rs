@@ -45,7 +45,8 @@ pub enum FdKind {
 /// Reads from the descriptor's own position.
 pub fn read(fd: RawFd, buffer: RawSliceMut<'_>, kind: FdKind) -> TryIo {
     let (base, length) = (buffer.as_mut_ptr().cast(), buffer.len());
-    if kind == FdKind::Socket {
+    // Unlike read(2), recv(2) of 0 bytes fails if there is no data, and takes a datagram.
+    if kind == FdKind::Socket && length > 0 {
         // SAFETY: the buffer is valid for writes of `length` bytes.
         let result = retry(|| unsafe { libc::recv(fd, base, length, libc::MSG_DONTWAIT) });
         match result {
