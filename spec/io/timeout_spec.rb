@@ -100,6 +100,45 @@ RSpec.describe "IO#timeout=" do
     expect(results).to eq(["there", :raised])
   end
 
+  # The writer and the reader are woken by the same poll, and the writer runs first.
+  it "lets a read take what is there when it expires" do
+    left.timeout = 10
+    text = virtually do
+      Fiber.schedule do
+        sleep(10)
+        right.write_nonblock("there")
+      end
+      left.readpartial(100)
+    end
+
+    expect(text).to eq("there")
+  end
+
+  it "lets a write fill the room that is there when it expires" do
+    left.timeout = 10
+    nil while left.write_nonblock("x" * 4096, exception: false) != :wait_writable
+    written = virtually do
+      Fiber.schedule do
+        sleep(10)
+        right.read_nonblock(1 << 20)
+      end
+      left.syswrite("there")
+    end
+
+    expect(written).to eq(5)
+  end
+
+  it "makes IO::Buffer#read and #write of a length of 0 return -Errno::ETIMEDOUT", :least_length do
+    nil while left.write_nonblock("x" * 4096, exception: false) != :wait_writable
+    results = Heddle.run { [IO::Buffer.new(8).read(left, 0), IO::Buffer.for("x").write(left, 0)] }
+
+    expect(results).to eq([-Errno::ETIMEDOUT::Errno] * 2)
+  end
+
+  it "makes IO::Buffer#read of a greater length return -Errno::ETIMEDOUT", :least_length do
+    expect(Heddle.run { IO::Buffer.new(8).read(left, 1) }).to eq(-Errno::ETIMEDOUT::Errno)
+  end
+
   it "leaves no timer behind, whether it expires or not" do
     counts = Heddle.run do
       right.write("there")

@@ -80,7 +80,8 @@ impl Scheduler {
         let waited = self.await_end(ruby, key, wait, ticket, None);
         match self.take_result(ticket, &waited) {
             Some(result) => Ok(result),
-            None => self.end_early(ruby, key, (wait, ticket), waited, None),
+            // Without a deadline it does not time out.
+            None => Ok(self.end_early(ruby, key, (wait, ticket), waited, None)?.unwrap_or(-libc::ETIMEDOUT)),
         }
     }
 
@@ -109,7 +110,8 @@ impl Scheduler {
         }
     }
 
-    /// The wait for a submitted operation has ended, but not by a result.
+    /// The wait for a submitted operation has ended, but not by a result. Returns the result that it has in the end;
+    /// `None` if it has none, as the deadline has passed.
     #[cold]
     #[inline(never)]
     pub(super) fn end_early(
@@ -119,7 +121,7 @@ impl Scheduler {
         (wait, ticket): (Wait, Ticket),
         waited: Result<(), Error>,
         immediate: Option<&dyn ImmediateTransfer>,
-    ) -> Result<i32, Error> {
+    ) -> Result<Option<i32>, Error> {
         let interruption = match waited {
             Err(error) => error.into(),
             Ok(()) => {
@@ -153,7 +155,7 @@ impl Scheduler {
         ticket: Ticket,
         interruption: Interruption,
         immediate: Option<&dyn ImmediateTransfer>,
-    ) -> Result<i32, Error> {
+    ) -> Result<Option<i32>, Error> {
         let (mut result, waited) = self.cancel_and_wait(ruby, key, wait, ticket);
         // The later exception ends the fiber, or replaces the earlier one, as when an `ensure` clause raises.
         let interruption = match waited {
@@ -168,12 +170,11 @@ impl Scheduler {
             Interruption::Exception(pending_raise) if result < 0 => Err(pending_raise.to_error()),
             Interruption::Exception(pending_raise) => {
                 self.state.borrow_mut().put_back_raise(key, pending_raise);
-                Ok(result)
+                Ok(Some(result))
             }
-            Interruption::TimedOut if [-libc::ECANCELED, -libc::EINTR].contains(&result) => {
-                Err(error::io_timeout(ruby))
+            Interruption::TimedOut => {
+                Ok(Some(result).filter(|result| ![-libc::ECANCELED, -libc::EINTR].contains(result)))
             }
-            Interruption::TimedOut => Ok(result),
         }
     }
 

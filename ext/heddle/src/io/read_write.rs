@@ -14,7 +14,7 @@ use super::readiness::wait_ready;
 use super::strategies::{UNDONE, is_undone, send_recv, send_recv_bounced, transfer_file, try_now};
 use super::transfer::{Direction, Transfer};
 use crate::ruby::io_buffer::Memory;
-use crate::ruby::{error, io, time};
+use crate::ruby::{io, time};
 use crate::scheduler::Scheduler;
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::state::Requeue;
@@ -32,7 +32,7 @@ enum Begun {
 /// Waits until the socket is ready. If that is within the timeout, the next attempt tells what has become of the socket.
 ///
 /// # Errors
-/// IO::TimeoutError, and as [`Scheduler::await_readiness`].
+/// Those of [`Transfer::timed_out`], and as [`Scheduler::await_readiness`].
 #[inline(never)]
 fn wait_for_peer(transfer: &Transfer<'_>, fd: RawFd, timeout: Value) -> Result<isize, Error> {
     let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
@@ -48,7 +48,8 @@ fn wait_for_peer(transfer: &Transfer<'_>, fd: RawFd, timeout: Value) -> Result<i
 #[inline(never)]
 fn end_wait_for_peer(transfer: &Transfer<'_>, ticket: Ticket, waited: Result<(), Error>) -> Result<isize, Error> {
     let ready = transfer.scheduler.end_readiness(transfer.ruby, ticket, waited)?;
-    ready.map(|_| UNDONE).ok_or_else(|| error::io_timeout(transfer.ruby))
+    // What has become ready since the backend was last polled is transferred, as by a backend that submits in batches.
+    if ready.is_some() || transfer.is_ready() { Ok(UNDONE) } else { transfer.timed_out() }
 }
 
 impl Transfer<'_> {
@@ -166,10 +167,7 @@ impl Transfer<'_> {
                         return Ok(negated(Errno::EAGAIN));
                     }
                     if !self.wait_until_ready(time::optional_interval(io::timeout(self.io)?)?)? {
-                        if caller.expects_to_wait {
-                            return Err(error::io_timeout(self.ruby));
-                        }
-                        return Ok(if done > 0 { done as isize } else { negated(Errno::ETIMEDOUT) });
+                        return if done > 0 { Ok(done as isize) } else { self.timed_out() };
                     }
                 }
             }

@@ -72,10 +72,7 @@ struct ImmediateSendRecv<'a> {
 
 impl ImmediateTransfer for ImmediateSendRecv<'_> {
     fn is_ready(&self) -> bool {
-        let interest = self.transfer.direction.interest();
-        let fd = self.transfer.open_descriptor();
-        let ready = fd.and_then(|fd| try_io::poll_now(fd, interest.0.into()).ignored("closed"));
-        ready.is_some_and(|ready| ready != 0)
+        self.transfer.is_ready()
     }
 
     fn transfer(&self) -> Option<i32> {
@@ -137,8 +134,11 @@ fn end_early(
     waited: Result<(), Error>,
 ) -> Result<isize, Error> {
     let &Transfer { ruby, scheduler, key, .. } = transfer;
-    let ended = scheduler.end_early(ruby, key, (wait, ticket), waited, Some(&ImmediateSendRecv { transfer, memory }));
-    ended.map(|result| result as isize)
+    let immediate = ImmediateSendRecv { transfer, memory };
+    match scheduler.end_early(ruby, key, (wait, ticket), waited, Some(&immediate))? {
+        Some(result) => Ok(result as isize),
+        None => transfer.timed_out(),
+    }
 }
 
 /// Reads from or writes to a file, which is always ready and may block. Writes immediately where that is known to be

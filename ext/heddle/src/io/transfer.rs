@@ -4,11 +4,12 @@ use std::cell::Cell;
 use std::os::fd::RawFd;
 
 use heddle_core::Interest;
-use heddle_core::io::try_io::{FdKind, TryIo};
+use heddle_core::io::try_io::{FdKind, TryIo, poll_now};
 use magnus::{Error, Ruby, Value};
 
 use super::descriptors;
 use crate::ruby::call_sites::{CallSiteTraits, CallSites};
+use crate::ruby::error;
 use crate::ruby::outcome::Ignore;
 use crate::scheduler::Scheduler;
 use crate::scheduler::record::FiberKey;
@@ -73,6 +74,23 @@ impl<'a> Transfer<'a> {
             self.caller.set(Some(traits));
             traits
         })
+    }
+
+    /// Whether the descriptor is ready for the transfer now. `false` if the IO is closed.
+    pub fn is_ready(&self) -> bool {
+        let ready =
+            self.open_descriptor().and_then(|fd| poll_now(fd, self.direction.interest().0.into()).ignored("closed"));
+        ready.is_some_and(|ready| ready != 0)
+    }
+
+    /// What the hook returns when the IO's timeout has expired.
+    ///
+    /// # Errors
+    /// IO::TimeoutError, except in a method of `IO::Buffer`, which returns a negated errno for every error of the IO.
+    #[cold]
+    #[inline(never)]
+    pub fn timed_out(&self) -> Result<isize, Error> {
+        if self.caller().lends_own_buffer { Ok(-(libc::ETIMEDOUT as isize)) } else { Err(error::io_timeout(self.ruby)) }
     }
 
     /// Records a system call that does not wait.
