@@ -27,11 +27,19 @@ module Heddle
       #
       # @return [Fiber]
       # @raise [::Async::Scheduler::ClosedError]
-      def fiber(*options, &block)
-        parent = ::Async::Task.current? || (tasks if @is_reactor)
+      def fiber(*options, &block) # rubocop:disable Metrics -- each call for each task costs
+        # Read once, as an instance variable of the scheduler takes a search in a table of Ruby's.
+        known = @tasks
+        task = ::Async::Task
+        parent = task.current?
+        parent ||= known.generation == Native.generation ? known : tasks if known&.reactor?
         return super unless parent && block && options.empty?
+        raise ::Async::Scheduler::ClosedError if known&.closed?
 
-        start_task(parent, block)
+        # A lambda would refuse the task.
+        work = block.lambda? && block.arity.zero? ? proc { block.call } : block
+        # Not by {#async}, which would make two objects more. `run` returns what {Tasks} returns.
+        task.new(parent, &work).run
       end
       ruby2_keywords :fiber
 
@@ -74,18 +82,18 @@ module Heddle
       # @return [void]
       def close
         terminate_tasks
-        super.tap { @is_closed = true }
+        super.tap { tasks.close }
       end
 
       # @return [Boolean] whether {close} was called
-      def closed? = @is_closed || false
+      def closed? = @tasks ? @tasks.closed? : false
 
       # Async calls this in a forked child. On a scheduler that {Async.default!} has made, a child that begins in a
       # blocking fiber begins without a scheduler, as on Async's: there `Async { }` makes one, and waits for its tasks.
       #
       # @return [void]
       def process_fork
-        Fiber.set_scheduler(nil) if @is_reactor && Fiber.current.blocking?
+        Fiber.set_scheduler(nil) if reactor? && Fiber.current.blocking?
       end
 
       # (see SchedulerClose#scheduler_close)
@@ -113,12 +121,16 @@ module Heddle
       #
       # @return [self]
       def as_reactor
-        @is_reactor = true
+        @tasks = Root.new(self, is_reactor: true)
         self
       end
 
       # @return [Root] the tasks that run on this scheduler
-      def tasks = own_tasks || Heddle.without_preemption { own_tasks || (@tasks = Root.new(self)) }
+      def tasks
+        own_tasks || Heddle.without_preemption do
+          own_tasks || (@tasks = @tasks ? @tasks.without_tasks : Root.new(self))
+        end
+      end
 
       # To Async the scheduler is the root of the tree of tasks: what it asks of that, {#tasks} answers.
       #
@@ -242,18 +254,6 @@ module Heddle
 
       private
 
-      # Starts a task. Not by {#async}, which would make two objects more.
-      #
-      # @return [Fiber]
-      def start_task(parent, block)
-        raise ::Async::Scheduler::ClosedError if @is_closed
-
-        # A lambda would refuse the task.
-        work = block.lambda? && block.arity.zero? ? proc { block.call } : block
-        # `run` returns what {Tasks} returns.
-        ::Async::Task.new(parent, &work).run
-      end
-
       # A fiber whose starter has run for a tick may continue before that, also after {Heddle.snooze}. So it waits until
       # the starter has continued, even if that is by an exception.
       def start_later
@@ -273,8 +273,11 @@ module Heddle
         tasks if tasks && tasks.generation == Native.generation
       end
 
+      # Whether {Async.default!} has made it.
+      def reactor? = @tasks&.reactor?
+
       def terminate_tasks
-        own_tasks&.terminate if @is_reactor
+        own_tasks&.terminate if reactor?
       end
 
       # Waits for the tasks' ends, also if {run} is interrupted meanwhile.
@@ -291,7 +294,7 @@ module Heddle
       # others are left.
       def finish_later
         @finishes_later = true
-        return if @is_reactor || @is_finishing || !own_tasks&.children?
+        return if reactor? || @is_finishing || !own_tasks&.children?
 
         @is_finishing = true
         start do

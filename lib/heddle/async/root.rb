@@ -44,15 +44,35 @@ module Heddle
       attr_reader :generation
 
       # @param scheduler [Scheduler]
-      def initialize(scheduler)
+      # @param is_reactor [Boolean] whether {Async.default!} has made it
+      # @param is_closed [Boolean] whether it was closed
+      def initialize(scheduler, is_reactor: false, is_closed: false)
         super(nil)
         @root = scheduler
+        @is_reactor = is_reactor
+        @is_closed = is_closed
         @generation = Native.generation
         @changes = Thread::Queue.new
         @children = Children.new
         @failure = nil
         @interrupted = false
       end
+
+      # @!method reactor?
+      #   @return [Boolean] whether {Async.default!} has made the scheduler
+      # @!method closed?
+      #   @return [Boolean] whether the scheduler was closed
+      attr_reader :is_reactor, :is_closed
+      alias reactor? is_reactor
+      alias closed? is_closed
+
+      # The scheduler was closed.
+      #
+      # @return [void]
+      def close = @is_closed = true
+
+      # @return [Root] of a scheduler whose tasks a fork has left in the parent
+      def without_tasks = Root.new(@root, is_reactor: @is_reactor, is_closed: @is_closed)
 
       public :add_child, :remove_child
 
