@@ -4,6 +4,20 @@ module Heddle
   module Async
     # Async's tasks are fibers of the scheduler here. Async makes their fibers in a private method.
     module Tasks
+      # A task's fiber. It is made as by Ruby's own `Fiber.new`, without the part that Async prepends to it: that stores
+      # an annotation, which the fiber gets when it has begun.
+      class TaskFiber < Fiber
+        initialize = Fiber.instance_method(:initialize)
+        initialize = initialize.super_method if initialize.owner.name == "Fiber::Annotation"
+        define_method(:initialize, initialize)
+      end
+      # What the fibers run. A block for each of them would be two objects more.
+      BODY = proc do
+        fiber = Fiber.current
+        fiber.async_task.run_in(fiber)
+      end
+      private_constant :TaskFiber, :BODY
+
       # The fiber has the annotation as its name, too.
       def annotate(annotation, &block)
         return super unless current? && Fiber.scheduler.is_a?(Scheduler)
@@ -12,28 +26,40 @@ module Heddle
         super.tap { Heddle.annotate(annotation) }
       end
 
+      # What the task's fiber runs.
+      #
+      # @api private
+      # @param fiber [Fiber] the current fiber
+      def run_in(fiber)
+        @fiber = fiber
+        block = @block
+        @block = nil
+        given = @annotation
+        annotate(given) if given
+        completed!(block.call) if block
+      rescue Exception => e # rubocop:disable Lint/RescueException -- the caller of the scheduler's `run` gets it
+        scheduler = Fiber.scheduler || reactor
+        failure = end_by(e, scheduler)
+      ensure
+        finish!
+        scheduler.tasks.fail_with(failure) if failure
+      end
+
       private
 
       # @return [Fiber]
-      def schedule
+      def schedule(&block)
         scheduler = Fiber.scheduler || reactor
         return super unless scheduler.is_a?(Scheduler)
 
-        given = @annotation
+        @block = block
+        fiber = TaskFiber.new(&FiberBody::CODE)
+        fiber.async_task = self
         begin
-          scheduler.start do
-            @fiber = Fiber.current
-            @fiber.async_task = self
-            annotate(given) if given
-            completed!(yield)
-          rescue Exception => e # rubocop:disable Lint/RescueException -- the caller of the scheduler's `run` gets it
-            failure = end_by(e, scheduler)
-          ensure
-            finish!
-            scheduler.tasks.fail_with(failure) if failure
-          end
+          Native.start_task(scheduler, fiber, BODY)
         ensure
-          scheduler.task_begun
+          # It has not ended, and waits.
+          scheduler.task_begun if @parent
         end
       end
 

@@ -8,7 +8,8 @@ module Heddle
     # A fiber that waits is in one of these methods of the scheduler, which are written in Rust.
     HOOKS = %w[
       address_resolve block blocking_operation_wait close fiber io_close io_pread io_pwrite io_read io_select io_wait
-      io_write kernel_sleep process_wait run scheduler_close start_yielding suspend timeout_after write_at yield
+      io_write kernel_sleep process_wait run scheduler_close start_task start_yielding suspend timeout_after write_at
+      yield
     ].freeze
     TYPES = %w[Heddle::Scheduler Heddle::Native].freeze
     # Ruby's own methods that are written in Ruby.

@@ -43,6 +43,14 @@ pub fn start_apart(ruby: &Ruby, scheduler: Receiver<Scheduler>, storage: Value, 
     start(ruby, &scheduler, hook.key, NewFiber { fiber: child, block, preemptible }, Membership::Scheduler, None)
 }
 
+/// Like [`fiber()`], for a task of Async, whose fiber the caller has made with the same code.
+pub fn start_task(ruby: &Ruby, scheduler: Receiver<Scheduler>, child: Value, block: Proc) -> Result<Value, Error> {
+    fiber::expect_fiber(ruby, child)?;
+    let hook = scheduler.enter(ruby)?;
+    let preemptible = scheduler.options.borrow().preempt == Preempt::All;
+    start(ruby, &scheduler, hook.key, NewFiber { fiber: child, block, preemptible }, Membership::ScopeOfStarter, None)
+}
+
 /// `YieldingFiber.schedule`: like [`fiber()`], for a fiber of that class which the caller has made with the same code.
 pub fn start_yielding(
     ruby: &Ruby,

@@ -53,6 +53,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
 
     class.define_method("fiber", method!(lifecycle::fiber, -1))?;
     native.define_singleton_method("start_yielding", function!(lifecycle::start_yielding, 4))?;
+    native.define_singleton_method("start_task", function!(lifecycle::start_task, 3))?;
     native.define_singleton_method("start_apart", function!(lifecycle::start_apart, 3))?;
     let body = heddle.define_module("FiberBody")?;
     body.define_singleton_method("assume_map_limit", function!(lifecycle::assume_map_limit, 1))?;
