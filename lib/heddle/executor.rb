@@ -10,16 +10,14 @@ unless Heddle.supported?
   return
 end
 
-require "concurrent/concern/logging"
-
-# The log is private.
 Heddle.const_get(:AdapterPart).new(
   "concurrent-ruby", Concurrent::VERSION,
   right_with: "1.3.8",
-  without: "Heddle::Executor cannot report tasks' errors",
-  uses: ["Concurrent::ExecutorService", "Concurrent::RejectedExecutionError", "Concurrent::Concern::Logging#log(_, _)"]
+  without: "Heddle::Executor cannot run tasks",
+  uses: ["Concurrent::ExecutorService", "Concurrent::RejectedExecutionError", "Concurrent.global_logger()"]
 ).demand
 
+require_relative "executor/error_log"
 require_relative "executor/task_queue"
 require_relative "executor/task_queues"
 
@@ -225,7 +223,7 @@ module Heddle
       yield
       true
     rescue StandardError => e
-      log(Concurrent::Concern::Logging::DEBUG, e)
+      ErrorLog.debug(e)
       true
     end
   end

@@ -70,6 +70,47 @@ RSpec.describe "A part of an adapter" do
                 "ActiveSupport::Concurrency::ShareLock.remove_method(:start_sharing)", "heddle/rails",
                 "Heddle::RailsSupport.const_defined?(:Railtie)",
                 "a reload in development may unload classes under a running request, because rails"],
+    "rails, for Live," => [
+      "rails", "ActiveSupport::IsolatedExecutionState.singleton_class.remove_method(:share_with)", "heddle/rails",
+      "require('action_controller') && ActionController::Base && ActionController::Live.ancestors.first.inspect == " \
+      "'ActionController::Live'",
+      "actions of ActionController::Live run on threads, without the state of their request, because rails"
+    ],
+    "rails, for Action Cable," => [
+      "rails", "require 'action_cable'\nActionCable::Connection::MessageBuffer.remove_method(:process!)",
+      "heddle/rails",
+      "ActionCable.server && ActionCable::Connection::MessageBuffer.ancestors.first.inspect == " \
+      "'ActionCable::Connection::MessageBuffer'",
+      "Action Cable may keep a message for ever that arrives while a connection is opened, because rails"
+    ],
+    "rails, for a request's fibers," => [
+      "rails", "require 'active_support/current_attributes'\n" \
+               "ActiveSupport::CurrentAttributes.remove_method(:attributes=)", "heddle/rails",
+      "Heddle.run { Heddle.spin { true }.await }",
+      "fibers that a request starts do not see its CurrentAttributes, because rails"
+    ],
+    "activejob" => [
+      "active_job", <<~RUBY, "active_job/queue_adapters/heddle_adapter",
+        DONE = Queue.new
+        class Work < ActiveJob::Base
+          self.logger = nil
+          def perform = DONE << true
+        end
+        ActiveJob::Callbacks::ClassMethods.remove_method(:around_perform)
+      RUBY
+      "Work.queue_adapter = ActiveJob::QueueAdapters::HeddleAdapter.new(fibers: 3)\nWork.perform_later\nDONE.pop",
+      "Active Job's jobs run on threads, without `limits:`, because activejob"
+    ],
+    "activerecord" => [
+      "active_record", "ActiveRecord::ConnectionAdapters::ConnectionPool.remove_method(:size)", "heddle",
+      "Heddle.run { true }",
+      "a fiber that waits for a connection of ActiveRecord's pool is shown without the pool's name, because active"
+    ],
+    "connection_pool" => [
+      "connection_pool", "ConnectionPool::TimedStack.remove_method(:max)", "heddle",
+      "Heddle.run { ConnectionPool.new(size: 1) { true }.with(&:itself) }",
+      "a fiber that waits for a connection of a ConnectionPool is shown without the pool's name, because conn"
+    ],
     "grpc" => ["grpc", "GRPC::Core::Call.remove_method(:run_batch)", "heddle/offload/grpc",
                "GRPC::Core::Call.ancestors.first == GRPC::Core::Call",
                "a call of a gRPC client blocks all fibers of its thread, because grpc"],
@@ -86,9 +127,9 @@ RSpec.describe "A part of an adapter" do
                "heddle/offload/ractor", "Ractor.ancestors.first == Ractor",
                "a fiber that waits for a Ractor blocks all fibers of its thread, because Ruby"]
   }.each do |gem, (library, change, adapter, expectation, message)|
-    it "of #{adapter} is off, and the program goes on, with a #{gem} that lacks a method" do
+    it "of #{adapter} is off, and the program goes on, where #{gem} lacks a method" do
       program = "require 'sidekiq/component' if #{library.inspect} == 'sidekiq'\n$VERBOSE = false\n#{change}\n" \
-                "$stderr = $stdout\nrequire #{adapter.inspect}\nputs(#{expectation})"
+                "$stderr = $stdout\nrequire #{adapter.inspect}\nputs begin\n#{expectation}\nend"
 
       # grpc's extension warns when it is loaded.
       output = printed(program, library:, environment: { "RUBYOPT" => "-W0" })
@@ -96,13 +137,57 @@ RSpec.describe "A part of an adapter" do
     end
   end
 
-  it "is on with an unknown version that has what it relies on" do
-    expect(printed(<<~RUBY, library: "puma")).to eq "true\n"
-      Puma::Const.send(:remove_const, :PUMA_VERSION)
-      Puma::Const.const_set(:PUMA_VERSION, "99.0.0")
+  # Without these, requests would be mixed.
+  %i[isolation_level isolation_level= context].each do |name|
+    it "refuses to boot Rails without ActiveSupport::IsolatedExecutionState.#{name}" do
+      message = /\Athe fibers of a thread would share [^\n]*\.#{name} is missing\n\z/
+      expect(printed(<<~RUBY, library: "rails")).to match(message)
+        require "active_support/isolated_execution_state"
+        ActiveSupport::IsolatedExecutionState.singleton_class.undef_method(:#{name})
+        begin
+          require "heddle/rails"
+        rescue Heddle::IncompatibleLibraryError => e
+          puts e.message
+        end
+      RUBY
+    end
+  end
+
+  it "logs tasks' errors, although concurrent-ruby lacks its private method for that" do
+    expect(printed(<<~RUBY, library: "concurrent")).to eq "[0, KeyError]\n[3, NotImplementedError]\n"
+      Concurrent::Concern::Logging.remove_method(:log)
       $stderr = $stdout
-      require "heddle/puma"
-      p Puma::Server.include?(Heddle::PumaSupport::Server)
+      require "heddle/executor"
+      Concurrent.global_logger = ->(level, error, *) { p [level, error.class] }
+      executor = Heddle::Executor.new(on: :thread)
+      [KeyError, NotImplementedError].each { |error| executor.post { raise error } }
+      executor.shutdown
+      executor.wait_for_termination
     RUBY
+  end
+
+  # The constant with the version, an adapter, and what is true if all of its parts are on.
+  {
+    "puma" => ["Puma::Const::PUMA_VERSION", "heddle/puma", "Puma::Server.include?(Heddle::PumaSupport::Server)"],
+    "rails" => ["Rails::VERSION::STRING", "heddle/rails",
+                "ActiveSupport::Concurrency::ShareLock.const_defined?(:Thread, false)"],
+    "active_job" => ["ActiveJob::VERSION::STRING", "active_job/queue_adapters/heddle_adapter",
+                     "ActiveJob::QueueAdapters::HeddleAdapter.superclass == ActiveJob::QueueAdapters::AbstractAdapter"],
+    "sidekiq" => ["Sidekiq::VERSION", "heddle/sidekiq",
+                  "Sidekiq.default_configuration.default_capsule.fibers!.fibers?"],
+    "concurrent" => ["Concurrent::VERSION", "heddle/executor", "Heddle::Executor.new.running?"],
+    "connection_pool" => ["ConnectionPool::VERSION", "heddle",
+                          "Heddle.run { ConnectionPool::TimedStack.ancestors.first != ConnectionPool::TimedStack }"]
+  }.each do |library, (version, adapter, expectation)|
+    it "is on with an unknown version of #{library} that has what it relies on" do
+      owner, name = version.match(/(.*)::(.*)/).captures
+      expect(printed(<<~RUBY, library:)).to eq "true\n"
+        #{owner}.send(:remove_const, :#{name})
+        #{owner}.const_set(:#{name}, "99.0.0")
+        $stderr = $stdout
+        require "#{adapter}"
+        p(#{expectation})
+      RUBY
+    end
   end
 end

@@ -212,6 +212,20 @@ RSpec.describe "Heddle::Executor" do
       RUBY
     end
 
+    it "continues, and says so on standard error, if the logger raises" do
+      expect(printed(<<~RUBY)).to eq <<~TEXT
+        $stderr = $stdout
+        Concurrent.global_logger = ->(*) { raise IOError, "no space" }
+        executor = Heddle::Executor.new
+        executor.post { raise KeyError, "lost" }
+        executor.post { puts "done" }
+        ended?(executor)
+      RUBY
+        Heddle::Executor: Concurrent.global_logger raised #<IOError: no space> and lost #<KeyError: lost>
+        done
+      TEXT
+    end
+
     it "needs a block" do
       expect(printed(<<~RUBY)).to eq "Heddle::Executor#post needs a block\n"
         refusal { Heddle::Executor.new.post }

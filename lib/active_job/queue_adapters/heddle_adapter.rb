@@ -16,13 +16,18 @@ require "heddle/executor"
 require "heddle/jobs/limited_queues"
 
 # They are not documented. Without them the adapter could run no job.
-Heddle.const_get(:AdapterPart).new(
+on = Heddle.const_get(:AdapterPart).new(
   "activejob", ActiveJob::VERSION::STRING,
   right_with: "8.1.3",
-  without: "ActiveJob::QueueAdapters::HeddleAdapter cannot run jobs",
+  without: "Active Job's jobs run on threads, without `limits:`",
   uses: ["ActiveJob::Base.execute(_)", "ActiveJob::Base.around_perform()", "ActiveJob::Base#serialize()",
          "ActiveJob::Base#provider_job_id=(_)", "ActiveJob::QueueAdapters::AbstractAdapter#initialize()"]
-).demand
+).usable?
+unless on
+  require "heddle/jobs/threads_adapter"
+  ActiveJob::QueueAdapters::HeddleAdapter = Heddle::Jobs::ThreadsAdapter
+  return
+end
 
 module ActiveJob # :nodoc:
   module QueueAdapters # :nodoc:

@@ -1,14 +1,10 @@
 # frozen_string_literal: true
 
-require "concurrent/concern/logging"
-
 module Heddle
   class Executor
     # The tasks of one scheduler: those that wait, and the fibers of those that run. Its methods are called on the
     # scheduler's thread, unless their comments say otherwise.
     class TaskQueue
-      include Concurrent::Concern::Logging
-
       # @return [Array] the tasks that wait; guarded by the queues' guard
       attr_reader :waiting
       # @return [Hash{Fiber => true}] the tasks that run; guarded by the queues' guard
@@ -103,11 +99,11 @@ module Heddle
           task.call(*arguments)
         end
       rescue StandardError => e
-        log(DEBUG, e)
+        ErrorLog.debug(e)
       rescue Stop, SignalException
         raise
       rescue Exception => e # rubocop:disable Lint/RescueException -- as in concurrent-ruby, a task ends no thread
-        log(ERROR, e)
+        ErrorLog.error(e)
       end
 
       # @return [Boolean] false if the executor was killed after the task had been taken: {#stop} has not seen it
