@@ -82,6 +82,12 @@ pub struct RunQueue<T> {
     is_plain: bool,
 }
 
+impl<T> Default for RunQueue<T> {
+    fn default() -> Self {
+        Self::new(Policy::default())
+    }
+}
+
 impl<T> RunQueue<T> {
     /// An empty queue.
     pub fn new(policy: Policy) -> Self {

@@ -26,9 +26,9 @@ fn count_times(ruby: &Ruby, seconds: f64) -> Result<(), Error> {
         if scheduler.is_inherited() || !scheduler.state.borrow_mut().count_times(Some(until), here) {
             return Ok(());
         }
-        let known: Vec<FiberKey> = scheduler.state.borrow().fibers().iter().map(|(key, _)| key).collect();
+        let known: Vec<FiberKey> = scheduler.state.borrow().fibers.iter().map(|(key, _)| key).collect();
         for key in known {
-            let fiber = scheduler.state.borrow().fibers().fiber(key);
+            let fiber = scheduler.state.borrow().fibers.fiber(key);
             if let Some(name) = fiber.and_then(fiber::name)
                 && let Some((accounting, account)) = scheduler.state.borrow_mut().accounting_of(key)
             {
@@ -71,8 +71,8 @@ fn with_account<T>(ruby: &Ruby, fiber: Value, change: impl FnOnce(&mut Accountin
     let scheduler = Scheduler::in_use(ruby)?;
     let mut state = scheduler.state.borrow_mut();
     state.accounting()?;
-    let resumer = || state.current().map(|(_, key)| key).filter(|key| state.is_current(*key));
-    let key = state.fibers().find(fiber).or_else(|| resumer().filter(|_| same(fiber, fiber::current(ruby))))?;
+    let resumer = || state.fibers.current().map(|(_, key)| key).filter(|key| state.fibers.is_current(*key));
+    let key = state.fibers.find(fiber).or_else(|| resumer().filter(|_| same(fiber, fiber::current(ruby))))?;
     state.accounting_of(key).map(|(accounting, account)| change(accounting, account))
 }
 

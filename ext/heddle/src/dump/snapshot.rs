@@ -56,14 +56,14 @@ pub fn snapshot(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<RArray, Error>
 /// a snapshot that looks at the fiber later, at its backtrace for instance, learns by it whether both belong together.
 pub fn epoch_of(scheduler: Obj<Scheduler>, fiber: Value) -> Option<u64> {
     let state = scheduler.state.borrow();
-    state.fibers().find(fiber).and_then(|key| state.fibers().get(key)).map(Record::state_number)
+    state.fibers.find(fiber).and_then(|key| state.fibers.get(key)).map(Record::state_number)
 }
 
 fn entries(state: &State) -> Vec<Entry> {
     let now = state.clock.now();
     let (deadlines, counted) = (deadlines(state), Instant::now());
     let is_known = |record: &Record| record.state() != FiberState::Lost && !record.has_left_hooks();
-    let known = state.fibers().iter().filter(|(_, record)| is_known(record));
+    let known = state.fibers.iter().filter(|(_, record)| is_known(record));
     known
         .map(|(key, record)| {
             let statements = state.statement(key, counted);
@@ -85,7 +85,7 @@ fn deadlines(state: &State) -> FxHashMap<FiberKey, Instant> {
 
 impl Entry {
     fn of(state: &State, record: &Record, now: Instant, deadline: Option<Instant>) -> Self {
-        let resumer = record.resumed_by.and_then(|key| state.fibers().get(key));
+        let resumer = record.resumed_by.and_then(|key| state.fibers.get(key));
         Entry {
             fiber: record.fiber,
             state: record.state(),

@@ -39,7 +39,7 @@ pub fn block(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Value]) -
     loop {
         let woken = wait_for_unblock(ruby, &scheduler, hook.key, wait, seen, deadline)?;
         // Read before the question: the thread may end, and unblock this fiber, at the end of that call.
-        seen = scheduler.state.borrow().fibers().get(hook.key).map_or(0, |record| record.unblocks);
+        seen = scheduler.state.borrow().fibers.get(hook.key).map_or(0, |record| record.unblocks);
         // Ruby 3.3 and 3.4 take any end of this wait for the thread's end, so other wake-ups must not end it.
         if !woken || !thread::is_running(ruby, blocker)? {
             return Ok(woken);
@@ -81,11 +81,11 @@ pub fn kernel_sleep(ruby: &Ruby, scheduler: Receiver<Scheduler>, arguments: &[Va
     // `sleep`.
     let plain = CallSites::traits(ruby, &scheduler.io.call_sites).is_plain_sleep;
     let seen = if plain { unblocks } else { unblocks_seen };
-    if !plain && let Some(record) = scheduler.state.borrow_mut().record_mut(hook.key) {
+    if !plain && let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(hook.key) {
         record.may_lock_again = true;
     }
     let woken = wait_for_unblock(ruby, &scheduler, hook.key, Wait::Sleep, seen, scheduler.deadline_after(duration))?;
-    if !plain && let Some(record) = scheduler.state.borrow_mut().record_mut(hook.key) {
+    if !plain && let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(hook.key) {
         record.sleep_was_ended = woken;
     }
     Ok(woken)
@@ -100,9 +100,9 @@ pub fn locked_again(ruby: &Ruby) -> Result<bool, Error> {
     let Some(scheduler) = fiber::current_scheduler(ruby).and_then(cast::<Scheduler>) else { return Ok(true) };
     let mut state = scheduler.state.borrow_mut();
     let current = fiber::current(ruby);
-    let running = state.current().filter(|(running, _)| *running == current).map(|(_, key)| key);
-    let Some(key) = running.or_else(|| state.fibers().find(current)) else { return Ok(true) };
-    let Some(record) = state.record_mut(key) else { return Ok(true) };
+    let running = state.fibers.current().filter(|(running, _)| *running == current).map(|(_, key)| key);
+    let Some(key) = running.or_else(|| state.fibers.find(current)) else { return Ok(true) };
+    let Some(record) = state.fibers.get_mut(key) else { return Ok(true) };
     record.may_lock_again = false;
     let was_ended = record.sleep_was_ended;
     let held_back = if state.may_have_raise(key) { state.take_new_raise(key, RaisePoint::Hook) } else { None };
@@ -124,7 +124,7 @@ fn wait_to_lock_again(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey, wait: W
     let waited = loop {
         let waited = wait_for_unblock(ruby, scheduler, key, wait, seen, None).map(|_| ());
         let Err(error) = &waited else { break waited };
-        let is_killed = scheduler.state.borrow().fibers().get(key).is_none_or(|record| record.is_being_killed());
+        let is_killed = scheduler.state.borrow().fibers.get(key).is_none_or(|record| record.is_being_killed());
         if is_killed || pending_interrupts::is_kill(ruby, error) || held_back_count == MAX_HELD_BACK {
             break waited;
         }
@@ -164,7 +164,7 @@ fn wait_for_unblock(
     deadline: Option<Instant>,
 ) -> Result<bool, Error> {
     let outcome = scheduler.wait(ruby, key, wait, deadline, |state| {
-        state.fibers().get(key).is_none_or(|record| record.unblocks != seen).then_some(())
+        state.fibers.get(key).is_none_or(|record| record.unblocks != seen).then_some(())
     })?;
     Ok(outcome == Outcome::Done(()))
 }

@@ -56,7 +56,7 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
     let message: Value = exception.funcall("message", ())?;
     let class = exception.class().as_value();
     let pending_raise = PendingRaise::new(class, Some(message), RaiseScope::Wait);
-    let waiter = scheduler.state.borrow().fibers().find(fiber);
+    let waiter = scheduler.state.borrow().fibers.find(fiber);
     let waiter = match waiter {
         Some(waiter) if !has_left_io(ruby, scheduler, waiter)? => Some(waiter),
         _ => None,
@@ -80,7 +80,7 @@ pub fn fiber_interrupt(ruby: &Ruby, scheduler: &Scheduler, fiber: Value, excepti
 fn has_left_io(ruby: &Ruby, scheduler: &Scheduler, waiter: FiberKey) -> Result<bool, Error> {
     let wait = {
         let state = scheduler.state.borrow();
-        state.fibers().get(waiter).filter(|record| record.is_parked()).map(|record| record.wait)
+        state.fibers.get(waiter).filter(|record| record.is_parked()).map(|record| record.wait)
     };
     match wait {
         Some(Wait::Block(blocker)) => thread::is_mutex(ruby, blocker.get()),
@@ -136,11 +136,11 @@ fn closer_blocks_owner(ruby: &Ruby, scheduler: &Scheduler) -> Result<bool, Error
 /// Lets other fibers run until the present wait of `waiter` has ended.
 fn wait_until_left(ruby: &Ruby, scheduler: &Scheduler, waiter: FiberKey) -> Result<(), Error> {
     let hook = scheduler.enter(ruby)?;
-    let before = scheduler.state.borrow().fibers().get(waiter).map(|record| record.waits);
+    let before = scheduler.state.borrow().fibers.get(waiter).map(|record| record.waits);
     let Some(before) = before.filter(|_| waiter != hook.key) else { return Ok(()) };
     descriptors::wait_for_ends(ruby, scheduler, hook.key, |state| {
         let has_ended = |record: &Record| record.waits != before || record.wait == Wait::Nothing;
-        state.is_lost(waiter) || state.fibers().get(waiter).is_none_or(has_ended)
+        state.is_lost(waiter) || state.fibers.get(waiter).is_none_or(has_ended)
     })
 }
 

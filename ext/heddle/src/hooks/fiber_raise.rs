@@ -16,12 +16,12 @@ use crate::ticker::foreign_ticker;
 pub fn raising(ruby: &Ruby) -> Result<Value, Error> {
     let Some(scheduler) = Scheduler::in_use(ruby) else { return ruby.yield_value(()) };
     let current = fiber::ensure_current(ruby)?;
-    let running = scheduler.state.borrow().current();
+    let running = scheduler.state.borrow().fibers.current();
     let key = match running {
         Some((running, key)) if running == current => key,
         _ => scheduler.make_current(ruby, current)?,
     };
-    if let Some(record) = scheduler.state.borrow_mut().record_mut(key) {
+    if let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(key) {
         record.hook_depth += 1;
     }
     let result = ruby.yield_value(());
@@ -55,8 +55,8 @@ pub fn killing(ruby: &Ruby, target: Value) -> Result<bool, Error> {
     let is_yielding = foreign_ticker::yield_state_of(target).is_some();
     {
         let mut state = scheduler.state.borrow_mut();
-        let Some(key) = state.fibers().find(target) else { return Ok(false) };
-        let Some(record) = state.record_mut(key) else { return Ok(false) };
+        let Some(key) = state.fibers.find(target) else { return Ok(false) };
+        let Some(record) = state.fibers.get_mut(key) else { return Ok(false) };
         if !record.stops_instead_of_being_killed(is_yielding) {
             record.killed = true;
             return Ok(false);
@@ -91,6 +91,6 @@ pub fn is_being_killed(ruby: &Ruby) -> Result<bool, Error> {
     let Some(scheduler) = Scheduler::in_use(ruby) else { return Ok(false) };
     let current = fiber::ensure_current(ruby)?;
     let state = scheduler.state.borrow();
-    let record = state.fibers().find(current).and_then(|key| state.fibers().get(key));
+    let record = state.fibers.find(current).and_then(|key| state.fibers.get(key));
     Ok(record.is_some_and(|record| record.killed || record.is_being_killed()))
 }

@@ -61,7 +61,7 @@ pub fn start_yielding(
 ) -> Result<Value, Error> {
     fiber::expect_fiber(ruby, child)?;
     let hook = scheduler.enter(ruby)?;
-    if scheduler.state.borrow().fibers().find(child).is_some() {
+    if scheduler.state.borrow().fibers.find(child).is_some() {
         return Err(error::fiber_error(ruby, "the fiber has been scheduled already"));
     }
     let preemptible = scheduler.options.borrow().preempt.preempts_yielding();
@@ -128,7 +128,7 @@ pub fn close(ruby: &Ruby, scheduler: Obj<Scheduler>) -> Result<(), Error> {
         scheduler.funcall::<_, _, Value>("expect_not_awaited", ("close",))?;
     }
     let result = scheduler.finish(ruby);
-    if scheduler.state.borrow().fibers().is_draining() {
+    if scheduler.state.borrow().fibers.is_draining() {
         // Another fiber waits for the ends of all others, including this one, and then releases the resources.
         return result;
     }

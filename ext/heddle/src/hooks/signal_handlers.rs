@@ -24,10 +24,10 @@ pub fn send_to_root(ruby: &Ruby, exception: Value) {
 pub fn keep_wake_ups(ruby: &Ruby) -> Result<Value, Error> {
     let Some(scheduler) = Scheduler::in_use(ruby) else { return ruby.yield_value(()) };
     let hook = scheduler.enter(ruby)?.keep_wake_ups();
-    let seen = scheduler.state.borrow().fibers().get(hook.key).map(|record| record.unblocks_seen);
+    let seen = scheduler.state.borrow().fibers.get(hook.key).map(|record| record.unblocks_seen);
     let result = ruby.yield_value(());
     if let Some(seen) = seen
-        && let Some(record) = scheduler.state.borrow_mut().record_mut(hook.key)
+        && let Some(record) = scheduler.state.borrow_mut().fibers.get_mut(hook.key)
     {
         record.unblocks_seen = seen;
     }

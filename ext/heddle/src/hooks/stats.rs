@@ -96,7 +96,7 @@ impl Snapshot {
                 counters.failed,
             ],
             waiting: state.waiting_by_kind(),
-            queue: [state.queue().len() as u64, state.budget.slices(), state.budget.exhausted()],
+            queue: [state.fibers.queue().len() as u64, state.budget.slices(), state.budget.exhausted()],
             polls: [counters.polls, counters.parks, counters.busy_polls],
             operations: state.operations.begun(),
             transfers: [state.budget.tried(), pending, counters.completed, batches, counters.max_batch],

@@ -222,7 +222,7 @@ impl Transfer<'_> {
 impl Scheduler {
     /// Notes that the fiber has sent on a socket, where it probably receives an answer next.
     fn expect_answer(&self, key: FiberKey, fd: RawFd) {
-        if let Some(record) = self.state.borrow_mut().record_mut(key) {
+        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
             record.answer_on = Some(fd);
         }
     }
@@ -233,8 +233,8 @@ impl Scheduler {
     fn yield_before_answer(&self, ruby: &Ruby, key: FiberKey, io: Value) -> Result<(), Error> {
         let expected = {
             let mut state = self.state.borrow_mut();
-            let expected = state.record_mut(key).and_then(|record| record.answer_on.take());
-            expected.filter(|_| state.queue().has_unpreempted())
+            let expected = state.fibers.get_mut(key).and_then(|record| record.answer_on.take());
+            expected.filter(|_| state.fibers.queue().has_unpreempted())
         };
         let yields = expected.is_some() && expected == Some(io::descriptor(io)?);
         let may_have_raise = yields && self.yield_within(ruby, key, Requeue::Last)?;
@@ -242,13 +242,13 @@ impl Scheduler {
     }
 
     fn set_would_block(&self, key: FiberKey, fd: Option<RawFd>) {
-        if let Some(record) = self.state.borrow_mut().record_mut(key) {
+        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
             record.would_block = fd;
         }
     }
 
     pub fn take_would_block(&self, key: FiberKey) -> Option<RawFd> {
-        self.state.borrow_mut().record_mut(key)?.would_block.take()
+        self.state.borrow_mut().fibers.get_mut(key)?.would_block.take()
     }
 }
 

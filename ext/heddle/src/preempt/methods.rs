@@ -42,17 +42,17 @@ fn register_resumed(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result
     }
     fiber::expect_fiber(ruby, target)?;
     scheduler.expect_ticks(ruby)?;
-    let found = scheduler.state.borrow().fibers().find(target);
+    let found = scheduler.state.borrow().fibers.find(target);
     let key = match found {
         // The fiber is parked, so Ruby will refuse to resume it.
-        Some(key) if scheduler.state.borrow().fibers().get(key).is_some_and(|record| record.is_parked()) => {
+        Some(key) if scheduler.state.borrow().fibers.get(key).is_some_and(|record| record.is_parked()) => {
             return Ok(None);
         }
         Some(key) => key,
         None => scheduler.register(target, fiber::is_blocking(target)?, true),
     };
     let mut state = scheduler.state.borrow_mut();
-    if let Some(record) = state.record_mut(key) {
+    if let Some(record) = state.fibers.get_mut(key) {
         record.hook_depth += 1;
         record.user_block_depth += 1;
     }

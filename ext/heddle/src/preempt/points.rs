@@ -42,7 +42,7 @@ pub fn define(native: RModule) -> Result<(), Error> {
 }
 
 fn explore(ruby: &Ruby, scheduler: &Scheduler, strategy: Strategy, keeps_decisions: bool) -> Result<(), Error> {
-    if scheduler.state.borrow().fibers().iter().next().is_some() {
+    if scheduler.state.borrow().fibers.iter().next().is_some() {
         let message = "the scheduler has fibers already: a schedule is explored from the first one on";
         return Err(error::of(ruby.exception_runtime_error(), message));
     }

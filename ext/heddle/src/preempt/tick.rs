@@ -74,7 +74,7 @@ impl tick::Finding for Finding<'_> {
     }
 
     fn is_used_up(&self) -> bool {
-        self.scheduler.state.borrow().queue().is_used_up(self.now)
+        self.scheduler.state.borrow().fibers.queue().is_used_up(self.now)
     }
 
     fn may_raise(&self) -> bool {
@@ -160,7 +160,7 @@ impl Scheduler {
             let (mut state, now) = (self.state.borrow_mut(), Instant::now());
             // A deadline of the running fiber may have passed.
             state.expire(now);
-            !state.queue().has_unpreempted() || state.budget.is_poll_late(now)
+            !state.fibers.queue().has_unpreempted() || state.budget.is_poll_late(now)
         };
         if polls {
             self.poll(ruby)?;
@@ -263,8 +263,8 @@ impl Scheduler {
             return None;
         }
         // A fiber that has no record is preempted as the fiber is that has resumed it.
-        let running = state.fibers().find(current).or_else(|| state.current().map(|(_, key)| key));
-        let record = running.and_then(|key| state.fibers().get(key));
+        let running = state.fibers.find(current).or_else(|| state.fibers.current().map(|(_, key)| key));
+        let record = running.and_then(|key| state.fibers.get(key));
         if record.is_some_and(|record| record.killed && record.fiber == current) {
             // Its `ensure` clauses would not run to their end.
             return None;
@@ -279,7 +279,7 @@ impl Scheduler {
             _ => preempt == Preempt::All || (preempt.preempts_yielding() && yield_state_of(current).is_some()),
         };
         if !preemptible {
-            if !state.queue().has_preempted()
+            if !state.fibers.queue().has_preempted()
                 && let Some(ticker) = self.preemption.ticker.borrow().as_ref()
             {
                 ticker.end();
@@ -304,17 +304,17 @@ impl Scheduler {
         self.root.phase.set(Interrupts::ForRoot);
         let is_shielded = {
             let state = self.state.borrow();
-            let key = state.fibers().find(current).or_else(|| state.current().map(|(_, key)| key));
+            let key = state.fibers.find(current).or_else(|| state.fibers.current().map(|(_, key)| key));
             // Nothing in a fiber that ends would rescue what is raised in it meanwhile.
             state.endings.is_ending(current)
-                || key.and_then(|key| state.fibers().get(key)).is_some_and(|record| record.is_shielded())
+                || key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
         };
         if is_shielded || !safe_points::may_switch_here(ruby) {
             // The next tick tries again, unless a hook comes first.
             self.force_ticks(ruby);
             return self.try_again_soon();
         }
-        if self.state.borrow().fibers().find(current).is_none() {
+        if self.state.borrow().fibers.find(current).is_none() {
             // Registered as non-blocking in any case, since the fiber is not the root: it must run again before the
             // scheduler may close.
             self.register(current, false, false);
@@ -380,7 +380,7 @@ impl Scheduler {
         let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
         let pending_raise = PendingRaise::new(exception, None, RaiseScope::Fiber);
         let mut state = self.state.borrow_mut();
-        match state.fibers().find(current).or_else(|| state.current().map(|(_, running)| running)) {
+        match state.fibers.find(current).or_else(|| state.fibers.current().map(|(_, running)| running)) {
             Some(key) => state.send_raise(key, pending_raise),
             None => state.raises.defer(current, pending_raise),
         }
@@ -404,8 +404,8 @@ impl Scheduler {
         error::end_jump(ruby);
         let managed = {
             let mut state = self.state.borrow_mut();
-            let key = state.fibers().find(current);
-            let record = key.and_then(|key| state.record_mut(key));
+            let key = state.fibers.find(current);
+            let record = key.and_then(|key| state.fibers.get_mut(key));
             record.is_some_and(|record| {
                 record.preemptible = false;
                 record.managed

@@ -28,7 +28,7 @@ use super::outcome::RubyOutcome;
 /// A copy on the stack may outlive the structure, as a [`Value`] may: the collector finds it as long as it is used.
 /// What must not be is a copy in other memory, in a `Vec` for instance, which no `mark` function knows. The compiler
 /// does not refuse it. So what collects several fibers collects their keys, and looks each fiber up when it needs that
-/// ([`Fibers::fiber`](crate::scheduler::fibers::Fibers::fiber)).
+/// ([`Fibers::fiber`](crate::scheduler::state::fibers::Fibers::fiber)).
 ///
 /// It is a proof that its thread holds the GVL, as `Value` is: it is not `Send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

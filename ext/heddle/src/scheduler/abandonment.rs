@@ -39,7 +39,7 @@ pub fn abandon_by_helper(ruby: &Ruby, scheduler: &Scheduler, overdue: FiberKey) 
     }
 
     let nil = ruby.qnil().as_value();
-    let Some(fiber) = scheduler.state.borrow().fibers().fiber(overdue) else { return Ok(()) };
+    let Some(fiber) = scheduler.state.borrow().fibers.fiber(overdue) else { return Ok(()) };
     let start = |helper| fiber::start(helper, &[fiber]);
     let started = fiber::spawn::<Helper>(nil, nil).and_then(start);
     match started {
@@ -55,7 +55,7 @@ fn report_and_end(ruby: &Ruby, fiber: Value) -> Result<(), Error> {
     let scheduler = Obj::<Scheduler>::try_convert(fiber::scheduler(ruby))?;
     let block = {
         let state = scheduler.state.borrow();
-        let Some(record) = state.fibers().find(fiber).and_then(|key| state.fibers().get(key)) else { return Ok(()) };
+        let Some(record) = state.fibers.find(fiber).and_then(|key| state.fibers.get(key)) else { return Ok(()) };
         record.block
     };
     static REPORTS: Constant = Constant::new(&["Heddle", "Reports"]);
@@ -72,7 +72,7 @@ fn abandon(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<Option<S
     let stop = error::stop_class(ruby)?.as_value();
     let found = {
         let state = scheduler.state.borrow();
-        state.fibers().find(target).and_then(|key| Some((key, state.end_action(key)?)))
+        state.fibers.find(target).and_then(|key| Some((key, state.end_action(key)?)))
     };
     let Some((key, action)) = found else { return Ok(None) };
     let outcome = match action {
@@ -98,14 +98,14 @@ fn forget(ruby: &Ruby, scheduler: &Scheduler, key: FiberKey) {
     // The kernel may still write to buffers of these fibers, and Ruby's lists of waiters point into their stacks. So
     // they are never freed.
     for key in &lost {
-        let fiber = scheduler.state.borrow().fibers().fiber(*key);
+        let fiber = scheduler.state.borrow().fibers.fiber(*key);
         if let Some(fiber) = fiber {
             keep_for_ever(fiber);
         }
     }
     let operations = {
         let mut state = scheduler.state.borrow_mut();
-        let is_lost = |closer: PinnedValue| state.fibers().find(closer).is_some_and(|key| lost.contains(&key));
+        let is_lost = |closer: PinnedValue| state.fibers.find(closer).is_some_and(|key| lost.contains(&key));
         closing_numbers::forget_closers(ruby, is_lost);
         state.abandon(&lost)
     };

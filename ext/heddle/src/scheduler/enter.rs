@@ -37,7 +37,7 @@ impl Drop for HookGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         let mut state = self.scheduler.state.borrow_mut();
-        let Some(record) = state.record_mut(self.key) else { return };
+        let Some(record) = state.fibers.get_mut(self.key) else { return };
         record.leave_hook(self.keeps_wake_ups);
         if record.hook_depth == 0 && !record.managed {
             state.unregister(self.key);
@@ -65,7 +65,7 @@ impl Scheduler {
         let (key, entered) = self.enter_with(
             ruby,
             #[inline(always)]
-            |state, current| state.enter_hook(current).map(|record| (record.key, first(record))),
+            |state, current| state.fibers.enter_hook(current).map(|record| (record.key, first(record))),
         )?;
         Ok((HookGuard::new(self, key), entered))
     }
@@ -117,7 +117,7 @@ impl Scheduler {
 
     /// Notes that this fiber is the current one, and registers it if it is unknown.
     pub fn make_current(&self, ruby: &Ruby, current: Value) -> Result<FiberKey, Error> {
-        let found = self.state.borrow().fibers().find(current);
+        let found = self.state.borrow().fibers.find(current);
         let key = match found {
             Some(key) => key,
             None => {
@@ -135,12 +135,12 @@ impl Scheduler {
     /// it, so both are preempted under the same rule.
     pub fn register(&self, current: Value, blocking: bool, yielding: bool) -> FiberKey {
         let mut state = self.state.borrow_mut();
-        let resumer = state.current().map(|(_, key)| key).filter(|key| state.is_current(*key));
-        let record = resumer.and_then(|key| state.fibers().get(key));
+        let resumer = state.fibers.current().map(|(_, key)| key).filter(|key| state.fibers.is_current(*key));
+        let record = resumer.and_then(|key| state.fibers.get(key));
         let shielded = record.is_some_and(|record| record.is_shielded());
         let inherited = record.map(|record| record.preemptible);
         let account = record.map(|record| record.account);
-        let record = state.add_fiber(current, false, blocking, None);
+        let record = state.fibers.insert(current, false, blocking, None);
         record.resumed_by = resumer;
         record.account = account.unwrap_or(record.account);
         let wanted = yielding || inherited.unwrap_or(self.options.borrow().preempt == Preempt::All);
@@ -155,7 +155,7 @@ impl Scheduler {
 
     /// Changes the number of blocks of the program's that run within the fiber's hooks.
     pub fn adjust_user_block_depth(&self, key: FiberKey, by: i32) {
-        if let Some(record) = self.state.borrow_mut().record_mut(key) {
+        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
             record.user_block_depth = record.user_block_depth.saturating_add_signed(by);
         }
     }

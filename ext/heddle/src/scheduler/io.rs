@@ -100,7 +100,7 @@ impl Scheduler {
         let vm_stack_size = fiber::vm_stack_size(ruby);
         {
             let mut state = self.state.borrow_mut();
-            state.set_policy(options.policy);
+            state.fibers.set_policy(options.policy);
             state.endings.set_grace(options.grace);
             state.look_ahead.set_vm_stack_size(vm_stack_size);
             if is_detailed {

@@ -31,7 +31,7 @@ impl Scheduler {
         if self.state.borrow_mut().budget.consume() {
             return Ok(());
         }
-        if self.state.borrow().queue().is_empty() {
+        if self.state.borrow().fibers.queue().is_empty() {
             self.poll(ruby)?;
         }
         self.mark_yield_after_unlock(key);
@@ -56,7 +56,7 @@ impl Scheduler {
 
     /// The fiber yields when it releases a lock, as after a write.
     fn mark_yield_after_unlock(&self, key: FiberKey) {
-        if let Some(record) = self.state.borrow_mut().record_mut(key) {
+        if let Some(record) = self.state.borrow_mut().fibers.get_mut(key) {
             record.yield_after_unlock = true;
         }
     }
@@ -75,8 +75,8 @@ impl Scheduler {
     pub fn hand_off_lock(&self, ruby: &Ruby, blocker: Value, woken: Value) -> Result<(), Error> {
         let yielding = {
             let state = self.state.borrow();
-            let yields = |key| state.fibers().get(key).is_some_and(|record| record.yield_after_unlock);
-            state.current().filter(|(_, key)| yields(*key))
+            let yields = |key| state.fibers.get(key).is_some_and(|record| record.yield_after_unlock);
+            state.fibers.current().filter(|(_, key)| yields(*key))
         };
         let Some((fiber, key)) = yielding else { return Ok(()) };
         if fiber != fiber::current(ruby) || !thread::is_mutex(ruby, blocker)? || wakes_a_list(ruby) {
@@ -84,8 +84,8 @@ impl Scheduler {
         }
         {
             let mut state = self.state.borrow_mut();
-            if let Some(woken) = state.fibers().find(woken) {
-                state.move_to_front(woken);
+            if let Some(woken) = state.fibers.find(woken) {
+                state.fibers.move_to_front(woken);
             }
         }
         // Ruby does not expect an exception here, so a pending raise is left for the fiber's next wait.

@@ -21,7 +21,6 @@ mod abandonment;
 pub mod closing_numbers;
 mod ended_stacks;
 pub mod enter;
-pub mod fibers;
 mod io;
 mod lock_handoff;
 pub mod options;

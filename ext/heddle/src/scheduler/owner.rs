@@ -121,7 +121,7 @@ impl Scheduler {
             state.reset_counts();
             state.end_trace();
             // The hook then takes the slow path, which sets up a backend.
-            state.clear_current();
+            state.fibers.clear_current();
         }
         let current = fiber::current(ruby);
         closing_numbers::forget_closers(ruby, |closer| closer != current);
@@ -141,7 +141,7 @@ impl Scheduler {
     ///
     /// Returns the current fiber's key, if the scheduler knows it.
     pub fn leave_fibers_in_parent(&self, ruby: &Ruby) -> Option<FiberKey> {
-        let survivor = self.state.borrow().fibers().find(fiber::current(ruby));
+        let survivor = self.state.borrow().fibers.find(fiber::current(ruby));
         let left = self.state.borrow().left_in_parent(survivor);
         let mutexes = Mutexes::layout(ruby);
         if let Some(mutexes) = mutexes {

@@ -45,7 +45,7 @@ impl Scheduler {
             ruby,
             #[inline(always)]
             |state, current| {
-                let (key, outer) = state.enter_and_requeue(current)?;
+                let (key, outer) = state.fibers.enter_and_requeue(current)?;
                 Some((key, outer, self.pick_next(state, key)))
             },
         )?;
@@ -148,7 +148,7 @@ impl Scheduler {
         arguments: &[Value],
     ) -> Result<(), Error> {
         let returned = self.switch(ruby, key, || fiber::start(new_fiber, arguments));
-        if matches!(&returned, Ok(()) if self.state.borrow().is_current(key)) {
+        if matches!(&returned, Ok(()) if self.state.borrow().fibers.is_current(key)) {
             self.tick_for(key);
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl Scheduler {
     /// returned → running, if the fiber is the current one, or else picks the next fiber.
     fn pick_again(&self, ruby: &Ruby, key: FiberKey, returned: Result<(), Error>) -> Result<Next, Error> {
         match &returned {
-            Ok(()) if self.state.borrow().is_current(key) => return Ok(Next::Run),
+            Ok(()) if self.state.borrow().fibers.is_current(key) => return Ok(Next::Run),
             Ok(()) => {}
             Err(error) => {
                 if let Some(unstarted) = self.unstarted_without_stack(ruby, error) {
@@ -249,14 +249,14 @@ impl Scheduler {
     /// `Fiber#transfer`, calls no hook, and is in no queue. The scheduler switched to it last, so it is put on the run
     /// queue.
     pub fn requeue_switcher(&self, key: FiberKey) {
-        let switcher = self.state.borrow().current();
+        let switcher = self.state.borrow().fibers.current();
         let Some((fiber, switcher)) = switcher.filter(|(_, switcher)| *switcher != key) else { return };
         let mut state = self.state.borrow_mut();
-        state.clear_current();
+        state.fibers.clear_current();
         let suspended_elsewhere =
-            state.fibers().get(switcher).is_some_and(|record| !record.is_parked() && record.wait != Wait::NotStarted);
+            state.fibers.get(switcher).is_some_and(|record| !record.is_parked() && record.wait != Wait::NotStarted);
         if suspended_elsewhere && fiber::is_alive(fiber.get()) {
-            if let Some(record) = state.record_mut(switcher) {
+            if let Some(record) = state.fibers.get_mut(switcher) {
                 record.wait = Wait::Raiser;
             }
             state.enqueue(switcher);
@@ -266,10 +266,10 @@ impl Scheduler {
     /// Whether a switch failed because its target cannot be switched to now, and not because something was raised into
     /// this fiber.
     fn is_refusal(&self, key: FiberKey, error: &Error) -> bool {
-        let refused = self.state.borrow().current().is_some_and(|(_, target)| target != key)
+        let refused = self.state.borrow().fibers.current().is_some_and(|(_, target)| target != key)
             && error::is_fiber_error_with(error, insides::REFUSED_TRANSFER);
         if refused {
-            self.state.borrow_mut().clear_current();
+            self.state.borrow_mut().fibers.clear_current();
         }
         refused
     }
@@ -278,8 +278,8 @@ impl Scheduler {
     fn unstarted_without_stack(&self, ruby: &Ruby, error: &Error) -> Option<FiberKey> {
         let unstarted = {
             let state = self.state.borrow();
-            let (_, key) = state.current()?;
-            state.fibers().get(key).filter(|record| record.wait == Wait::NotStarted).map(|_| key)
+            let (_, key) = state.fibers.current()?;
+            state.fibers.get(key).filter(|record| record.wait == Wait::NotStarted).map(|_| key)
         };
         unstarted.filter(|_| error::is_lack_of_stacks(ruby, error))
     }
@@ -294,7 +294,7 @@ impl Scheduler {
         }
         let exit_observer = {
             let mut state = self.state.borrow_mut();
-            let exit_observer = state.fibers().get(unstarted).and_then(|record| record.task.exit_observer());
+            let exit_observer = state.fibers.get(unstarted).and_then(|record| record.task.exit_observer());
             state.remove(unstarted);
             exit_observer
         };
@@ -334,7 +334,7 @@ impl Scheduler {
     #[cold]
     #[inline(never)]
     fn switch_masked<R>(&self, ruby: &Ruby, key: FiberKey, masks: Masks, switch: impl FnOnce() -> R) -> R {
-        let is_root = self.state.borrow().fibers().get(key).is_none_or(|record| record.blocking);
+        let is_root = self.state.borrow().fibers.get(key).is_none_or(|record| record.blocking);
         if is_root || masks.len() < self.preemption.root_mask_count.get() {
             self.preemption.root_mask_count.set(masks.len());
             return switch();

@@ -83,7 +83,7 @@ impl Scheduler {
                 self.expect_event(ruby)?;
                 // It runs Ruby code, and so trap handlers. A handler's wait may have consumed the wake-up of this
                 // fiber.
-                if self.state.borrow().is_current(key) {
+                if self.state.borrow().fibers.is_current(key) {
                     return Ok(Next::Run);
                 }
             }
@@ -115,7 +115,7 @@ impl Scheduler {
         }
         // SAFETY: `Scheduler::mark` marks it.
         self.owner.fall_back.set(Some(unsafe { PinnedValue::assume_marked(fiber::fall_back_fiber(ruby)?) }));
-        Ok(self.state.borrow().is_current(key))
+        Ok(self.state.borrow().fibers.is_current(key))
     }
 
     /// Switches to the fiber that handles the thread's interrupts, or to one that leads to it, unless that is `key`
@@ -150,9 +150,9 @@ impl Scheduler {
     /// Returns whether the run queue has a fiber now.
     fn wake_drainers(&self) -> bool {
         let mut state = self.state.borrow_mut();
-        let drainers = state.fibers().finished_drainers();
+        let drainers = state.fibers.finished_drainers();
         drainers.iter().for_each(|drainer| state.wake(*drainer));
-        !state.queue().is_empty()
+        !state.fibers.queue().is_empty()
     }
 
     /// Whether a test chooses the schedule. Then ticks preempt no fiber.

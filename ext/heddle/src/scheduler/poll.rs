@@ -40,7 +40,7 @@ impl Scheduler {
             state.expire(now);
             state.budget.polled(now);
             state.counters.polls += 1;
-            if !may_block || !state.queue().is_empty() || state.has_deferred_raises() {
+            if !may_block || !state.fibers.queue().is_empty() || state.has_deferred_raises() {
                 Some(Duration::ZERO)
             } else {
                 state.wait_before_jump(now).or_else(|| {
@@ -76,7 +76,7 @@ impl Scheduler {
             state.budget.polled(now);
             state.complete(reactor.completions());
             state.expire(now);
-            if !state.queue().is_empty() {
+            if !state.fibers.queue().is_empty() {
                 state.clock.note_event(now);
             }
             interrupted |= self.owner.thread.get().is_some_and(|thread| interrupts::pending(thread.get()));
@@ -84,7 +84,7 @@ impl Scheduler {
         // A poll that has waited does not know what other threads do by now. What an interrupt brings, such as the end of
         // a child process, comes before the next timer.
         let may_jump = may_block && timeout == Some(Duration::ZERO) && !interrupted;
-        if may_jump && state.clock.is_virtual() && state.queue().is_empty() && !state.has_deferred_raises() {
+        if may_jump && state.clock.is_virtual() && state.fibers.queue().is_empty() && !state.has_deferred_raises() {
             state.jump(now);
         }
         if let Some(trace) = state.trace() {

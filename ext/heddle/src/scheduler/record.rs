@@ -72,8 +72,7 @@ pub struct Record {
     pub(super) key: FiberKey,
     /// The Ruby fiber. Marked and pinned as long as the record exists.
     pub fiber: PinnedValue,
-    /// See [`FiberState`]. Only [`Fibers::set_state`] and its like change it, since they keep the counts of parked
-    /// fibers.
+    /// See [`FiberState`]. Only [`Fibers`](super::fibers::Fibers) changes it, which keeps the counts of parked fibers.
     pub(super) state: FiberState,
     /// Since when it is in that state; see [`Parked::polled_at`].
     pub(super) since: Instant,

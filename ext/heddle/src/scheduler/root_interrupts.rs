@@ -103,7 +103,7 @@ impl Scheduler {
             // Masked until now, perhaps.
             Some(fiber) if current.is_some_and(|current| fiber == current) && is_elsewhere => return false,
             Some(fiber) if current.is_some_and(|current| fiber == current) => {}
-            Some(fiber) if self.state.borrow().fibers().find(fiber).is_some() => return true,
+            Some(fiber) if self.state.borrow().fibers.find(fiber).is_some() => return true,
             // The fiber has ended.
             Some(_) => self.forget_own(entry),
             None => {}
@@ -111,7 +111,7 @@ impl Scheduler {
         // In a blocking fiber, and in `Fiber.blocking`, `Timeout` asks no scheduler, and raises through the thread. The
         // fiber with the limit may have resumed the current one.
         let is_for_current_fiber = || {
-            let resumer = self.state.borrow().current().map(|(fiber, _)| fiber.get());
+            let resumer = self.state.borrow().fibers.current().map(|(fiber, _)| fiber.get());
             fiber::current_scheduler(ruby).is_none()
                 && current.into_iter().chain(resumer).any(fiber::is_time_limited)
                 && error::is_of_timeout(ruby, class)
@@ -140,7 +140,7 @@ impl Scheduler {
             // Ruby has raised the earlier ones of this fiber that it does not hold any more. Another fiber may be about
             // to add its own to Ruby's list. Those that are left may be of fibers that have ended since.
             let is_raised = own.fiber == fiber && !pending_interrupts::has(ruby, own.exception.get());
-            !is_raised && self.state.borrow().fibers().find(own.fiber).is_some()
+            !is_raised && self.state.borrow().fibers.find(own.fiber).is_some()
         };
         // Not while the list is borrowed mutably: `has` may let another Ractor collect, which marks the list.
         let kept: Vec<bool> = self.root.own.borrow().iter().map(is_kept).collect();
@@ -176,7 +176,7 @@ impl Scheduler {
             return true;
         }
         let state = self.state.borrow();
-        state.handles_interrupts(state.fibers().find(current))
+        state.handles_interrupts(state.fibers.find(current))
     }
 
     /// Whether the root has to run soon because something is to be raised in it.

@@ -57,7 +57,7 @@ impl Scheduler {
     /// Waits until all other fibers have ended. An exception that is raised here (an `exit` in one of them, Ctrl-C,
     /// `Thread#raise`) ends the wait.
     pub fn drain(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        self.wait(ruby, key, Wait::Drain, None, |state| (state.fibers().awaited_count(key) == 0).then_some(()))
+        self.wait(ruby, key, Wait::Drain, None, |state| (state.fibers.awaited_count(key) == 0).then_some(()))
             .map(|_: Outcome<()>| ())
     }
 
@@ -100,10 +100,10 @@ impl Scheduler {
         state.counters.close();
         state.close_trace();
         state.close_accounts();
-        let survivor = state.fibers().find(fiber::current(ruby));
+        let survivor = state.fibers.find(fiber::current(ruby));
         state.forget_other_fibers(ruby, survivor, LossCause::Close);
         // A later hook then takes the slow path, which sets up a backend. Any thread may call it.
-        state.clear_current();
+        state.fibers.clear_current();
         self.owner.thread.set(None);
         unguarded.and_ensure(|| ended)
     }

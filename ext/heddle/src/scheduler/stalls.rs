@@ -92,7 +92,7 @@ impl Scheduler {
         let announced = self.stalls.watch.borrow().as_ref().and_then(|watch| watch.announced());
         let Some(slice) = announced.filter(|slice| self.stalls.seen.get() != *slice) else { return };
         let Some(object) = self.stalls.object.get() else { return };
-        let Some((fiber, _)) = self.state.borrow().current() else { return };
+        let Some((fiber, _)) = self.state.borrow().fibers.current() else { return };
         self.stalls.seen.set(slice);
         let Some(backtrace) = frames::backtrace(ruby).not_an_interrupt("no memory") else { return };
         let native_method = frames::innermost(ruby).and_then(frames::Frame::native_method);
@@ -155,7 +155,7 @@ fn fiber_of(ruby: &Ruby, _: Obj<WatchObject>, watched: Value) -> Option<Value> {
     let mut found = None;
     registry::any(ruby, |scheduler| {
         if scheduler.is_owned_by(thread) {
-            found = scheduler.state.borrow().current().map(|(fiber, _)| fiber.get());
+            found = scheduler.state.borrow().fibers.current().map(|(fiber, _)| fiber.get());
         }
         found.is_some()
     });

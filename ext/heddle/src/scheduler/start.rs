@@ -66,7 +66,7 @@ pub fn start(
     };
     let has_started = || {
         let state = scheduler.state.borrow();
-        state.fibers().get(child_key).is_none_or(|record| record.wait != Wait::NotStarted)
+        state.fibers.get(child_key).is_none_or(|record| record.wait != Wait::NotStarted)
     };
     let mut result = start_child();
     if let Err(error) = &result
@@ -91,7 +91,7 @@ impl Scheduler {
         }
         let mut state = self.state.borrow_mut();
         state.counters.spawned += 1;
-        let record = state.add_fiber(new_fiber.fiber, true, false, Some(new_fiber.block.as_value()));
+        let record = state.fibers.insert(new_fiber.fiber, true, false, Some(new_fiber.block.as_value()));
         record.wait = Wait::NotStarted;
         record.preemptible = new_fiber.preemptible;
         let key = record.key;
@@ -110,8 +110,8 @@ impl Scheduler {
         let begun = self.ended_stacks.begin(ended_stacks::current_stack());
         let started = {
             let mut state = self.state.borrow_mut();
-            let key = state.fibers().find(fiber::current(ruby));
-            let record = key.and_then(|key| state.record_mut(key));
+            let key = state.fibers.find(fiber::current(ruby));
+            let record = key.and_then(|key| state.fibers.get_mut(key));
             let unstarted = record.filter(|record| record.wait == Wait::NotStarted);
             unstarted.and_then(|record| Some((record.block?, record.begin_block(begun))))
         };
@@ -129,8 +129,8 @@ impl Scheduler {
     /// neither preempted nor interrupted any more.
     pub fn shield_end(&self, ruby: &Ruby) {
         let mut state = self.state.borrow_mut();
-        let key = state.fibers().find(fiber::current(ruby));
-        if let Some(record) = key.and_then(|key| state.record_mut(key)) {
+        let key = state.fibers.find(fiber::current(ruby));
+        if let Some(record) = key.and_then(|key| state.fibers.get_mut(key)) {
             record.hook_depth += 1;
         }
     }
@@ -140,8 +140,8 @@ impl Scheduler {
     /// # Errors
     /// What ends the thread, too.
     pub fn end_block(&self, ruby: &Ruby, block: Value, ended: BlockEnd) -> Result<Value, Error> {
-        let key = self.state.borrow().fibers().find(fiber::current(ruby));
-        let begun = key.and_then(|key| Some(self.state.borrow().fibers().get(key)?.begun));
+        let key = self.state.borrow().fibers.find(fiber::current(ruby));
+        let begun = key.and_then(|key| Some(self.state.borrow().fibers.get(key)?.begun));
         let observer = key.and_then(|key| self.state.borrow_mut().end_block(key));
         let result = match (ended, observer) {
             (BlockEnd::Failed(error), Some(observer)) => notify_of_failure(ruby, observer, error.into()),
@@ -194,7 +194,7 @@ impl Scheduler {
     /// A fiber that has forked without a block ends, and its process with it. To Ruby it is the root fiber, to which
     /// fibers return that end, and Ruby closes the scheduler when it is dead. So the other fibers end before that.
     fn finish_forked_child(&self, ruby: &Ruby, key: FiberKey, result: Result<Value, Error>) -> Result<Value, Error> {
-        if self.state.borrow().fibers().awaited_count(key) == 0 {
+        if self.state.borrow().fibers.awaited_count(key) == 0 {
             return result;
         }
         let result = result.and_ensure(|| self.finish(ruby));

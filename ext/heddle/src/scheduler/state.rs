@@ -6,6 +6,7 @@ mod closings;
 mod counters;
 pub mod ending;
 mod exploration;
+pub mod fibers;
 mod limits;
 mod lock_holders;
 mod look_ahead;
@@ -20,12 +21,10 @@ mod wait_resources;
 mod waits;
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use heddle_core::explore::exploration::Exploration;
 use heddle_core::observe::timing::SliceTiming;
 use heddle_core::queue::budget::Budget;
-use heddle_core::queue::run_queue::{Policy, RunQueue};
 use heddle_core::queue::timers::Timers;
 use magnus::gc::Marker;
 
@@ -35,6 +34,8 @@ use self::closings::Closings;
 pub use self::closings::{Interrupted, Signal, User};
 use self::counters::Counters;
 use self::ending::Endings;
+use self::fibers::Fibers;
+pub use self::fibers::Requeue;
 use self::limits::Limits;
 use self::lock_holders::LockHolders;
 use self::look_ahead::LookAhead;
@@ -44,12 +45,10 @@ use self::raises::Raises;
 use self::scopes::Scopes;
 use self::wait_resources::WaitResources;
 pub use self::wait_resources::{OwnedDescriptor, Selection};
-use super::fibers::Fibers;
 use super::raise::PendingRaise;
-use super::record::{FiberKey, FiberState, Parked, Record};
+use super::record::{FiberKey, FiberState};
 use super::wait::Wait;
 use crate::ruby::value::PinnedValue;
-use magnus::Value;
 
 /// What happens when a timer expires.
 #[derive(Debug, Clone, Copy)]
@@ -75,28 +74,14 @@ impl TimerAction {
     }
 }
 
-/// Where a fiber that yields is put in the run queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requeue {
-    /// Behind all woken fibers.
-    Last,
-    /// Before all others: a fiber that yields only so that the root can check its interrupts.
-    First,
-    /// Among the preempted fibers.
-    Preempted(Instant),
-}
-
 /// The state of a scheduler. No method calls Ruby, so a borrow of it never lives across a switch.
+#[derive(Default)]
 pub struct State {
-    fibers: Fibers,
+    /// All fibers that the scheduler knows, which of them runs, and which are to run.
+    pub fibers: Fibers,
     pub timers: Timers<TimerAction>,
     pub budget: Budget,
-    /// Entries are valid as long as the fiber's epoch is the same.
-    queue: RunQueue<(FiberKey, u32)>,
     pub operations: Operations,
-    /// The fiber that the scheduler switched to last. Ruby switches fibers on its own, too, so another fiber may be
-    /// running.
-    current: Option<(PinnedValue, FiberKey)>,
     pub lock_holders: LockHolders,
     pub counters: Counters,
     /// Timers that have expired, while they are handled. The memory is kept for the next time.
@@ -118,121 +103,32 @@ pub struct State {
     pub exploration: Option<Box<Exploration>>,
 }
 
-impl Default for State {
-    fn default() -> Self {
-        State {
-            fibers: Fibers::default(),
-            timers: Timers::default(),
-            budget: Budget::default(),
-            queue: RunQueue::new(Policy::default()),
-            operations: Operations::default(),
-            current: None,
-            lock_holders: LockHolders::default(),
-            counters: Counters::default(),
-            expired: Vec::new(),
-            raises: Raises::default(),
-            endings: Endings::default(),
-            closings: Closings::default(),
-            forking_fiber: None,
-            scopes: Scopes::default(),
-            limits: Limits::default(),
-            look_ahead: LookAhead::default(),
-            resources: WaitResources::default(),
-            observers: None,
-            clock: Clock::default(),
-            exploration: None,
-        }
-    }
-}
-
 impl State {
-    /// All fibers that the scheduler knows, to be read.
-    #[inline(always)]
-    pub fn fibers(&self) -> &Fibers {
-        &self.fibers
-    }
-
-    /// The record with this key, if it still exists. What the fiber does is changed by the methods of the state alone.
-    #[inline(always)]
-    pub fn record_mut(&mut self, key: FiberKey) -> Option<&mut Record> {
-        self.fibers.get_mut(key)
-    }
-
-    /// Adds a fiber, which runs.
-    pub fn add_fiber(&mut self, fiber: Value, managed: bool, blocking: bool, block: Option<Value>) -> &mut Record {
-        self.fibers.insert(fiber, managed, blocking, block)
-    }
-
-    /// The fiber that the scheduler switched to last, unless it is known to have stopped running.
-    pub fn current(&self) -> Option<(PinnedValue, FiberKey)> {
-        self.current
-    }
-
-    /// Whether this fiber is the current one.
-    pub fn is_current(&self, key: FiberKey) -> bool {
-        self.current.is_some_and(|(_, running)| running == key)
-            && self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Running)
-    }
-
     /// Whether this fiber, which gets control back from another one that was picked, has been picked since.
     ///
     /// A fiber that is picked is made `Running`, and stays that until it runs, unless it is lost. So its state needs
     /// no look-up.
     #[inline]
     pub fn is_picked(&self, key: FiberKey) -> bool {
-        self.current.is_some_and(|(_, running)| running == key) && !self.is_lost(key)
+        self.fibers.is_chosen(key) && !self.is_lost(key)
     }
 
     /// Makes the fiber the current one, whether or not it was picked.
     pub fn set_current(&mut self, key: FiberKey) {
         self.note(Event::Continued(key));
-        self.make_current(key);
-    }
-
-    fn make_current(&mut self, key: FiberKey) {
-        self.current = self.fibers.set_running(key).map(|fiber| (fiber, key));
-    }
-
-    /// `current` enters a hook. `None` if it is not the fiber that the scheduler switched to.
-    #[inline(always)]
-    pub fn enter_hook(&mut self, current: Value) -> Option<&mut Record> {
-        self.enter_hook_with_parked(current).map(|(record, _)| record)
-    }
-
-    /// `current` enters a hook that only yields. Returns its key, and what it waited for until then. `None` as for
-    /// [`State::enter_hook`].
-    #[inline(always)]
-    pub fn enter_and_requeue(&mut self, current: Value) -> Option<(FiberKey, Wait)> {
-        let (record, parked) = self.enter_hook_with_parked(current)?;
-        let (key, (outer, epoch)) = (record.key, record.requeue(Wait::Yielded, parked));
-        self.queue.push_woken((key, epoch));
-        Some((key, outer))
-    }
-
-    #[inline(always)]
-    fn enter_hook_with_parked(&mut self, current: Value) -> Option<(&mut Record, &mut Parked)> {
-        let (_, key) = self.current.filter(|(fiber, _)| *fiber == current)?;
-        let (record, parked) = self.fibers.get_with_parked(key)?;
-        record.hook_depth += 1;
-        Some((record, parked))
+        self.fibers.set_current(key);
     }
 
     /// Called when an unmanaged fiber leaves its outermost hook. Its record is removed, unless the record must outlive
     /// the hook. The fiber that resumed it becomes the current one again.
     pub fn unregister(&mut self, key: FiberKey) {
-        if self.is_current(key) {
-            let resumer = self.fibers.get(key).and_then(|record| record.resumed_by);
-            self.current = resumer.and_then(|resumer| {
-                let record = self.fibers.get(resumer).filter(|record| record.state() == FiberState::Running)?;
-                Some((record.fiber, resumer))
-            });
-        }
+        self.fibers.return_to_resumer(key);
         if !self.fibers.get(key).is_some_and(|record| record.must_outlive_hooks()) {
             self.remove(key);
         }
         if self.observers.is_some()
-            && let Some((_, resumer)) = self.current
-            && self.is_current(resumer)
+            && let Some((_, resumer)) = self.fibers.current()
+            && self.fibers.is_current(resumer)
         {
             self.note(Event::Continued(resumer));
         }
@@ -251,59 +147,21 @@ impl State {
         self.fibers.remove(key)
     }
 
-    /// It is not known which fiber runs.
-    pub fn clear_current(&mut self) {
-        self.current = None;
-    }
-
     /// Makes a fiber runnable, at the end of the run queue.
     #[inline]
     pub fn enqueue(&mut self, key: FiberKey) {
-        if let Some((record, parked)) = self.fibers.get_with_parked(key) {
-            let epoch = record.move_to(FiberState::Runnable, parked);
-            self.queue.push_woken((key, epoch));
+        if self.fibers.enqueue(key) {
             self.note(Event::Woken(key));
         }
-    }
-
-    /// Moves a fiber to the front of the woken ones, unless it was preempted. False if it is not in the queue.
-    pub fn move_to_front(&mut self, key: FiberKey) -> bool {
-        let entry = self.renew_entry(key, |wait| wait != Wait::Preempted);
-        entry.into_iter().for_each(|entry| self.queue.push_next(entry));
-        entry.is_some()
-    }
-
-    /// Has a fiber run next, ahead of starters, preempted fibers and an exploration's choice, if it was woken from a wait
-    /// that `unblock` ends. False if it is not in the queue, or waits there since it has yielded: two fibers that hand
-    /// off to each other would keep all others from running.
-    pub fn hand_off(&mut self, key: FiberKey) -> bool {
-        let entry = self.renew_entry(key, Wait::is_unblockable);
-        entry.into_iter().for_each(|entry| self.queue.push_first(entry));
-        entry.is_some()
-    }
-
-    /// A new entry for a fiber that is in the run queue, after a wait that `applies`. The old one is void.
-    fn renew_entry(&mut self, key: FiberKey, applies: impl FnOnce(Wait) -> bool) -> Option<(FiberKey, u32)> {
-        let record = self.fibers.get(key)?;
-        (record.state() == FiberState::Runnable && applies(record.wait))
-            .then(|| (key, self.fibers.set_state(key, FiberState::Runnable)))
     }
 
     /// Running → runnable: the fiber yields. Returns what it waited for until then.
     #[inline(always)]
     pub fn requeue(&mut self, key: FiberKey, position: Requeue) -> Option<Wait> {
-        let wait = if position == Requeue::Last { Wait::Yielded } else { Wait::Preempted };
-        let (record, parked) = self.fibers.get_with_parked(key)?;
-        let (outer, epoch) = record.requeue(wait, parked);
         if matches!(position, Requeue::Preempted(_)) {
             self.note(Event::Preempted(key));
         }
-        match position {
-            Requeue::First => self.queue.push_next((key, epoch)),
-            Requeue::Preempted(now) if self.exploration.is_none() => self.queue.push_preempted((key, epoch), now),
-            Requeue::Last | Requeue::Preempted(_) => self.queue.push_woken((key, epoch)),
-        }
-        Some(outer)
+        self.fibers.requeue(key, position, self.exploration.is_some())
     }
 
     /// Whether this running fiber handles the thread's interrupts. They belong to the root. If the root is parked, or
@@ -333,16 +191,6 @@ impl State {
         Some((record.fiber, self.forking_fiber?))
     }
 
-    /// The run queue, to be read. Its entries include those that are not valid any more.
-    pub fn queue(&self) -> &RunQueue<(FiberKey, u32)> {
-        &self.queue
-    }
-
-    /// How the run queue divides time among fibers from now on.
-    pub fn set_policy(&mut self, policy: Policy) {
-        self.queue.set_policy(policy);
-    }
-
     /// All counts start at zero again: this process is a forked child.
     pub fn reset_counts(&mut self) {
         self.counters = Counters::default();
@@ -354,9 +202,7 @@ impl State {
 
     /// Marks all Ruby objects that the state refers to.
     pub fn mark(&self, marker: &Marker) {
-        for (_, record) in self.fibers.iter() {
-            record.mark(marker);
-        }
+        self.fibers.mark(marker);
         for action in self.timers.iter() {
             if let TimerAction::Deadline { pending_raise, .. } = action {
                 pending_raise.mark(marker);
@@ -365,7 +211,6 @@ impl State {
         self.raises.mark(marker);
         self.endings.mark(marker);
         self.closings.mark(marker);
-        self.current.inspect(|(fiber, _)| fiber.mark(marker));
     }
 
     /// How many fibers are in this state.

@@ -135,7 +135,7 @@ impl Scheduler {
 
     fn needs_ticks(&self, key: FiberKey) -> bool {
         let state = self.state.borrow();
-        state.raises.is_stopping() || state.fibers().get(key).is_some_and(|record| record.preemptible)
+        state.raises.is_stopping() || state.fibers.get(key).is_some_and(|record| record.preemptible)
     }
 
     /// Whether the running fiber has to yield, as a tick at `now` finds it.
@@ -147,7 +147,7 @@ impl Scheduler {
         if state.should_preempt(now) {
             return TimeToYield::Now;
         }
-        match state.queue().protected_for(now) {
+        match state.fibers.queue().protected_for(now) {
             // Most probably, the fiber yields by itself before.
             Some(_) if age == SliceAge::New => TimeToYield::Unknown,
             Some(time) => TimeToYield::In(time),

@@ -94,9 +94,9 @@ impl Scheduler {
         let owner = self.owner.thread.get().or(self.io.opened_by.get());
         let owner = owner.map_or_else(|| thread::current(ruby), PinnedValue::get);
         let track = session.add_track(thread::name(owner)?, owner);
-        let known: Vec<FiberKey> = self.state.borrow().fibers().iter().map(|(key, _)| key).collect();
+        let known: Vec<FiberKey> = self.state.borrow().fibers.iter().map(|(key, _)| key).collect();
         for key in known {
-            let Some(fiber) = self.state.borrow().fibers().fiber(key) else { continue };
+            let Some(fiber) = self.state.borrow().fibers.fiber(key) else { continue };
             let identity = fiber::id(fiber)?;
             session.note_fiber(track.number(), key, identity);
             if let Some(names) = names

@@ -192,7 +192,7 @@ impl Scheduler {
         let has_raised = {
             let state = self.state.borrow();
             state
-                .fibers()
+                .fibers
                 .get(key)
                 .is_some_and(|record| !record.pending_raises.is_empty() && record.pending_raises.has_raised())
         };
@@ -205,13 +205,13 @@ impl Scheduler {
     fn observe_each_raised(&self, key: FiberKey, absent: Observation) {
         // `$!` belongs to the running fiber. In a generator it says nothing about the fiber that has resumed the
         // generator.
-        let observed = self.state.borrow().fibers().fiber(key);
+        let observed = self.state.borrow().fibers.fiber(key);
         let is_current = observed.is_some_and(|fiber| same(fiber, fiber::current(&Ruby::get_with(fiber))));
         if !is_current {
             return;
         }
         for nth in 0.. {
-            let raised = self.state.borrow().fibers().get(key).and_then(|record| record.pending_raises.raised(nth));
+            let raised = self.state.borrow().fibers.get(key).and_then(|record| record.pending_raises.raised(nth));
             let Some(raised) = raised else { return };
             let observed = if error::is_in_flight(raised.exception()) { Observation::InFlight } else { absent };
             self.state.borrow_mut().observe_raise(key, raised.scope, observed, TimerAction::Wake(key));

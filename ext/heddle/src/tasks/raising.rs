@@ -50,7 +50,7 @@ fn send(
 ) -> Result<Option<u64>, Error> {
     fiber::expect_fiber(ruby, target)?;
     let mut state = scheduler.state.borrow_mut();
-    let Some(key) = state.fibers().find(target) else { return Ok(None) };
+    let Some(key) = state.fibers.find(target) else { return Ok(None) };
     let number = state.limits.next_number();
     state.send_raise(key, PendingRaise::new(exception, None, scope(number)));
     drop(state);
@@ -61,8 +61,8 @@ fn send(
 /// Retracts what has been sent and not been raised yet. False if it has been raised. Any thread may call it.
 fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool {
     let mut state = scheduler.state.borrow_mut();
-    let Some(key) = state.fibers().find(target) else { return false };
-    let scope = state.fibers().get(key).and_then(|record| unraised_scope(record, number));
+    let Some(key) = state.fibers.find(target) else { return false };
+    let scope = state.fibers.get(key).and_then(|record| unraised_scope(record, number));
     if let Some(scope) = scope {
         state.retract(key, scope);
     }
@@ -72,8 +72,8 @@ fn retract(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool 
 /// Whether what was sent with this number has neither been raised in the fiber yet, nor been retracted.
 fn unraised(_: &Ruby, scheduler: &Scheduler, target: Value, number: u64) -> bool {
     let state = scheduler.state.borrow();
-    let Some(key) = state.fibers().find(target) else { return false };
-    state.fibers().get(key).is_some_and(|record| unraised_scope(record, number).is_some())
+    let Some(key) = state.fibers.find(target) else { return false };
+    state.fibers.get(key).is_some_and(|record| unraised_scope(record, number).is_some())
 }
 
 fn unraised_scope(record: &Record, number: u64) -> Option<RaiseScope> {
@@ -87,7 +87,7 @@ fn stop(ruby: &Ruby, scheduler: &Scheduler, target: Value) -> Result<bool, Error
     fiber::expect_fiber(ruby, target)?;
     let exception = error::stop_class(ruby)?.as_value();
     let mut state = scheduler.state.borrow_mut();
-    let Some(key) = state.fibers().find(target) else { return Ok(false) };
+    let Some(key) = state.fibers.find(target) else { return Ok(false) };
     state.request_end(key, exception);
     drop(state);
     scheduler.wake_owner();

@@ -32,7 +32,7 @@ fn scope_members(ruby: &Ruby, scheduler: &Scheduler, number: u64) -> Result<RArr
     let members = scheduler.state.borrow().scope_members(number);
     let array = ruby.ary_new_capa(members.len());
     for member in members {
-        let fiber = scheduler.state.borrow().fibers().fiber(member);
+        let fiber = scheduler.state.borrow().fibers.fiber(member);
         if let Some(fiber) = fiber {
             array.push(fiber)?;
         }
@@ -44,5 +44,5 @@ fn scope_members(ruby: &Ruby, scheduler: &Scheduler, number: u64) -> Result<RArr
 fn is_unwinding(ruby: &Ruby, scheduler: &Scheduler) -> Result<bool, Error> {
     let hook = scheduler.enter(ruby)?;
     let state = scheduler.state.borrow();
-    Ok(state.fibers().get(hook.key).is_some_and(|record| record.killed || record.pending_raises.has_raised()))
+    Ok(state.fibers.get(hook.key).is_some_and(|record| record.killed || record.pending_raises.has_raised()))
 }

@@ -46,7 +46,7 @@ fn spawn(
     let key = scheduler.register_unstarted(ruby, &NewFiber { fiber: child, block, preemptible })?;
     {
         let mut state = scheduler.state.borrow_mut();
-        if let Some(record) = state.record_mut(key) {
+        if let Some(record) = state.fibers.get_mut(key) {
             record.task.observe_exit(exit_observer);
         }
         state.inherit_scope(hook.key, key, false);
@@ -61,7 +61,7 @@ fn enter_user_block(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> bool {
     let current = fiber::current(ruby);
     let shielded = {
         let state = scheduler.state.borrow();
-        state.fibers().find(current).filter(|key| state.fibers().get(*key).is_some_and(|record| record.is_shielded()))
+        state.fibers.find(current).filter(|key| state.fibers.get(*key).is_some_and(|record| record.is_shielded()))
     };
     if let Some(key) = shielded {
         scheduler.adjust_user_block_depth(key, 1);
@@ -72,7 +72,7 @@ fn enter_user_block(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> bool {
 /// The program's part has ended. `entered` is nil if it has not begun.
 fn leave_user_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, entered: Option<bool>) {
     if entered == Some(true) {
-        let key = scheduler.state.borrow().fibers().find(fiber::current(ruby));
+        let key = scheduler.state.borrow().fibers.find(fiber::current(ruby));
         if let Some(key) = key {
             scheduler.adjust_user_block_depth(key, -1);
         }
@@ -85,7 +85,7 @@ fn suspend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
     let outcome = scheduler.wait(ruby, hook.key, Wait::Suspended, None, |state| {
         // A fiber that always finds a value must end all the same when it is asked to. The value stays in the inbox.
         let has_raise = state.pending_exception(hook.key).is_some();
-        state.record_mut(hook.key).filter(|_| !has_raise).and_then(|record| record.task.take_posted())
+        state.fibers.get_mut(hook.key).filter(|_| !has_raise).and_then(|record| record.task.take_posted())
     })?;
     match outcome {
         Outcome::Done(value) => Ok(value),
@@ -96,8 +96,8 @@ fn suspend(ruby: &Ruby, scheduler: &Scheduler) -> Result<Value, Error> {
 /// Posts a value to a fiber. False if this scheduler does not know the fiber.
 fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
-    let Some(key) = state.fibers().find(target) else { return false };
-    let Some(record) = state.record_mut(key) else { return false };
+    let Some(key) = state.fibers.find(target) else { return false };
+    let Some(record) = state.fibers.get_mut(key) else { return false };
     record.task.post(value);
     if record.wait == Wait::Suspended {
         state.wake(key);
@@ -108,15 +108,15 @@ fn post(_: &Ruby, scheduler: &Scheduler, target: Value, value: Value) -> bool {
 /// Has a fiber run next that was woken, ahead of all others. False if none was woken.
 fn run_next(_: &Ruby, scheduler: &Scheduler, target: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
-    let key = state.fibers().find(target);
-    key.is_some_and(|key| state.hand_off(key))
+    let key = state.fibers.find(target);
+    key.is_some_and(|key| state.fibers.hand_off(key))
 }
 
 /// Makes `exit_observer` the exit observer of a managed fiber. False if the fiber is not managed by this scheduler.
 fn observe_exit(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: Value) -> bool {
     let mut state = scheduler.state.borrow_mut();
-    let key = state.fibers().find(target);
-    let record = key.and_then(|key| state.record_mut(key)).filter(|record| record.managed);
+    let key = state.fibers.find(target);
+    let record = key.and_then(|key| state.fibers.get_mut(key)).filter(|record| record.managed);
     let found = record.is_some();
     if let Some(record) = record {
         record.task.observe_exit(exit_observer);
@@ -126,13 +126,13 @@ fn observe_exit(_: &Ruby, scheduler: &Scheduler, target: Value, exit_observer: V
 
 /// The fiber that the scheduler switched to last, or nil.
 fn current_fiber(_: &Ruby, scheduler: &Scheduler) -> Option<Value> {
-    scheduler.state.borrow().current().map(|(fiber, _)| fiber.get())
+    scheduler.state.borrow().fibers.current().map(|(fiber, _)| fiber.get())
 }
 
 /// Whether the fiber waits, in the scheduler's `close` or `run`, until all others have ended.
 fn waits_for_all_others(_: &Ruby, scheduler: &Scheduler, target: Value) -> bool {
     let state = scheduler.state.borrow();
-    let record = state.fibers().find(target).and_then(|key| state.fibers().get(key));
+    let record = state.fibers.find(target).and_then(|key| state.fibers.get(key));
     record.is_some_and(Record::is_draining)
 }
 
@@ -150,7 +150,7 @@ fn fiber_state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
     if ractor::is_main(ruby) {
         registry::any(ruby, |scheduler| {
             let state = scheduler.state.borrow();
-            let record = state.fibers().find(target).and_then(|key| state.fibers().get(key));
+            let record = state.fibers.find(target).and_then(|key| state.fibers.get(key));
             found = found.or(record.map(|record| record.state()));
             found.is_some()
         });
@@ -168,10 +168,10 @@ fn fiber_state(ruby: &Ruby, target: Value) -> Result<Symbol, Error> {
 fn counts(ruby: &Ruby, scheduler: &Scheduler) -> Result<RHash, Error> {
     let state = scheduler.state.borrow();
     let counts = [
-        ("fibers", state.fibers().iter().count()),
+        ("fibers", state.fibers.iter().count()),
         ("timers", state.timers.len()),
         ("operations", state.operations.len()),
-        ("deliveries", state.fibers().iter().map(|(_, record)| record.pending_raises.unraised()).sum()),
+        ("deliveries", state.fibers.iter().map(|(_, record)| record.pending_raises.unraised()).sum()),
     ];
     drop(state);
     let hash = ruby.hash_new();

@@ -98,7 +98,7 @@ fn name(ruby: &Ruby, recorder: &Recorder, fiber: Value, number: u64) {
     let state = scheduler.state.borrow();
     if let Some(trace) = state.trace()
         && Rc::ptr_eq(trace.session(), &recorder.session)
-        && let Some(key) = state.fibers().find(fiber)
+        && let Some(key) = state.fibers.find(fiber)
     {
         trace.name(key, number);
     }

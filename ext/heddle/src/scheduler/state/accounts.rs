@@ -5,8 +5,8 @@ use std::time::Instant;
 use heddle_core::observe::accounting::{Accounting, Activity, Statement};
 
 use super::State;
-use crate::scheduler::fibers::Fibers;
 use crate::scheduler::record::{FiberKey, FiberState, Record};
+use crate::scheduler::state::fibers::Fibers;
 use crate::scheduler::wait::Wait;
 
 fn activity_of(record: &Record) -> Activity {
@@ -86,9 +86,9 @@ impl State {
                 accounting.enter(key.number(), activity_of(record), now);
             }
         }
-        if let Some((_, key)) = self.current
+        if let Some((_, key)) = self.fibers.current()
             && here
-            && self.is_current(key)
+            && self.fibers.is_current(key)
         {
             accounting.enter(account_of(&self.fibers, key).number(), Activity::Running, now);
         }

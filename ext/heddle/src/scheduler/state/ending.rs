@@ -220,8 +220,8 @@ impl State {
         let fibers = &self.fibers;
         self.raises.forget(|fiber| fibers.find(fiber).as_ref().is_some_and(is_lost));
         self.closings.forget_fibers(|fiber| is_lost(&fiber));
-        if self.current.is_some_and(|(_, running)| is_lost(&running)) {
-            self.clear_current();
+        if self.fibers.current().is_some_and(|(_, running)| is_lost(&running)) {
+            self.fibers.clear_current();
         }
         // If the program switches to such a fiber all the same, its wait raises an error.
         self.endings.has_lost = true;
@@ -252,7 +252,7 @@ impl State {
     pub fn end_fiber(&mut self, key: FiberKey) {
         self.counters.ended += 1;
         self.endings.last = self.remove(key);
-        self.clear_current();
+        self.fibers.clear_current();
     }
 
     /// A fiber has ended without the scheduler's knowledge.
@@ -313,7 +313,7 @@ impl State {
             .map(|(key, _)| key)
             .collect();
         for key in others {
-            self.fibers.set_state(key, FiberState::Lost);
+            self.fibers.lose(key);
         }
         self.operations.clear();
         let (fibers, is_lost) = (&self.fibers, |key| self.is_lost(key));

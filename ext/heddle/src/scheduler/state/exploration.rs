@@ -3,7 +3,6 @@
 use heddle_core::explore::exploration::Exploration;
 
 use super::State;
-use crate::scheduler::record::FiberKey;
 
 impl State {
     /// From now on `exploration` chooses which fiber is next, and where fibers are preempted. There is one class of
@@ -11,7 +10,7 @@ impl State {
     ///
     /// The queue is empty: if fibers had run before, ticks had decided which of them wait and which are runnable.
     pub fn explore(&mut self, exploration: Exploration) {
-        debug_assert!(self.queue.is_empty(), "no fiber has run");
+        debug_assert!(self.fibers.queue().is_empty(), "no fiber has run");
         self.exploration = Some(Box::new(exploration));
     }
 
@@ -19,40 +18,24 @@ impl State {
     /// hands off.
     #[cold]
     pub(super) fn choose_next(&mut self) {
-        if self.queue.has_first() {
+        if self.fibers.queue().has_first() {
             return;
         }
-        self.drop_void_choices();
+        // A choice that is none would have an exploration run the same schedule again.
+        self.fibers.drop_void();
         if let Some(exploration) = &mut self.exploration
-            && self.queue.woken().next().is_some()
+            && self.fibers.queue().woken().next().is_some()
         {
-            let index = exploration.next_index(self.queue.woken().map(|(key, _)| key.number()));
-            self.queue.move_to_head(index);
+            let index = exploration.next_index(self.fibers.queue().woken().map(|(key, _)| key.number()));
+            self.fibers.move_to_head(index);
         }
     }
 
     /// Whether the exploration, if there is one, has the fiber with the number `running` preempted, which passes a
     /// point where it may be. The fiber then has to be enqueued. `yields` says whether it asks for that.
     pub fn is_preempted_at_point(&mut self, running: u64, yields: bool) -> bool {
-        self.drop_void_choices();
-        let queued = self.queue.woken().map(|(key, _)| key.number());
+        self.fibers.drop_void();
+        let queued = self.fibers.queue().woken().map(|(key, _)| key.number());
         self.exploration.as_mut().is_some_and(|exploration| exploration.is_preempted(running, yields, queued))
-    }
-
-    /// The fiber starts another one, and was given this `epoch` for its entry in the run queue.
-    #[cold]
-    pub(super) fn enqueue_explored_starter(&mut self, starter: FiberKey, epoch: u32) {
-        let continues = self.exploration.as_mut().is_some_and(|exploration| exploration.continues_after_start());
-        if continues {
-            self.queue.push_next((starter, epoch));
-        } else {
-            self.queue.push_woken((starter, epoch));
-        }
-    }
-
-    /// A choice that is none would have an exploration run the same schedule again.
-    fn drop_void_choices(&mut self) {
-        let fibers = &self.fibers;
-        self.queue.drop_void(|(key, epoch)| fibers.is_void(*key, *epoch));
     }
 }

@@ -45,7 +45,7 @@ impl State {
     pub fn boost_lock_holders(&mut self) {
         // The last fiber in the list is moved last, and so runs first.
         while let Some(candidate) = self.lock_holders.fibers.pop_front() {
-            if self.move_to_front(candidate) {
+            if self.fibers.move_to_front(candidate) {
                 self.lock_holders.boosted.push(candidate);
             }
         }

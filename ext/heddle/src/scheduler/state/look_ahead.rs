@@ -54,15 +54,15 @@ impl State {
     /// and the record of a later one, for when it is that fiber's turn here.
     #[inline(never)]
     pub(super) fn look_ahead(&mut self) {
-        if let Some((_, leaving)) = self.current
+        if let Some((_, leaving)) = self.fibers.current()
             && let Some(record) = self.fibers.get_mut(leaving)
         {
             record.left_at = here();
         }
-        if let Some(record) = self.queue.upcoming(0).and_then(|(key, _)| self.fibers.get(*key)) {
+        if let Some(record) = self.fibers.queue().upcoming(0).and_then(|(key, _)| self.fibers.get(*key)) {
             self.look_ahead.fetch_stacks(record.begun, record.left_at);
         }
-        if let Some(place) = self.queue.upcoming(2).and_then(|(key, _)| self.fibers.address(*key)) {
+        if let Some(place) = self.fibers.queue().upcoming(2).and_then(|(key, _)| self.fibers.address(*key)) {
             prefetch(place, size_of::<Record>());
         }
     }

@@ -10,8 +10,8 @@ use heddle_core::observe::timing::{LongSlice, SliceTiming};
 use super::State;
 use super::accounts::Accounts;
 use super::tracing::Tracing;
-use crate::scheduler::fibers::Fibers;
 use crate::scheduler::record::{FiberKey, FiberState, Record};
+use crate::scheduler::state::fibers::Fibers;
 use crate::scheduler::wait::Wait;
 
 /// A change of what a fiber does. The current fiber is the one before the change.
@@ -118,7 +118,7 @@ impl Observers {
             since.inspect(|since| timing.waited(*since, now));
             timing.begin_slice(now);
         }
-        let left = state.current.and_then(|(_, left)| state.fibers.get(left));
+        let left = state.fibers.current().and_then(|(_, left)| state.fibers.get(left));
         if let Some(accounts) = &mut self.accounts {
             let began = self.timing.as_ref().and_then(SliceTiming::slice_began);
             accounts.switch(&state.fibers, left, next, began.unwrap_or(now));
@@ -134,7 +134,7 @@ impl Observers {
         if self.accounts.as_ref().is_some_and(|accounts| accounts.until.is_some_and(|until| until < now)) {
             self.end_accounts();
         }
-        let Some(left) = state.current.and_then(|(_, left)| state.fibers.get(left)) else { return };
+        let Some(left) = state.fibers.current().and_then(|(_, left)| state.fibers.get(left)) else { return };
         if let Some(accounts) = &mut self.accounts {
             accounts.left(&state.fibers, left, None, now);
         }
@@ -152,7 +152,7 @@ impl Observers {
 
     fn end_slice(&mut self, now: Instant, state: &mut State) {
         let Some(timing) = &mut self.timing else { return };
-        if let Some(record) = state.current.and_then(|(_, left)| state.fibers.get_mut(left)) {
+        if let Some(record) = state.fibers.current().and_then(|(_, left)| state.fibers.get_mut(left)) {
             begin_turn_wait(record, now);
         }
         if let Some(long) = timing.end_slice(now) {

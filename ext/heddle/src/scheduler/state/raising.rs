@@ -16,7 +16,7 @@ fn point_of(record: &Record, point: RaisePoint) -> RaisePoint {
 impl State {
     /// Sends an exception to a fiber: the fiber raises it in its next wait, or at a tick.
     pub fn send_raise(&mut self, key: FiberKey, pending_raise: PendingRaise) {
-        let running = self.current.map(|(_, running)| running);
+        let running = self.fibers.current().map(|(_, running)| running);
         let is_for_waits = !pending_raise.scope.is_raised_at(RaisePoint::Program);
         let Some(record) = self.fibers.get(key) else { return };
         let is_elsewhere = record.state() == FiberState::Running && running != Some(key);

@@ -7,8 +7,8 @@
 use rustc_hash::FxHashMap;
 
 use super::State;
-use crate::scheduler::fibers::Fibers;
 use crate::scheduler::record::{FiberKey, FiberState};
+use crate::scheduler::state::fibers::Fibers;
 
 /// With fewer members than this, removing those that have ended is not worth its cost.
 const FEW_MEMBERS: usize = 64;

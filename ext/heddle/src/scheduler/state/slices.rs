@@ -7,52 +7,43 @@ use heddle_core::queue::tick_spacing::SliceAge;
 
 use super::State;
 use super::observers::Event;
-use crate::scheduler::fibers::Claimed;
-use crate::scheduler::record::{FiberKey, FiberState};
-use crate::scheduler::wait::Wait;
+use crate::scheduler::record::FiberKey;
+use crate::scheduler::state::fibers::Claimed;
 
 impl State {
     /// Running → runnable: the fiber `starter` starts the fiber `key`, which becomes the current fiber and has its
     /// first time slice.
     pub fn start_first_slice(&mut self, starter: FiberKey, key: FiberKey, clock: fn() -> Instant) {
-        if let Some((record, parked)) = self.fibers.get_with_parked(starter) {
-            let epoch = record.move_to(FiberState::Runnable, parked);
-            if self.exploration.is_some() {
-                self.enqueue_explored_starter(starter, epoch);
-            } else {
-                self.queue.push_starter((starter, epoch), clock);
-            }
-        }
+        let runs_next = self.exploration.as_mut().map(|exploration| exploration.continues_after_start());
+        self.fibers.requeue_starter(starter, runs_next, clock);
         self.budget.renew();
         self.note(Event::Started(key));
-        self.make_current(key);
+        self.fibers.set_current(key);
     }
 
     /// The fiber runs although it was not picked: an exception was raised into it. It has a slice of its own, not what
     /// is left of that of the fiber before.
     pub fn run_unpicked(&mut self, key: FiberKey) {
         self.budget.renew();
-        self.queue.forget_slice();
+        self.fibers.forget_slice();
         self.set_current(key);
     }
 
     /// A tick has found a fiber computing: woken fibers whose sleep has ended run next, unless a test chooses.
     pub fn prefer_sleepers(&mut self) {
-        if self.exploration.is_some() {
-            return;
+        if self.exploration.is_none() {
+            self.fibers.prefer_sleepers();
         }
-        let fibers = &self.fibers;
-        self.queue.prefer_sleepers(|(key, _)| fibers.get(*key).is_some_and(|record| record.wait == Wait::Sleep));
     }
 
     /// Whether the running fiber has to yield to another one.
     pub fn should_preempt(&mut self, now: Instant) -> bool {
-        self.queue.should_preempt(now) || self.has_deferred_raises()
+        self.fibers.should_preempt(now) || self.has_deferred_raises()
     }
 
     /// For how long the running fiber has run at a tick. `short` is half of a tick's usual period.
     pub fn slice_age(&self, now: Instant, short: Duration) -> SliceAge {
-        match self.queue.used(now) {
+        match self.fibers.queue().used(now) {
             Some(used) if used < short => SliceAge::Short,
             Some(_) => SliceAge::Long,
             None if self.budget.is_brief(now, short) => SliceAge::New,
@@ -64,10 +55,10 @@ impl State {
     /// when its time slice ends. `None` if that is unknown, since the kernel, a worker or a woken fiber may require it
     /// at any time.
     pub fn next_yield_at(&mut self, now: Instant) -> Option<Instant> {
-        if !self.operations.is_empty() || self.queue.has_unpreempted() {
+        if !self.operations.is_empty() || self.fibers.queue().has_unpreempted() {
             return None;
         }
-        let slice_ends = self.queue.slice_ends_at(now);
+        let slice_ends = self.fibers.queue().slice_ends_at(now);
         Some(self.timers.next_deadline().map_or(slice_ends, |deadline| deadline.min(slice_ends)))
     }
 
@@ -75,13 +66,13 @@ impl State {
     /// the last poll, or the fibers in the queue compute, and will not poll for a while.
     #[inline(always)]
     pub fn begin_slice(&mut self) -> bool {
-        let queue = &self.queue;
+        let queue = self.fibers.queue();
         self.budget.start_slice(|| queue.len()) || queue.has_only_preempted()
     }
 
     /// What [`State::begin_slice`] has returned.
     pub fn should_poll(&self) -> bool {
-        self.budget.should_poll(|| self.queue.len()) || self.queue.has_only_preempted()
+        self.budget.should_poll(|| self.fibers.queue().len()) || self.fibers.queue().has_only_preempted()
     }
 
     /// Takes the first fiber off the run queue and makes it the current one.
@@ -91,16 +82,12 @@ impl State {
         if self.exploration.is_some() {
             self.choose_next();
         }
-        let fibers = &mut self.fibers;
-        let next = self.queue.pop(
-            #[inline(always)]
-            |(key, epoch)| fibers.claim(*key, *epoch),
-        )?;
+        let next = self.fibers.claim_next()?;
         self.note(Event::Dequeued(next.key));
         if self.has_many_fibers() {
             self.look_ahead();
         }
-        self.current = Some((next.fiber, next.key));
+        self.fibers.set_claimed(&next);
         Some(next)
     }
 

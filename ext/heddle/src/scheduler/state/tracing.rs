@@ -140,8 +140,8 @@ impl State {
                 trace.track.waiting(key.number(), subject);
             }
         }
-        if let Some((_, key)) = self.current
-            && self.is_current(key)
+        if let Some((_, key)) = self.fibers.current()
+            && self.fibers.is_current(key)
         {
             trace.track.running(key.number(), here);
         }

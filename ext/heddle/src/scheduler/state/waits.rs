@@ -14,12 +14,9 @@ impl State {
     /// it.
     #[inline(always)]
     pub fn set_waiting(&mut self, key: FiberKey) {
-        let Some((record, parked)) = self.fibers.get_with_parked(key) else { return };
-        if record.is_being_killed() {
+        if !self.fibers.set_waiting(key) {
             self.enqueue(key);
             self.clock.pass_killed_wait();
-        } else if record.state() != FiberState::Lost {
-            record.move_to(FiberState::Waiting, parked);
         }
     }
 
@@ -89,8 +86,7 @@ impl State {
     /// if the fiber needs more than that.
     #[inline(always)]
     pub fn finish_yield(&mut self, key: FiberKey, outer: Wait) -> bool {
-        let is_current = self.current.is_some_and(|(_, current)| current == key);
-        if !is_current || self.raises.is_stopping() || self.closings.has_waiters() {
+        if !self.fibers.is_chosen(key) || self.raises.is_stopping() || self.closings.has_waiters() {
             return false;
         }
         self.fibers.get_mut(key).is_some_and(|record| record.finish_yield(outer))
