@@ -87,6 +87,28 @@ RSpec.describe "Thread.current.raise" do
     expect(raised_last).to eq [KeyError, "two"]
   end
 
+  it "raises in the computing fiber that called it what no mask holds back, besides what one still does" do
+    outcomes = Heddle.run(preempt: :all) do
+      raising = Heddle.spin do
+        inner = nil
+        masked = raised do
+          Thread.handle_interrupt(IOError => :never) do
+            Thread.current.raise(IOError, "masked")
+            Thread.handle_interrupt(KeyError => :never) { %w[1 2].each { |own| Thread.current.raise(KeyError, own) } }
+          rescue KeyError
+            inner = raised do
+              Enumerator.new { |found| found << Thread.handle_interrupt(EOFError => :immediate) { nil } }.next
+              loop { nil }
+            end
+          end
+        end
+        [inner, masked]
+      end
+      Heddle.await(raising)
+    end
+    expect(outcomes).to eq [[KeyError, "2"], [IOError, "masked"]]
+  end
+
   it "raises in the fiber that calls it, whatever others raise before Ruby does" do
     waiting = false
     error = Class.new(StandardError) do

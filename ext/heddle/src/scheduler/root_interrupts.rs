@@ -154,10 +154,10 @@ impl Scheduler {
     /// back. It is to be raised as soon as the running postponed job ends. Another fiber must not run before that: it
     /// would check interrupts, and then Ruby does not search its list again for this one.
     pub fn own_next(&self, ruby: &Ruby, current: Value) -> Option<Value> {
-        let is_next = |own: &&OwnException| own.fiber == current && pending_interrupts::has(ruby, own.exception.get());
-        let next = self.root.own.borrow().iter().find(is_next).map(|own| own.exception.get());
+        let is_left = |own: &&OwnException| own.fiber == current && pending_interrupts::has(ruby, own.exception.get());
+        let nth_left = |nth| self.root.own.borrow().iter().filter(is_left).nth(nth).map(|own| own.exception.get());
         // `is_masked` allocates, so nothing may be borrowed that the collector marks.
-        next.filter(|next| !self.is_masked(ruby, *next))
+        (0..).map_while(nth_left).find(|own| !self.is_masked(ruby, *own))
     }
 
     fn fiber_that_raises(&self, exception: Value) -> Option<PinnedValue> {
