@@ -77,4 +77,33 @@ RSpec.describe "Heddle without its extension" do
       )
     end
   end
+
+  # As after a change of Ruby beneath a gem that has builds for other versions.
+  it "says so, and leaves Puma on its threads, where the gem has no build for this Ruby" do
+    Dir.mktmpdir do |folder|
+      FileUtils.cp_r("#{Processes::LIB}/.", folder)
+      FileUtils.rm(Dir["#{folder}/heddle/**/heddle.so"])
+      output, errors, status = run_command(RbConfig.ruby, "-I", folder, "-e", <<~RUBY)
+        begin
+          require "puma"
+        rescue LoadError
+          exit #{Libraries::MISSING}
+        end
+        $stderr = $stdout
+        require "puma/plugin/heddle"
+        puts [Heddle.supported?, Puma::Server.ancestors.first].inspect
+        begin
+          Heddle.run { nil }
+        rescue Heddle::Unsupported => e
+          puts e.message
+        end
+      RUBY
+      skip_or_fail_without("puma") if status.exitstatus == Libraries::MISSING
+      reason = "was installed without an extension for Ruby #{RUBY_VERSION}"
+      expect([output.lines, errors]).to match [
+        ["Heddle: Puma serves with its threads, because Heddle #{reason}\n", "[false, Puma::Server]\n",
+         start_with("Heddle.run: Heddle #{reason}. It runs in a Linux container: docker run")], ""
+      ]
+    end
+  end
 end

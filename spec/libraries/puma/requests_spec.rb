@@ -201,6 +201,24 @@ RSpec.describe "A request of Puma with plugin :heddle" do
     end
   end
 
+  it "refuses to start the server with another rack-timeout, and says what to write instead" do
+    refusal = /\Arack-timeout .* raises into the thread of a request, .* Timeout\.timeout\(15\) { app\.call\(env\) }$/
+    expect(printed(<<~RUBY, library: "rack-timeout")).to match(refusal)
+      require "puma/plugin/heddle"
+      require "puma/configuration"
+      require "puma/log_writer"
+      Rack::Timeout::Scheduler::Timeout.alias_method(:limit, :timeout)
+      Rack::Timeout::Scheduler::Timeout.remove_method(:timeout)
+      options = Puma::Configuration.new { |config| config.heddle(preempt: :all) }.tap(&:clamp).final_options
+      server = Puma::Server.new(->(_) { [200, {}, []] }, nil, options.merge(log_writer: Puma::LogWriter.null))
+      begin
+        server.run
+      rescue Heddle::Error => e
+        puts e.message
+      end
+    RUBY
+  end
+
   describe "with rack-timeout" do
     app = <<~RUBY
       begin
