@@ -44,6 +44,15 @@ module Heddle
         Scope.new(scheduler, TreeNode.current(scheduler), members: false).run(&)
       end
 
+      # The work has raised what the unit's server rescues within the scope. Stops the fibers that the work has spun, as
+      # an error does that leaves a block, and does not wait for their ends.
+      #
+      # @return [void]
+      def failed
+        scheduler = Context.scheduler_if_any
+        TreeNode.current(scheduler).stop_children if scheduler
+      end
+
       # @param option [Object] the value of an option `thread_variables:`
       # @param method [String] what was given it, for the message
       # @return [:own, :shared]

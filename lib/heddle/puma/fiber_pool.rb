@@ -158,7 +158,9 @@ module Heddle
         trigger_before_thread_exit_hooks
       end
 
-      # Lets the shutdown raise ForceShutdown in the calling fiber while the block runs.
+      # Lets the shutdown raise ForceShutdown in the calling fiber while the block runs, which is the application's part
+      # of a request. If it raises, the request's children are stopped: Puma answers 500, and the request's scope does
+      # not see the error.
       def with_force_shutdown
         # With Puma's option fiber_per_request, it is not the connection's fiber.
         fiber = Fiber.current
@@ -167,6 +169,9 @@ module Heddle
         raise ::Puma::ThreadPool::ForceShutdown if @force_shutdown
 
         yield
+      rescue Exception # rubocop:disable Lint/RescueException -- Puma answers it
+        UnitOfWork.failed
+        raise
       ensure
         @with_application.delete(fiber)
       end

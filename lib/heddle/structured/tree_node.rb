@@ -276,6 +276,9 @@ module Heddle
     # @return [Children] those of that block, for {#leave_block}
     def enter_block = @children = Children.new(self, children)
 
+    # The block has failed, and its caller rescues that within the block. Does not wait for the children's ends.
+    def stop_children = @children&.stop
+
     # The block has ended.
     def leave_block(block)
       block.close

@@ -31,6 +31,15 @@ RSpec.describe "A request of Puma with plugin :heddle" do
           end
           Heddle.snooze
           [200, {}, ["early"]]
+        when "/fail"
+          Heddle.spin do
+            running += 1
+            sleep
+          ensure
+            running -= 1
+          end
+          Heddle.snooze until running.positive?
+          raise "of the request"
         when "/open"
           gate << true
           [200, {}, ["opened"]]
@@ -51,6 +60,15 @@ RSpec.describe "A request of Puma with plugin :heddle" do
 
           expect(answers).to eq [["HTTP/1.1 200 OK", "spun"], ["HTTP/1.1 200 OK", "0 run"]]
         end
+      end
+    end
+
+    it "stops them if the application raises an error, although Puma answers that", :regression do
+      with_server(app, "activate_control_app 'tcp://127.0.0.1:0', no_token: true") do |server|
+        answer = server.request("GET /fail HTTP/1.0\r\n\r\n")
+        server.wait_for_stats("fibers" => 0)
+
+        expect([answer, server.get("/running")]).to match [/ 500 .*of the request/m, "0 run"]
       end
     end
 
