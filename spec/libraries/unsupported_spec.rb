@@ -106,4 +106,30 @@ RSpec.describe "Heddle without its extension" do
       ]
     end
   end
+
+  # A laptop's Ruby, which names its system like this.
+  describe "on another system" do
+    let(:laptop) { "require 'rbconfig'; RbConfig::CONFIG['target_os'] = 'darwin24'; $stderr = $stdout\n" }
+
+    it "says which, and leaves programs to their threads" do
+      output, errors, = run_ruby("#{laptop}require 'heddle/executor'; p Heddle.supported?")
+
+      expect([output, errors]).to eq [
+        "Heddle: there is no Heddle::Executor, because Heddle needs Linux, and this is darwin24\nfalse\n", ""
+      ]
+    end
+
+    it "is installed without compiling anything, and says why" do
+      Dir.mktmpdir do |folder|
+        extension = File.expand_path("../../ext/heddle/extconf.rb", __dir__)
+        output, errors, = run_ruby("#{laptop}load #{extension.dump}", chdir: folder)
+        made = %w[all install].map { |target| run_command("make", target, chdir: folder).last.success? }
+
+        expect([output, errors, made, Dir.children(folder)]).to match [
+          /\Aheddle compiles no extension: it needs Linux, .* not darwin24\. The gem steps aside/, "", [true, true],
+          ["Makefile"]
+        ]
+      end
+    end
+  end
 end
