@@ -18,7 +18,7 @@ module Torture
       railties
     ].freeze
     COMPONENTS = %w[activesupport activerecord actionpack actioncable activejob].freeze
-    SPECS = %w[rails active_job puma/rails puma/rails_application]
+    SPECS = %w[rails adapter_part active_job puma/rails puma/rails_application]
             .map { |name| "spec/libraries/#{name}_spec.rb" }.freeze
     # The databases for Active Record's tests.
     DATABASES = %w[sqlite3 postgresql].freeze
