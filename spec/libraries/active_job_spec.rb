@@ -47,6 +47,22 @@ RSpec.describe "Active Job's adapter :heddle" do
     end
   end
 
+  it "keeps the jobs' states of ActiveSupport apart, without Rails" do
+    expect(printed(<<~RUBY)).to eq "abc\n"
+      latch = Concurrent::CountDownLatch.new(3)
+      seen = Queue.new
+      $work = lambda do |name|
+        ActiveSupport::IsolatedExecutionState[:job] = name
+        latch.count_down
+        latch.wait
+        seen << ActiveSupport::IsolatedExecutionState[:job]
+      end
+      %w[a b c].each { |name| Work.perform_later(name) }
+      ActiveJob::Base.queue_adapter.shutdown
+      puts Array.new(3) { seen.pop }.sort.join
+    RUBY
+  end
+
   it "names a job's fiber by the job's class and id while the job runs" do
     expect(printed(<<~RUBY)).to eq "true\n"
       $work = -> { $names = Heddle.fibers.filter_map(&:name) }

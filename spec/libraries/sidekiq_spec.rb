@@ -69,6 +69,29 @@ RSpec.describe "A Sidekiq capsule with fibers" do
     RUBY
   end
 
+  it "keeps the jobs' states of ActiveSupport apart, without Rails" do
+    expect(printed(<<~RUBY)).to eq "abc\n"
+      begin
+        require "active_support"
+        require "active_support/isolated_execution_state"
+      rescue LoadError
+        exit #{Libraries::MISSING}
+      end
+      latch = Concurrent::CountDownLatch.new(3)
+      seen = Queue.new
+      $work = lambda do |name|
+        ActiveSupport::IsolatedExecutionState[:job] = name
+        latch.count_down
+        latch.wait
+        seen << ActiveSupport::IsolatedExecutionState[:job]
+      end
+      %w[a b c].each { |name| Work.perform_async(name) }
+      sidekiq = start
+      puts Array.new(3) { seen.pop }.sort.join
+      sidekiq.stop
+    RUBY
+  end
+
   it "names a job's fiber by the job's class and id while the job runs" do
     expect(printed(<<~RUBY)).to eq "true\n"
       names = Queue.new
