@@ -3,7 +3,7 @@
 # Runs specs with an extension whose threads stall, and whose files are not in memory, at random, as on a busy machine:
 # see ext/core/src/disturbed.rs.
 module DisturbedSpecs
-  FILES = %w[lib spec verification examples docs README.md CHANGELOG.md .rspec].freeze
+  FILES = %w[lib ext spec verification examples docs README.md CHANGELOG.md .rspec].freeze
   SPECS = [*%w[hooks io libraries observability preemption scheduler structured testing].map { |name| "spec/#{name}" },
            "spec/project/documents_spec.rb"].freeze
 
