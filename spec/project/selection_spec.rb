@@ -40,6 +40,16 @@ RSpec.describe Selection do
     expect(files.select { |path| File.read("#{root}/#{path}").match?(%r{["']\.?/?spec/[\w/]+\.rb\b}) }).to eq([])
   end
 
+  it "takes no example that reads what a disturbed run's copy lacks" do
+    files, folders = File.read("rakelib/disturbed.rake").scan(/%w\[(.*?)\]/).map { |words,| words.split }
+    read = Dir["spec/{#{folders.join(",")}}/**/*.rb"].flat_map do |spec|
+      File.read(spec).scan(%r{"((?:\.\./)+[\w./-]+)", __dir__}).map do |path,|
+        File.expand_path(path, File.dirname(spec)).delete_prefix("#{Dir.pwd}/")
+      end
+    end
+    expect(read.uniq.reject { |path| files.include?(path.split("/").first) }).to eq []
+  end
+
   it "knows each folder that has examples" do
     files = Dir["{spec,verification}/*/**/*_spec.rb", base: File.expand_path("../..", __dir__)]
     expect(files.map { |path| path.split("/")[1] }).to all(satisfy { |folder| described_class::ON.key?(folder) })
