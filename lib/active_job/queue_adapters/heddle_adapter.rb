@@ -5,24 +5,21 @@ require "concurrent/scheduled_task"
 require "securerandom"
 require "heddle"
 
-unless Heddle.supported?
-  require "heddle/jobs/threads_adapter"
-  ActiveJob::QueueAdapters::HeddleAdapter = Heddle::Jobs::ThreadsAdapter
+if Heddle.supported?
+  require "heddle/executor"
+  require "heddle/jobs/limited_queues"
+
+  # They are not documented. Without them the adapter could run no job.
+  on = Heddle.const_get(:AdapterPart).new(
+    "activejob", ActiveJob::VERSION::STRING,
+    right_with: "8.1.3",
+    without: "Active Job's jobs run on threads, without `limits:`",
+    uses: ["ActiveJob::Base.execute(_)", "ActiveJob::Base.around_perform()", "ActiveJob::Base#serialize()",
+           "ActiveJob::Base#provider_job_id=(_)", "ActiveJob::QueueAdapters::AbstractAdapter#initialize()"]
+  ).usable?
+else
   Heddle.const_get(:Extension).step_aside("Active Job's jobs run on threads")
-  return
 end
-
-require "heddle/executor"
-require "heddle/jobs/limited_queues"
-
-# They are not documented. Without them the adapter could run no job.
-on = Heddle.const_get(:AdapterPart).new(
-  "activejob", ActiveJob::VERSION::STRING,
-  right_with: "8.1.3",
-  without: "Active Job's jobs run on threads, without `limits:`",
-  uses: ["ActiveJob::Base.execute(_)", "ActiveJob::Base.around_perform()", "ActiveJob::Base#serialize()",
-         "ActiveJob::Base#provider_job_id=(_)", "ActiveJob::QueueAdapters::AbstractAdapter#initialize()"]
-).usable?
 unless on
   require "heddle/jobs/threads_adapter"
   ActiveJob::QueueAdapters::HeddleAdapter = Heddle::Jobs::ThreadsAdapter
