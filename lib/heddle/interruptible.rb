@@ -11,13 +11,17 @@ module Heddle
 
     # Runs the block.
     #
+    # A call of {#raise} sets `@is_raising` before it looks for the fiber. So either that is seen at the end, or the
+    # call finds no fiber. Therefore the end of a request mostly needs no lock.
+    #
     # @return [Object] the block's value
     def run
       @scheduler = Context.scheduler_if_any
       @fiber = Fiber.current
       yield
     ensure
-      @scheduler ? Native.defer_raises(@scheduler) { finish } : finish
+      @fiber = nil
+      Native.defer_raises(@scheduler) { retract_all } if @is_raising && @scheduler
     end
 
     # Raises in the fiber, whatever it waits for or computes. Any thread may call this.
@@ -29,6 +33,7 @@ module Heddle
       error = exception(*(arguments.empty? ? DEFAULT : arguments), **keywords)
       Heddle.without_preemption do
         LOCK.synchronize do
+          @is_raising = true
           number = @fiber && @scheduler && Native.deliver(@scheduler, @fiber, error)
           (@sent ||= []) << number if number
           !number.nil?
@@ -39,11 +44,8 @@ module Heddle
     private
 
     # What was not raised in time must not be raised in the fiber later.
-    def finish
-      LOCK.synchronize do
-        @sent&.each { |number| Native.retract(@scheduler, @fiber, number) }
-        @fiber = nil
-      end
+    def retract_all
+      LOCK.synchronize { @sent&.each { |number| Native.retract(@scheduler, Fiber.current, number) } }
     end
 
     def exception(kind, *message, **keywords)

@@ -41,7 +41,7 @@ module Heddle
         scheduler = Context.scheduler_if_any
         return yield unless scheduler
 
-        Scope.new(scheduler, TreeNode.current(scheduler), members: false).run(&)
+        Scope.new(scheduler, TreeNode.current(scheduler), :of_spun).run(&)
       end
 
       # The work has raised what the unit's server rescues within the scope. Stops the fibers that the work has spun, as
@@ -69,15 +69,16 @@ module Heddle
 
     # @return [Thread] the thread that serves the unit
     attr_reader :thread
-    # @return [Hash{Symbol => Object}]
-    attr_reader :variables
 
     # A unit of the calling thread.
     def initialize
       super
       @thread = Thread.current
-      @variables = {}
+      @variables = nil
     end
+
+    # @return [Hash{Symbol => Object}] most units set none
+    def variables = @variables || Heddle.without_preemption { @variables ||= {} }
 
     # Runs the block, which is the unit's work, in the calling fiber.
     #

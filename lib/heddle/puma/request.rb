@@ -65,7 +65,9 @@ module Heddle
       def handle(&)
         outcome = @slow_requests ? @slow_requests.watch(@name, &) : yield
         # The client need not wait for the request's fibers to see the end of its connection.
-        @client.close if [:close, false].include?(outcome) # a Symbol since Puma 7.2, before that false
+        case outcome
+        when :close, false then @client.close # a Symbol since Puma 7.2, before that false
+        end
         outcome
       end
     end

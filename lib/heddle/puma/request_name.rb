@@ -23,7 +23,9 @@ module Heddle
       # @param env [Hash] Rack's environment
       # @return [String] frozen
       def self.of(env)
-        path = (env["REQUEST_PATH"] || env["PATH_INFO"]).b.byteslice(0, LONGEST)
+        path = env["REQUEST_PATH"] || env["PATH_INFO"]
+        path = path.byteslice(0, LONGEST) if path.bytesize > LONGEST
+        path = path.b unless path.ascii_only?
         unless PLAIN.match?(path)
           path = path.gsub(%r{[^/]+}) { |part| PLAIN_PART.match?(part) ? part : ":id#{part[EXTENSION]}" }
         end

@@ -14,32 +14,30 @@ module Heddle
     def initialize(node, outer = nil)
       @node = node
       @outer = outer
-      # A Hash keeps the order, and deletes in constant time.
-      @awaited = {}
-      @background = {}
-      @received = []
+      # Hashes, which keep the order and delete in constant time. Each request is a block, and most start no fibers.
+      @awaited = @background = @received = nil
     end
 
     # @return [Array<TreeNode>] the children that have not ended
-    def to_a = @awaited.keys + @background.keys
+    def to_a = [*@awaited&.keys, *@background&.keys]
 
     # @return [Array<Fiber>] their fibers
     def fibers = to_a.filter_map(&:fiber)
 
     # @return [Boolean] whether all children have ended
-    def empty? = @awaited.empty? && @background.empty?
+    def empty? = ended?(:all)
 
     # A child is about to start.
-    def add(child) = kind(child)[child] = true
+    def add(child) = (child.background? ? @background ||= {} : @awaited ||= {})[child] = true
 
     # A child has ended, or could not be started.
     def remove(child)
-      kind(child).delete(child)
-      @node.wake(self) if @waiting&.all?(&:empty?)
+      (child.background? ? @background : @awaited)&.delete(child)
+      @node.wake(self) if @waiting && ended?(@waiting)
     end
 
     # In a forked child these fibers do not exist.
-    def clear = [@awaited, @background].each(&:clear)
+    def clear = @awaited = @background = nil
 
     # Asks the children to end, and does not wait for that.
     def stop = to_a.each(&:stop)
@@ -48,8 +46,8 @@ module Heddle
     #
     # @raise the error of a child that no fiber awaits, and whatever interrupts the wait
     def await
-      @waiting = [@awaited]
-      @node.scheduler.block(self, nil) until @awaited.empty?
+      @waiting = :awaited
+      @node.scheduler.block(self, nil) until ended?(:awaited)
       Native.raise_at_end(@node.scheduler)
     ensure
       @waiting = nil
@@ -58,7 +56,7 @@ module Heddle
     # Like {await}, where nothing can be raised in the fiber any more. {finish} returns the error.
     def complete
       @ending = true
-      Native.defer_raises(@node.scheduler) { wait_through([@awaited]) } unless @awaited.empty?
+      Native.defer_raises(@node.scheduler) { wait_through(:awaited) } unless ended?(:awaited)
     end
 
     # Stops the children that are left, running their `ensure`, and waits for their end. Only exceptions that concern
@@ -70,7 +68,7 @@ module Heddle
       unless empty?
         Native.defer_raises(@node.scheduler) do
           stop
-          wait_through([@awaited, @background])
+          wait_through(:all)
         end
       end
       @late_error
@@ -97,25 +95,30 @@ module Heddle
     # The block has ended, perhaps by another error: forgets the errors of children that have not been raised. Children
     # that have not ended, because the wait for them was broken off, end with the block around this one.
     def close
-      @received.each { |number| take_back(number) }
-      to_a.each { |child| child.join(@outer) }
+      @received&.each { |number| take_back(number) }
+      to_a.each { |child| child.join(@outer) } unless empty?
     end
 
     private
 
-    def kind(child) = child.background? ? @background : @awaited
+    # @param which [:awaited, :all] :awaited leaves out those in the background
+    # @return [Boolean]
+    def ended?(which)
+      (@awaited.nil? || @awaited.empty?) && (which == :awaited || @background.nil? || @background.empty?)
+    end
 
     # Errors are raised in the order of their receipt. Those that have been raised are forgotten.
     def note_received(number)
+      @received ||= []
       @received.shift until @received.empty? || Native.unraised?(@node.scheduler, @node.fiber, @received.first)
       @received.push(number)
     end
 
     # Waits until these children have ended. An exception stops them, and takes the place of a child's error, as in an
     # `ensure` clause. An `exit` in a signal's handler stays.
-    def wait_through(children)
-      @waiting = children
-      @node.scheduler.block(self, nil) until children.all?(&:empty?)
+    def wait_through(which)
+      @waiting = which
+      @node.scheduler.block(self, nil) until ended?(which)
     rescue SignalException
       raise
     rescue Exception => e # rubocop:disable Lint/RescueException -- raised when the children have ended

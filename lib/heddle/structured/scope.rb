@@ -7,11 +7,12 @@ module Heddle
   class Scope
     # @param scheduler [Scheduler]
     # @param node [TreeNode] the current fiber's
-    # @param members [Boolean] whether the fibers of `Fiber.schedule` belong to the scope
-    def initialize(scheduler, node, members: true)
+    # @param kind [:with_members, :of_spun] whether the fibers of `Fiber.schedule` belong to the scope. Not by keyword:
+    #   on Ruby 3.3 that makes two Hashes, and each request has a scope
+    def initialize(scheduler, node, kind = :with_members)
       @scheduler = scheduler
       @node = node
-      @has_members = members
+      @has_members = kind == :with_members
     end
 
     # Runs the block. Only the block may be preempted; see {TreeNode#carry}.
@@ -43,6 +44,8 @@ module Heddle
     def await_all
       @node.reset_after_fork(@scheduler)
       @children.await
+      return unless @number
+
       await_members
       # One in the background may have failed meanwhile.
       @children.await
@@ -54,9 +57,9 @@ module Heddle
     def close
       @node.reset_after_fork(@scheduler)
       # If the fiber is being killed, it cannot wait for its children below.
-      stop_members if Native.unwinding?(@scheduler)
+      stop_members if @number && Native.unwinding?(@scheduler)
       late = @children&.finish
-      await_members
+      await_members if @number
       late
     ensure
       @node.leave_block(@children) if @children
@@ -77,9 +80,7 @@ module Heddle
       raise
     end
 
-    def members
-      @number ? Native.scope_members(@scheduler, @number) : []
-    end
+    def members = Native.scope_members(@scheduler, @number)
 
     def stop_members
       members.each { |fiber| TreeNode.observed(fiber, @scheduler)&.stop }
