@@ -45,6 +45,29 @@ RSpec.describe "The scheduler's fairness" do
     devices&.each(&:close)
   end
 
+  it "continues a fiber whose data has come before one whose sleep has ended meanwhile" do
+    reader, writer = IO.pipe
+    order = []
+    Heddle.run(preempt: :none) do
+      Fiber.schedule do
+        reader.read(1)
+        order << :read
+      end
+      writer.write("x")
+      Fiber.schedule do
+        sleep(0.001) # at least
+        order << :slept
+      end
+      # Computes until the sleep is over.
+      begun = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      nil until Process.clock_gettime(Process::CLOCK_MONOTONIC) - begun > 0.002
+    end
+
+    expect(order).to eq(%i[read slept])
+  ensure
+    [reader, writer].each(&:close)
+  end
+
   it "runs the other fibers between a request and its response, even if the response is there already" do
     pair = UNIXSocket.pair
     asking, answering = pair

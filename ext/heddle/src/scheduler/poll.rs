@@ -37,10 +37,10 @@ impl Scheduler {
         let timeout = {
             let mut state = self.state.borrow_mut();
             state.note_poll(now, parking);
-            state.expire(now);
+            let is_due = state.has_expired_timer(now);
             state.budget.polled(now);
             state.counters.polls += 1;
-            if !may_block || !state.fibers.queue().is_empty() || state.has_deferred_raises() {
+            if !may_block || is_due || !state.fibers.queue().is_empty() || state.has_deferred_raises() {
                 Some(Duration::ZERO)
             } else {
                 state.wait_before_jump(now).or_else(|| {
@@ -68,14 +68,17 @@ impl Scheduler {
             return Err(error::from_core(ruby, error));
         }
         let mut state = self.state.borrow_mut();
-        if timeout == Some(Duration::ZERO) {
-            state.complete(reactor.completions());
-        } else {
+        let has_waited = timeout != Some(Duration::ZERO);
+        if has_waited {
             state.note_poll(now, None);
             // The fibers that it has woken begin now, not before the wait.
             state.budget.polled(now);
-            state.complete(reactor.completions());
-            state.expire(now);
+        }
+        // Before the timers: what has come in time is no timeout, and what is under way ends before sleepers begin
+        // further work. Otherwise fibers that sleep and then send, as for heartbeats, wait for each other's messages.
+        state.complete(reactor.completions());
+        state.expire(now);
+        if has_waited {
             if !state.fibers.queue().is_empty() {
                 state.clock.note_event(now);
             }
@@ -83,15 +86,16 @@ impl Scheduler {
         }
         // A poll that has waited does not know what other threads do by now. What an interrupt brings, such as the end of
         // a child process, comes before the next timer.
-        let may_jump = may_block && timeout == Some(Duration::ZERO) && !interrupted;
+        let may_jump = may_block && !has_waited && !interrupted;
         if may_jump && state.clock.is_virtual() && state.fibers.queue().is_empty() && !state.has_deferred_raises() {
             state.jump(now);
         }
         if let Some(trace) = state.trace() {
-            trace.poll(began, timeout != Some(Duration::ZERO), state.counters.completed);
+            trace.poll(began, has_waited, state.counters.completed);
         }
         Ok(if interrupted { Polled::Interrupted } else { Polled::Done })
     }
+
     /// Waits without the GVL, and sets `now` to the time after that. Returns false if an interrupt of the thread was
     /// pending already.
     ///
