@@ -15,6 +15,7 @@ require "heddle"
 require_relative "applications/application_server"
 require_relative "report/format"
 require_relative "run/clock"
+require_relative "run/machine"
 
 # Measures in alternation, and prints a line for each measurement.
 class Cores
@@ -68,4 +69,5 @@ class Cores
   end
 end
 
+Machine.need("wrk")
 Cores.new(Integer(ARGV.fetch(0, "5"))).run

@@ -94,6 +94,7 @@ if ARGV.first == "--measure"
               "(%<intervals>d intervals of each)", backend:, plain:, traced:, intervals:,
                                                    change: ((traced / plain) - 1) * 100)
 else
+  Machine.need("wrk")
   %w[io_uring poll].each do |backend|
     command = [RbConfig.ruby, "-I#{File.expand_path("../lib", __dir__)}", __FILE__, "--measure", backend,
                ARGV.fetch(0, "30")]

@@ -42,6 +42,7 @@ class ApplicationBenchmark
   def run
     @database = @servers.start(:postgres) if @app == "rails.ru" && @servers.available?(:postgres)
     @rounds.times do |round|
+      Machine.print_max_gap
       @contestants.rotate(round).each { |name| measure(name) }
     end
     report
@@ -65,8 +66,9 @@ class ApplicationBenchmark
       server = ApplicationServer.new(name, @app, environment)
       load = start_load(server.url(beside), beside_clients) if beside
       @results[[scenario, name]] << wrk(server, path, clients).merge(memory: server.memory)
+    ensure
       stop_load(load) if load
-      server.stop
+      server&.stop
     end
   end
 
@@ -129,6 +131,7 @@ end
 
 if $PROGRAM_NAME == __FILE__
   require "bundler"
+  Machine.need("wrk")
   rounds = Integer(ENV.fetch("ROUNDS", "5"))
   ApplicationBenchmark.new(ARGV.fetch(0), rounds:, seconds: Integer(ENV.fetch("SECONDS", "5"))).run
 end

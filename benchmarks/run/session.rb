@@ -29,8 +29,9 @@ class Session
     abort "BENCH=#{ENV.fetch("BENCH", nil)} names none of: #{cases.map(&:name).join(", ")}" if @cases.empty?
   end
 
-  # Tries to load each contestant, and prints those that are left out.
+  # Tries to load each contestant, and prints those that are left out, and whether the machine is idle.
   def find_contestants
+    @max_gap = Machine.print_max_gap
     names = @cases.flat_map(&:contestants).uniq
     names.each do |name|
       contestant = Contestants.find(name)
@@ -66,7 +67,7 @@ class Session
   def about
     { when: Time.now.utc.iso8601, rounds: @rounds, scale: ENV.fetch("BENCH_SCALE", "1"), calibrated: @calibrated,
       load_average: File.exist?("/proc/loadavg") ? File.read("/proc/loadavg").split.first(3).join(" ") : "unknown",
-      versions: @results.versions.compact, left_out: @results.missing, **Machine.describe }
+      max_gap: @max_gap, versions: @results.versions.compact, left_out: @results.missing, **Machine.describe }
   end
 
   # Writes the JSON file and the page; returns their paths.
