@@ -11,8 +11,8 @@ module Heddle
 
     # Runs the block.
     #
-    # A call of {#raise} sets `@is_raising` before it looks for the fiber. So either that is seen at the end, or the
-    # call finds no fiber. Therefore the end of a request mostly needs no lock.
+    # A call of {#raise} sets `@sent` before it looks for the fiber. So either that is seen at the end, or the call
+    # finds no fiber. Therefore the end of a request mostly needs no lock.
     #
     # @return [Object] the block's value
     def run
@@ -21,7 +21,7 @@ module Heddle
       yield
     ensure
       @fiber = nil
-      Native.defer_raises(@scheduler) { retract_all } if @is_raising && @scheduler
+      Native.defer_raises(@scheduler) { retract_all } if @sent && @scheduler
     end
 
     # Raises in the fiber, whatever it waits for or computes. Any thread may call this.
@@ -33,9 +33,9 @@ module Heddle
       error = exception(*(arguments.empty? ? DEFAULT : arguments), **keywords)
       Heddle.without_preemption do
         LOCK.synchronize do
-          @is_raising = true
+          @sent ||= []
           number = @fiber && @scheduler && Native.deliver(@scheduler, @fiber, error)
-          (@sent ||= []) << number if number
+          @sent << number if number
           !number.nil?
         end
       end
@@ -45,7 +45,7 @@ module Heddle
 
     # What was not raised in time must not be raised in the fiber later.
     def retract_all
-      LOCK.synchronize { @sent&.each { |number| Native.retract(@scheduler, Fiber.current, number) } }
+      LOCK.synchronize { @sent.each { |number| Native.retract(@scheduler, Fiber.current, number) } }
     end
 
     def exception(kind, *message, **keywords)
