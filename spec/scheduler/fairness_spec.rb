@@ -58,9 +58,8 @@ RSpec.describe "The scheduler's fairness" do
         sleep(0.001) # at least
         order << :slept
       end
-      # Computes until the sleep is over.
-      begun = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-      nil until Process.clock_gettime(Process::CLOCK_MONOTONIC) - begun > 0.002
+      # Until the sleep is over.
+      compute_for(0.002)
     end
 
     expect(order).to eq(%i[read slept])
