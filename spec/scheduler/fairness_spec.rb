@@ -67,6 +67,34 @@ RSpec.describe "The scheduler's fairness" do
     [reader, writer].each(&:close)
   end
 
+  it "continues a fiber whose sleep has ended before most of those that are woken with it and then compute" do
+    reader, writer = IO.pipe
+    order = []
+    Heddle.run(preempt: :none) do
+      64.times do |i|
+        Fiber.schedule do
+          reader.wait_readable
+          # Between two reads of the clock, as there are no ticks.
+          compute_for(0.001)
+          order << i
+        end
+      end
+      # All wait in the kernel now, and are woken at once.
+      sleep(a_moment)
+      Fiber.schedule do
+        sleep(0.001) # at least
+        order << :slept
+      end
+      writer.write("x")
+      # Until the sleep is over.
+      compute_for(0.002)
+    end
+
+    expect(order.index(:slept)).to be < 32
+  ensure
+    [reader, writer].each(&:close)
+  end
+
   it "runs the other fibers between a request and its response, even if the response is there already" do
     pair = UNIXSocket.pair
     asking, answering = pair

@@ -13,6 +13,8 @@ pub const OPERATIONS_PER_SLICE: u32 = 32;
 const SWITCHES_PER_CLOCK_CHECK: u32 = 16;
 /// The longest time between two polls of timers and I/O.
 const MAX_POLL_INTERVAL: Duration = Duration::from_micros(200);
+/// The time between two polls after which the fibers that have run since then count as computing.
+const COMPUTING: Duration = Duration::from_millis(1);
 /// The least number of switches between two polls within that time, so that polling does not become the main work.
 const SWITCHES_PER_POLL: u32 = 256;
 
@@ -114,6 +116,11 @@ impl Budget {
     /// Whether the last poll of timers and I/O was so long ago that a computing fiber must poll.
     pub fn is_poll_late(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.last_poll) >= MAX_POLL_INTERVAL
+    }
+
+    /// Whether the fibers that have run since the last poll of timers and I/O compute.
+    pub fn has_computed(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.last_poll) >= COMPUTING
     }
 
     /// From now on [`Budget::is_brief`] knows how old a slice can be. This costs a read of the clock for every
@@ -246,6 +253,14 @@ mod tests {
         budget.polled(now);
         assert!(!budget.is_poll_late(now + MAX_POLL_INTERVAL / 2));
         assert!(budget.is_poll_late(now + MAX_POLL_INTERVAL));
+    }
+
+    #[test]
+    fn fibers_have_computed_if_the_last_poll_was_a_tick_ago() {
+        let (mut budget, now) = (Budget::default(), Instant::now());
+        budget.polled(now);
+        assert!(!budget.has_computed(now + COMPUTING / 2));
+        assert!(budget.has_computed(now + COMPUTING));
     }
 
     #[test]

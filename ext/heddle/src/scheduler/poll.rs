@@ -38,6 +38,9 @@ impl Scheduler {
             let mut state = self.state.borrow_mut();
             state.note_poll(now, parking);
             let is_due = state.has_expired_timer(now);
+            if state.budget.has_computed(now) {
+                state.prefer_sleepers();
+            }
             state.budget.polled(now);
             state.counters.polls += 1;
             if !may_block || is_due || !state.fibers.queue().is_empty() || state.has_deferred_raises() {

@@ -15,7 +15,7 @@ fn pop(queue: &mut RunQueue<&'static str>) -> Option<&'static str> {
 }
 
 fn pop_at(queue: &mut RunQueue<&'static str>, now: Instant) -> Option<&'static str> {
-    queue.pop_by_class(now, &mut |entry| Some(*entry))
+    queue.pop_with_clock(now, &mut |entry| Some(*entry))
 }
 
 /// Preempts a fiber that has computed since `began`.
@@ -61,10 +61,9 @@ fn a_fiber_to_which_another_one_hands_off_runs_ahead_of_all_classes() {
     let (mut queue, now) = (queue(), Instant::now());
     preempt(&mut queue, "preempted", now - QUANTUM, now);
     queue.push_starter("starter", || now);
-    for entry in ["woken", "sleeper"] {
-        queue.push_woken(entry);
-    }
-    queue.prefer_sleepers(|entry| *entry == "sleeper");
+    queue.push_woken("woken");
+    queue.push_slept("sleeper", |_| false);
+    queue.prefer_sleepers(|_| false);
     queue.push_first("first");
     assert_eq!((queue.len(), pop_at(&mut queue, now + QUANTUM)), (5, Some("first")));
     assert_eq!((queue.len(), pop_at(&mut queue, now + QUANTUM)), (4, Some("sleeper")));

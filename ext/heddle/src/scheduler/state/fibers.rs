@@ -66,6 +66,11 @@ fn record_mut(records: &mut Slab<Record>, key: FiberKey) -> Option<&mut Record> 
     records.get_mut(key.index()).filter(|record| record.key == key)
 }
 
+/// Whether an entry of the run queue is void.
+fn is_void_in(records: &Slab<Record>) -> impl Fn(&(FiberKey, u32)) -> bool {
+    |(key, epoch)| !record(records, *key).is_some_and(|record| record.is_claimable(*epoch))
+}
+
 impl Fibers {
     /// Adds a fiber, as `Running`.
     pub fn insert(&mut self, fiber: Value, managed: bool, blocking: bool, block: Option<Value>) -> &mut Record {
@@ -256,8 +261,13 @@ impl Fibers {
     #[inline]
     pub(super) fn enqueue(&mut self, key: FiberKey) -> bool {
         let Some((record, parked)) = self.get_with_parked(key) else { return false };
-        let epoch = record.move_to(FiberState::Runnable, parked);
-        self.queue.push_woken((key, epoch));
+        let has_slept = record.wait == Wait::Sleep;
+        let entry = (key, record.move_to(FiberState::Runnable, parked));
+        if has_slept {
+            self.queue.push_slept(entry, is_void_in(&self.records));
+        } else {
+            self.queue.push_woken(entry);
+        }
         true
     }
 
@@ -366,16 +376,12 @@ impl Fibers {
 
     /// Woken fibers whose sleep has ended run next.
     pub(super) fn prefer_sleepers(&mut self) {
-        let records = &self.records;
-        let is_asleep = |key| record(records, key).is_some_and(|record| record.wait == Wait::Sleep);
-        self.queue.prefer_sleepers(|(key, _)| is_asleep(*key));
+        self.queue.prefer_sleepers(is_void_in(&self.records));
     }
 
     /// Removes the entries of the run queue that are void.
     pub(super) fn drop_void(&mut self) {
-        let records = &self.records;
-        let is_valid = |key, epoch| record(records, key).is_some_and(|record| record.is_claimable(epoch));
-        self.queue.drop_void(|(key, epoch)| !is_valid(*key, *epoch));
+        self.queue.drop_void(is_void_in(&self.records));
     }
 
     /// See [`RunQueue::move_to_head`].

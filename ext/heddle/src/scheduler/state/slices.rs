@@ -29,7 +29,7 @@ impl State {
         self.set_current(key);
     }
 
-    /// A tick has found a fiber computing: woken fibers whose sleep has ended run next, unless a test chooses.
+    /// Fibers have computed: woken fibers whose sleep has ended run next, unless a test chooses.
     pub fn prefer_sleepers(&mut self) {
         if self.exploration.is_none() {
             self.fibers.prefer_sleepers();
