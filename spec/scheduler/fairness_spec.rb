@@ -95,6 +95,21 @@ RSpec.describe "The scheduler's fairness" do
     [reader, writer].each(&:close)
   end
 
+  it "continues a fiber that starts another one, which computes for long, when that one yields" do
+    order = []
+    Heddle.run(preempt: :none) do
+      Fiber.schedule do
+        # For longer than fibers that are started run ahead of woken ones.
+        compute_for(0.002)
+        Fiber.scheduler.yield
+        order << :started
+      end
+      order << :starter
+    end
+
+    expect(order).to eq(%i[starter started])
+  end
+
   it "runs the other fibers between a request and its response, even if the response is there already" do
     pair = UNIXSocket.pair
     asking, answering = pair

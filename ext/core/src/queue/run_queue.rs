@@ -78,6 +78,8 @@ pub struct RunQueue<T> {
     /// Since when fresh fibers have run ahead of spent fibers.
     spent_waiting_since: Option<Instant>,
     policy: Policy,
+    /// Whether one of the woken fibers has just yielded, if there are other classes.
+    has_yielded: bool,
     /// Whether all entries are of woken fibers, so that `pop` reads no clock.
     is_plain: bool,
 }
@@ -104,6 +106,7 @@ impl<T> RunQueue<T> {
             last_preemption: None,
             spent_waiting_since: None,
             policy,
+            has_yielded: false,
             is_plain: true,
         }
     }
@@ -176,6 +179,13 @@ impl<T> RunQueue<T> {
 
     /// Enqueues a fiber behind all woken fibers.
     pub fn push_woken(&mut self, entry: T) {
+        self.woken.push_back(entry);
+    }
+
+    /// Enqueues the current fiber, which yields, behind all woken fibers.
+    #[inline]
+    pub fn push_yielded(&mut self, entry: T) {
+        self.has_yielded = !self.is_plain;
         self.woken.push_back(entry);
     }
 
@@ -277,6 +287,7 @@ impl<T> RunQueue<T> {
     #[inline(never)]
     fn pop_with_clock<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         let claimed = self.pop_by_class(now, claim);
+        self.has_yielded = false;
         self.note_kinds();
         claimed
     }
@@ -307,7 +318,8 @@ impl<T> RunQueue<T> {
     /// A starter continues its round as one slice, to which the slices of the fibers count that it starts.
     fn pop_starter<R>(&mut self, now: Instant, claim: &mut impl FnMut(&T) -> Option<R>) -> Option<R> {
         let Policy { tick, .. } = self.policy;
-        let continued = self.starters.pop(now, tick, self.woken.len(), claim)?;
+        let ahead = self.woken.len().saturating_sub(usize::from(self.has_yielded));
+        let continued = self.starters.pop(now, tick, ahead, claim)?;
         let Continued { claimed, round } = continued;
         let protected_until = Some(now + tick / 2);
         self.slice = round.map(|since| Slice { protected_until, continued_at: Some(now), ..Slice::start(since) });

@@ -14,6 +14,8 @@
 //!          ▼                                                      ▼ or woken fibers have run for a tick
 //!        runs                                                   runs
 //! ```
+//!
+//! A fiber that yields runs behind its starter in either case.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -70,7 +72,7 @@ impl<T> Starters<T> {
         self.late.extend(self.round.drain(..).rev());
     }
 
-    /// Dequeues the starter that is next, unless one of the `woken` fibers is. Drops entries for which `claim` returns
+    /// Dequeues the starter that is next, unless one of the woken fibers is, of which `woken` may run ahead. Drops entries for which `claim` returns
     /// none.
     pub fn pop<R>(
         &mut self,

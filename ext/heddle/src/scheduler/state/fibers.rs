@@ -253,7 +253,7 @@ impl Fibers {
         let (record, parked) = self.get_with_parked(key)?;
         record.hook_depth += 1;
         let (outer, epoch) = record.requeue(Wait::Yielded, parked);
-        self.queue.push_woken((key, epoch));
+        self.queue.push_yielded((key, epoch));
         Some((key, outer))
     }
 
@@ -304,7 +304,7 @@ impl Fibers {
         match position {
             Requeue::First => self.queue.push_next((key, epoch)),
             Requeue::Preempted(now) if !is_explored => self.queue.push_preempted((key, epoch), now),
-            Requeue::Last | Requeue::Preempted(_) => self.queue.push_woken((key, epoch)),
+            Requeue::Last | Requeue::Preempted(_) => self.queue.push_yielded((key, epoch)),
         }
         Some(outer)
     }

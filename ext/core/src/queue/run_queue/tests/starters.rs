@@ -47,6 +47,25 @@ fn a_starter_comes_back_when_all_woken_fibers_have_run_once() {
 }
 
 #[test]
+fn a_fiber_that_yields_runs_behind_its_late_starter() {
+    let (mut queue, now) = (queue(), Instant::now());
+    queue.push_woken("woken");
+    start(&mut queue, now);
+    queue.push_yielded("started");
+    assert_eq!([(); 3].map(|()| pop_at(&mut queue, now + TICK).unwrap()), ["woken", "starter", "started"]);
+}
+
+#[test]
+fn a_fiber_that_has_yielded_before_is_one_of_the_woken() {
+    let (mut queue, now) = (queue(), Instant::now());
+    queue.push_yielded("started");
+    queue.push_woken("woken");
+    assert_eq!((pop_at(&mut queue, now), queue.len()), (Some("started"), 1));
+    start(&mut queue, now);
+    assert_eq!((pop_at(&mut queue, now + TICK), pop_at(&mut queue, now + TICK)), (Some("woken"), Some("starter")));
+}
+
+#[test]
 fn a_woken_fiber_waits_for_a_tick_at_most_beside_many_starters() {
     let (mut queue, now) = (queue(), Instant::now());
     (0..10).for_each(|_| start(&mut queue, now));
