@@ -122,7 +122,9 @@ impl Scheduler {
             Some(key) => key,
             None => {
                 let blocking = fiber::is_current_blocking(ruby)?;
-                let yielding = self.options.borrow().preempt.preempts_yielding()
+                // A YieldingFiber is never a blocking one.
+                let yielding = !blocking
+                    && self.options.borrow().preempt.preempts_yielding()
                     && foreign_ticker::yield_state_of(current).is_some();
                 self.register(current, blocking, yielding)
             }
