@@ -5,7 +5,7 @@
 # An example is skipped where its library or its server is missing. It fails instead if HEDDLE_REQUIRED names the
 # library, or is `all`, so that a broken installation does not go unnoticed: CI names what it has installed.
 module Libraries
-  # The exit status of a program whose library isn't there.
+  # The exit status of a program whose library isn't there. For the second of several it is one more.
   MISSING = 2
 
   # These have native parts, or are tried with one that has. Debian, from which bin/test installs them, builds native
@@ -18,19 +18,20 @@ module Libraries
   # No package has these. Their examples run where RUBYLIB has a source tree.
   UNPACKAGED = %w[datadog].freeze
 
-  # Like Processes#printed, for a program that needs a library. A file whose examples all need the same one names it
-  # by `let(:library)`.
+  # Like Processes#printed, for a program that needs a library, or several. A file whose examples all need the same one
+  # names it by `let(:library)`.
   def printed(program, library: self.library, preamble: self.preamble, **)
-    loading = <<~RUBY
+    libraries = Array(library)
+    loading = libraries.each_with_index.map { |name, index| <<~RUBY }
       begin
-        require "#{library}"
+        require "#{name}"
       rescue LoadError
-        exit #{MISSING}
+        exit #{MISSING + index}
       end
-      require "heddle"
     RUBY
-    super(program, preamble: loading + preamble, **) do |status|
-      skip_or_fail_without(library) if status.exitstatus == MISSING
+    super(program, preamble: "#{loading.join}require \"heddle\"\n#{preamble}", **) do |status|
+      missing = libraries.each_index.find { |index| status.exitstatus == MISSING + index }
+      skip_or_fail_without(libraries[missing]) if missing
     end
   end
 

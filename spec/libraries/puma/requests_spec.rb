@@ -221,7 +221,7 @@ RSpec.describe "A request of Puma with plugin :heddle" do
 
   it "refuses to start the server with another rack-timeout, and says what to write instead" do
     refusal = /\Arack-timeout .* raises into the thread of a request, .* Timeout\.timeout\(15\) { app\.call\(env\) }$/
-    expect(printed(<<~RUBY, library: "rack-timeout")).to match(refusal)
+    expect(printed(<<~RUBY, library: %w[puma rack-timeout])).to match(refusal)
       require "puma/plugin/heddle"
       require "puma/configuration"
       require "puma/log_writer"
