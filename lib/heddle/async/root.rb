@@ -74,7 +74,8 @@ module Heddle
       # @return [Root] of a scheduler whose tasks a fork has left in the parent
       def without_tasks = Root.new(@root, is_reactor: @is_reactor, is_closed: @is_closed)
 
-      public :add_child, :remove_child
+      # Async's own methods, which tasks call. `public` would make methods that Ruby searches for in each call.
+      %i[add_child remove_child].each { |name| define_method(name, ::Async::Node.instance_method(name)) }
 
       # A task has ended by an exception that is no StandardError. It cancels the others.
       def fail_with(exception)
