@@ -38,6 +38,7 @@ impl Scheduler {
             let mut state = self.state.borrow_mut();
             state.note_poll(now, parking);
             let is_due = state.has_expired_timer(now);
+            // Fibers that are not preempted have no ticks, which do the same.
             if state.budget.has_computed(now) {
                 state.prefer_sleepers();
             }
