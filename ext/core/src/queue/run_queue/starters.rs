@@ -72,8 +72,8 @@ impl<T> Starters<T> {
         self.late.extend(self.round.drain(..).rev());
     }
 
-    /// Dequeues the starter that is next, unless one of the woken fibers is, of which `woken` may run ahead. Drops entries for which `claim` returns
-    /// none.
+    /// Dequeues the starter that is next, unless a woken fiber is: `woken` of them run ahead of late starters. Drops
+    /// entries for which `claim` returns none.
     pub fn pop<R>(
         &mut self,
         now: Instant,
