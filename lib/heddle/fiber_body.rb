@@ -43,12 +43,13 @@ module Heddle
   module Native
     # Runs the program's part of a fiber whose other parts must not be interrupted. In the block the fiber may be
     # preempted. `ensure` has no branch: an interrupt would be checked there, and could keep the part from ending.
-    def self.run_user_block(scheduler)
+    # `is_last` says that the program has no part in the fiber after this one.
+    def self.run_user_block(scheduler, is_last)
       entered = nil
       entered = enter_user_block(scheduler)
       yield
     ensure
-      leave_user_block(scheduler, entered)
+      leave_user_block(scheduler, entered, is_last)
     end
   end
 end

@@ -93,7 +93,7 @@ module Heddle
       end
 
       def call(task, arguments)
-        Native.run_user_block(@scheduler) do
+        Native.run_user_block(@scheduler, true) do
           # A new fiber runs at once. The caller's goes first.
           @scheduler.yield
           task.call(*arguments)

@@ -22,7 +22,7 @@ module Heddle
     def run
       Heddle.without_preemption do
         open
-        value = Native.run_user_block(@scheduler) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
+        value = Native.run_user_block(@scheduler, false) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
         await_all
         value
       rescue Exception => e # rubocop:disable Lint/RescueException -- raised again

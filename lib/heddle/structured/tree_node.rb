@@ -147,7 +147,7 @@ module Heddle
       value = error = nil
       begin
         Native.raise_deferred(@scheduler)
-        returned = Native.run_user_block(@scheduler) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
+        returned = Native.run_user_block(@scheduler, true) { yield } # rubocop:disable Style/ExplicitBlockArgument -- keeps its self
         await_children
         value = returned
       rescue Stop, SignalException => e

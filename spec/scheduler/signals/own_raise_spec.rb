@@ -109,6 +109,63 @@ RSpec.describe "Thread.current.raise" do
     expect(outcomes).to eq [[KeyError, "2"], [IOError, "masked"]]
   end
 
+  # Ruby raises the first at the end of the mask, and the second where the thread next waits.
+  def leave_one
+    Thread.handle_interrupt(KeyError => :never) { %w[one two].each { |own| Thread.current.raise(KeyError, own) } }
+  rescue KeyError
+    :left
+  end
+
+  it "raises what a mask has left in the next wait of the fiber that called it, as in a thread" do
+    waits = -> { raised { leave_one && sleep(a_moment) } }
+    in_thread = Thread.new(&waits).value
+    expect(Heddle.run { Heddle.spin(&waits).await }).to eq in_thread
+  end
+
+  it "raises what a block of Heddle.run has left in the fiber's next wait, as in a thread" do
+    in_thread = Thread.new { raised { leave_one && sleep(a_moment) } }.value
+    in_fiber = Heddle.run { Heddle.spin { raised { Heddle.run { leave_one } && sleep(a_moment) } }.await }
+    expect(in_fiber).to eq in_thread
+  end
+
+  { "returns" => -> { :ended }, "raises" => -> { raise IOError, "its own" } }.each do |description, ends|
+    it "raises nothing after the end of a block that #{description} under its thread's mask, as in a thread" do
+      block = lambda do
+        sleep 0
+        Thread.current.raise(KeyError, "masked")
+        ends.call
+      end
+      ending = Thread.new do
+        Thread.current.report_on_exception = false
+        Thread.handle_interrupt(KeyError => :never) do
+          thread = Thread.new(&block).tap { |quiet| quiet.report_on_exception = false }
+          [raised { thread.value }, raised { Heddle.run { Heddle.spin(&block).await } },
+           raised { Heddle.run { Heddle.await(Fiber.schedule(&block)) } }]
+        end
+      end
+      outcomes = ending.value
+      expect(outcomes).to all eq outcomes.first
+    end
+  end
+
+  it "raises nothing after the end of a fiber that no fiber awaits, as in a thread" do
+    outcome = raised { Heddle.run { Fiber.schedule { leave_one } && :ended } }
+    expect(outcome).to eq :ended
+  end
+
+  # Ruby searches its list again where such a block begins.
+  it "raises nothing in what Heddle does at the end of a fiber" do
+    searches = 0
+    search = TracePoint.new(:call) do |point|
+      next unless point.path.include?("/lib/heddle/structured/")
+
+      searches += 1
+      Thread.handle_interrupt(IOError => :immediate) { nil }
+    end
+    expect(search.enable { Heddle.run { Heddle.spin { leave_one }.await } }).to eq :left
+    expect(searches).to be_positive
+  end
+
   it "raises in the fiber that calls it, whatever others raise before Ruby does" do
     waiting = false
     error = Class.new(StandardError) do

@@ -378,6 +378,13 @@ pub fn has(ruby: &Ruby, entry: Value) -> bool {
     list(ruby).is_some_and(|list| entries(list).any(|found| same(found, entry)))
 }
 
+/// Takes `entry` off the current thread's list, if it is there.
+pub fn withdraw(ruby: &Ruby, entry: Value) {
+    if let Some(list) = list(ruby) {
+        remove(list, entry).not_an_interrupt("a frozen list, which Ruby has not");
+    }
+}
+
 /// Whether `error`, which was just caught, is the jump that ends a thread (`Thread#kill`), and not a fiber
 /// (`Fiber#kill`).
 pub fn is_kill(ruby: &Ruby, error: &Error) -> bool {

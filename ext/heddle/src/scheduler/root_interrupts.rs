@@ -14,6 +14,7 @@ use magnus::gc::Marker;
 use magnus::{Error, RModule, Ruby, Value, prelude::*};
 
 use super::Scheduler;
+use super::raise::{PendingRaise, RaiseScope};
 use super::record::FiberKey;
 use crate::ruby::constant::Constant;
 use crate::ruby::outcome::RubyOutcome;
@@ -160,6 +161,34 @@ impl Scheduler {
         (0..).map_while(nth_left).find(|own| !self.is_masked(ruby, *own))
     }
 
+    /// `current`, which has this key, is about to wait. Of several exceptions Ruby raises one at the end of a mask, and
+    /// the others when the thread next waits. They are raised in this wait, or in the fiber's next one.
+    #[cold]
+    pub fn send_own(&self, ruby: &Ruby, key: FiberKey) {
+        let current = fiber::current(ruby);
+        while let Some(own) = self.own_next(ruby, current) {
+            self.state.borrow_mut().send_raise(key, PendingRaise::new(own, None, RaiseScope::Fiber));
+            self.withdraw_own(ruby, current, own);
+        }
+    }
+
+    /// The program's part of the current fiber has ended. Drops what the fiber has raised in its own thread and Ruby
+    /// has yet to raise, as the end of a thread does.
+    pub fn drop_own(&self, ruby: &Ruby) {
+        let current = fiber::current(ruby);
+        let next = || self.root.own.borrow().iter().find(|own| own.fiber == current).map(|own| own.exception.get());
+        while let Some(own) = next() {
+            self.withdraw_own(ruby, current, own);
+        }
+    }
+
+    fn withdraw_own(&self, ruby: &Ruby, current: Value, exception: Value) {
+        pending_interrupts::withdraw(ruby, exception);
+        let mut own = self.root.own.borrow_mut();
+        let index = own.iter().position(|own| own.fiber == current && same(own.exception, exception));
+        index.map(|index| own.remove(index));
+    }
+
     fn fiber_that_raises(&self, exception: Value) -> Option<PinnedValue> {
         let own = self.root.own.borrow();
         own.iter().find(|own| same(own.exception, exception)).map(|own| own.fiber)
@@ -167,6 +196,12 @@ impl Scheduler {
 
     fn forget_own(&self, exception: Value) {
         self.root.own.borrow_mut().retain(|own| !same(own.exception, exception));
+    }
+
+    /// Whether a fiber of the scheduler has raised an exception in its own thread that Ruby has perhaps not raised yet.
+    #[inline]
+    pub fn may_have_own(&self) -> bool {
+        !self.root.own.borrow().is_empty()
     }
 
     /// Whether the current fiber handles the thread's interrupts.

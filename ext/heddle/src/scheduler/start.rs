@@ -128,6 +128,7 @@ impl Scheduler {
     /// The block of the current fiber has raised an exception, and [`Scheduler::end_block`] follows. The fiber is
     /// neither preempted nor interrupted any more.
     pub fn shield_end(&self, ruby: &Ruby) {
+        self.drop_own(ruby);
         let mut state = self.state.borrow_mut();
         let key = state.fibers.find(fiber::current(ruby));
         if let Some(record) = key.and_then(|key| state.fibers.get_mut(key)) {
@@ -140,6 +141,7 @@ impl Scheduler {
     /// # Errors
     /// What ends the thread, too.
     pub fn end_block(&self, ruby: &Ruby, block: Value, ended: BlockEnd) -> Result<Value, Error> {
+        self.drop_own(ruby);
         let key = self.state.borrow().fibers.find(fiber::current(ruby));
         let begun = key.and_then(|key| Some(self.state.borrow().fibers.get(key)?.begun));
         let observer = key.and_then(|key| self.state.borrow_mut().end_block(key));

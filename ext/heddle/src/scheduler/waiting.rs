@@ -78,6 +78,9 @@ impl Scheduler {
         deadline: Option<Instant>,
         done: &mut dyn FnMut(&mut State) -> bool,
     ) -> Result<(), Error> {
+        if self.may_have_own() {
+            self.send_own(ruby, key);
+        }
         let (outer, timer) = self.begin_wait(key, wait, deadline);
         let result = loop {
             let next = {

@@ -17,7 +17,7 @@ use crate::scheduler::{Scheduler, registry};
 pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("spawn", function!(spawn, 4))?;
     native.define_singleton_method("enter_user_block", function!(enter_user_block, 1))?;
-    native.define_singleton_method("leave_user_block", function!(leave_user_block, 2))?;
+    native.define_singleton_method("leave_user_block", function!(leave_user_block, 3))?;
     native.define_singleton_method("suspend", function!(suspend, 1))?;
     native.define_singleton_method("post", function!(post, 3))?;
     native.define_singleton_method("run_next", function!(run_next, 2))?;
@@ -70,7 +70,10 @@ fn enter_user_block(ruby: &Ruby, scheduler: Receiver<Scheduler>) -> bool {
 }
 
 /// The program's part has ended. `entered` is nil if it has not begun.
-fn leave_user_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, entered: Option<bool>) {
+fn leave_user_block(ruby: &Ruby, scheduler: Receiver<Scheduler>, entered: Option<bool>, is_last: bool) {
+    if is_last {
+        scheduler.drop_own(ruby);
+    }
     if entered == Some(true) {
         let key = scheduler.state.borrow().fibers.find(fiber::current(ruby));
         if let Some(key) = key {
