@@ -223,7 +223,9 @@ impl Scheduler {
                 if yields_next {
                     self.try_again_soon();
                 }
-                raising.inspect(|running| self.raise_now(ruby, current, *running));
+                raising.inspect(|running| {
+                    self.raise_now(ruby, current, *running);
+                });
             }
             Action::Preempt => self.preempt_current(ruby, current),
             Action::TryAgain => self.try_again_soon(),
@@ -243,7 +245,7 @@ impl Scheduler {
         exception.is_some_and(|exception| !self.is_masked(ruby, exception))
     }
 
-    /// Raises the next exception that is pending in `running`.
+    /// Raises the next exception that is pending in `running`. If it cannot be raised now, it stays pending.
     fn raise_now(&self, ruby: &Ruby, current: Value, running: FiberKey) {
         let Some(pending_raise) = self.state.borrow_mut().take_pending_raise(running) else { return };
         if self.raise_here(ruby, current, &pending_raise.to_error()) {
@@ -331,25 +333,18 @@ impl Scheduler {
     /// meanwhile.
     fn continue_preempted(&self, ruby: &Ruby, current: Value, hook: HookGuard<'_>, yielded: Result<(), Error>) {
         let key = hook.key;
-        let raised = yielded.and_then(|()| self.raise_pending_here(ruby, key));
-        let has_raise = self.has_unmasked_raise(ruby, key);
-        if let Err(raised) = raised {
+        if let Err(raised) = yielded {
             // Within the hook, since an unmanaged fiber may have no record after it.
             self.raise_or_keep(ruby, current, &raised);
             return;
         }
+        let has_raise = self.has_unmasked_raise(ruby, key);
+        // Where it may not be raised, it is not taken: the block that it is meant for may end before the next safe point.
+        if has_raise && self.may_raise_here(ruby) {
+            self.raise_now(ruby, current, key);
+        }
         drop(hook);
         if has_raise { self.try_again_soon() } else { self.expect_next_yield(ruby) }
-    }
-
-    /// Like [`Scheduler::raise_pending`], if an exception may be raised here. Otherwise the exception is not taken: the
-    /// block that it is meant for may end before the next safe point.
-    fn raise_pending_here(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        if self.has_unmasked_raise(ruby, key) && self.may_raise_here(ruby) {
-            let pending_raise = self.state.borrow_mut().take_pending_raise(key);
-            return pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()));
-        }
-        Ok(())
     }
 
     /// The fiber continues after other fibers have run. A fiber that sleeps for the length of a tick would be runnable
@@ -375,7 +370,8 @@ impl Scheduler {
         self.keep_raise(ruby, current, raised);
     }
 
-    /// An exception that was raised into the fiber, which is in a hook, and cannot be raised now, stays pending.
+    /// An exception that the program has raised into the fiber with `Fiber#raise`, and that cannot be raised now, stays
+    /// pending. The fiber is in a hook.
     fn keep_raise(&self, ruby: &Ruby, current: Value, raised: &Error) {
         let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
         let pending_raise = PendingRaise::new(exception, None, RaiseScope::Fiber);

@@ -39,7 +39,11 @@ impl Drop for HookGuard<'_> {
         let mut state = self.scheduler.state.borrow_mut();
         let Some(record) = state.fibers.get_mut(self.key) else { return };
         record.leave_hook(self.keeps_wake_ups);
-        if record.hook_depth == 0 && !record.managed {
+        let is_outermost = record.hook_depth == 0 && !record.managed;
+        if !record.pending_raises.is_empty() {
+            state.return_raises(self.key);
+        }
+        if is_outermost {
             state.unregister(self.key);
         }
     }

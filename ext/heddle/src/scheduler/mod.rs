@@ -21,6 +21,7 @@ mod abandonment;
 pub mod closing_numbers;
 mod ended_stacks;
 pub mod enter;
+mod fiber_key;
 mod io;
 mod lock_handoff;
 pub mod options;

@@ -50,7 +50,7 @@ impl PendingRaises {
         match self
             .0
             .iter_mut()
-            .find(|raise| raise.pending_raise.scope == pending_raise.scope && pending_raise.scope.is_repeated())
+            .find(|raise| pending_raise.is_repeated() && raise.pending_raise.is_repeated_as(pending_raise.scope))
         {
             Some(raise) => raise.phase.send_again(),
             None => self.0.push(Entry { pending_raise, phase: RaisePhase::default() }),
@@ -59,13 +59,24 @@ impl PendingRaises {
 
     /// Adds an exception before all others.
     pub fn push_first(&mut self, pending_raise: PendingRaise) {
-        if pending_raise.scope.is_repeated() && self.iter().any(|sent| sent.scope == pending_raise.scope) {
+        if pending_raise.is_repeated() && self.repeats(pending_raise.scope) {
             return self.push(pending_raise);
         }
         self.0.insert(0, Entry { pending_raise, phase: RaisePhase::default() });
     }
 
-    /// Adds a repeated exception that is being raised by other means, such as `Fiber#raise`.
+    /// Whether an exception with this scope is raised until the scope has ended.
+    pub fn repeats(&self, scope: RaiseScope) -> bool {
+        self.iter().any(|sent| sent.is_repeated_as(scope))
+    }
+
+    /// Removes an exception that was sent to a fiber that has resumed this one.
+    pub fn take_for_resumer(&mut self) -> Option<PendingRaise> {
+        let index = self.iter().position(|sent| sent.sent_to.is_some())?;
+        Some(self.0.remove(index).pending_raise)
+    }
+
+    /// Adds a repeated exception that is being raised by other means.
     pub fn push_in_flight(&mut self, pending_raise: PendingRaise) {
         self.0.push(Entry { pending_raise, phase: RaisePhase::in_flight() });
     }
@@ -98,7 +109,7 @@ impl PendingRaises {
     /// Returns the exception at `index`, which is being raised. Unless it is a repeated one, it is removed.
     pub fn take(&mut self, index: usize) -> PendingRaise {
         let raise = &mut self.0[index];
-        if !raise.pending_raise.scope.is_repeated() {
+        if !raise.pending_raise.is_repeated() {
             return self.0.remove(index).pending_raise;
         }
         raise.phase.raise();
@@ -118,7 +129,7 @@ impl PendingRaises {
 
     /// Removes all repeated exceptions.
     pub fn retract_repeated<A>(&mut self, timers: &mut Timers<A>) {
-        let repeated = |sent: &Self| sent.iter().map(|sent| sent.scope).find(|scope| scope.is_repeated());
+        let repeated = |sent: &Self| sent.iter().find(|sent| sent.is_repeated()).map(|sent| sent.scope);
         while let Some(scope) = repeated(self) {
             self.retract(scope, timers);
         }

@@ -60,9 +60,10 @@ impl Scheduler {
         loop {
             {
                 let mut state = self.state.borrow_mut();
-                if let Some((fiber, pending_raise)) = state.raises.take_deferred() {
+                let raise_elsewhere = state.raises.take_deferred().or_else(|| state.take_raise_elsewhere());
+                if let Some((fiber, pending_raise)) = raise_elsewhere {
                     drop(state);
-                    return self.switch_to_helper(ruby, key, || raise_by_helper(ruby, fiber, pending_raise));
+                    return self.switch_to_helper(ruby, key, || raise_by_helper(ruby, self, fiber, pending_raise));
                 }
                 if let Some(overdue) = state.endings.take_overdue() {
                     drop(state);

@@ -1,11 +1,14 @@
 //! An exception for a fiber, and how long it is meant.
 
 use magnus::gc::Marker;
-use magnus::{Error, Ruby, Value, prelude::*};
+use magnus::typed_data::Obj;
+use magnus::{Error, Ruby, TryConvert, Value, prelude::*};
 
+use super::Scheduler;
+use super::fiber_key::FiberKey;
 use crate::ruby::error::make_exception;
 use crate::ruby::pending_interrupts::Deferred;
-use crate::ruby::value::PinnedValue;
+use crate::ruby::value::{PinnedValue, same};
 use crate::ruby::{error, fiber};
 
 /// An exception that is to be raised in a fiber.
@@ -15,6 +18,8 @@ pub struct PendingRaise {
     message: Option<PinnedValue>,
     /// Until when it is valid.
     pub scope: RaiseScope,
+    /// The fiber that it was sent to, while another fiber holds it, which that one has resumed.
+    pub sent_to: Option<FiberKey>,
 }
 
 impl PendingRaise {
@@ -22,7 +27,7 @@ impl PendingRaise {
     pub fn new(exception: Value, message: Option<Value>, scope: RaiseScope) -> Self {
         // SAFETY: it is on the stack, or in the scheduler's state, where `State::mark` calls `PendingRaise::mark`.
         let pin = |value| unsafe { PinnedValue::assume_marked(value) };
-        PendingRaise { exception: pin(exception), message: message.map(pin), scope }
+        PendingRaise { exception: pin(exception), message: message.map(pin), scope, sent_to: None }
     }
 
     /// The first argument of `raise`: a class or an exception.
@@ -41,6 +46,25 @@ impl PendingRaise {
         if let Some(message) = self.message {
             message.mark(marker);
         }
+    }
+
+    /// Whether the fiber raises it again after having swallowed it. The fiber does that to which it was sent.
+    pub fn is_repeated(self) -> bool {
+        self.sent_to.is_none() && self.scope.is_repeated()
+    }
+
+    /// Whether it is a repeated exception with this scope.
+    pub fn is_repeated_as(self, scope: RaiseScope) -> bool {
+        self.is_repeated() && self.scope == scope
+    }
+
+    /// Whether Ruby made this error of it, in a fiber that was raised into.
+    pub fn has_become(self, error: &Error) -> bool {
+        let class = |value: Value| value.class().as_value();
+        error::exception_of(error).is_some_and(|raised| {
+            let sent = self.exception();
+            same(class(raised), sent) || same(class(raised), class(sent))
+        })
     }
 
     /// The error to raise in the fiber, which is the running one.
@@ -166,21 +190,32 @@ impl Shield {
 }
 
 /// Raises into a fiber that has resumed another fiber, or that the program has suspended. A helper fiber does that,
-/// since a fiber that raises may not get control back for long.
+/// since a fiber that raises may not get control back for long. A fiber that is in a hook receives the exception as
+/// [`State::receive_raise`](super::state::State::receive_raise) says.
 #[cold]
-pub fn raise_by_helper(ruby: &Ruby, target: PinnedValue, pending_raise: PendingRaise) -> Result<(), Error> {
+pub fn raise_by_helper(
+    ruby: &Ruby,
+    scheduler: &Scheduler,
+    target: PinnedValue,
+    pending_raise: PendingRaise,
+) -> Result<(), Error> {
     struct RaiseBody;
 
     impl fiber::FiberBody for RaiseBody {
         fn run(ruby: &Ruby, _: Value, arguments: &[Value]) -> Result<Value, Error> {
-            if let Some((target, exception)) = arguments.split_first() {
-                match fiber::raise_into(*target, exception) {
-                    // The fiber has ended meanwhile, so there is nothing left to interrupt.
-                    Err(refusal) if error::is_fiber_error(&refusal) => {}
-                    raised => drop(raised.deferred()),
-                }
+            let nil = ruby.qnil().as_value();
+            let Some((target, exception)) = arguments.split_first() else { return Ok(nil) };
+            let scheduler = Obj::<Scheduler>::try_convert(fiber::scheduler(ruby))?;
+            // No other fiber runs until the exception has arrived: the fiber that it was sent to cannot leave the block
+            // meanwhile that it is meant for.
+            let _hook = scheduler.enter(ruby)?;
+            match fiber::raise_into(*target, exception) {
+                // The fiber has ended meanwhile, so there is nothing left to interrupt.
+                Err(refusal) if error::is_fiber_error(&refusal) => {}
+                raised => drop(raised.deferred()),
             }
-            Ok(ruby.qnil().as_value())
+            scheduler.state.borrow_mut().raises.take_in_flight(fiber::current(ruby));
+            Ok(nil)
         }
     }
 
@@ -188,5 +223,8 @@ pub fn raise_by_helper(ruby: &Ruby, target: PinnedValue, pending_raise: PendingR
     let raiser = fiber::spawn::<RaiseBody>(nil, nil)?;
     let arguments = [target.get(), pending_raise.exception(), pending_raise.message().unwrap_or(nil)];
     let count = arguments.len() - usize::from(pending_raise.message().is_none());
+    if pending_raise.sent_to.is_some() {
+        scheduler.state.borrow_mut().raises.put_in_flight(raiser, pending_raise);
+    }
     fiber::start(raiser, &arguments[..count])
 }

@@ -1,6 +1,5 @@
 //! What the scheduler knows about a fiber, and the state that the fiber is in.
 
-use std::num::NonZeroU64;
 use std::os::fd::RawFd;
 use std::time::Instant;
 
@@ -8,6 +7,7 @@ use heddle_core::queue::end_request::EndRequest;
 use magnus::gc::Marker;
 
 use super::ended_stacks::Begun;
+pub use super::fiber_key::FiberKey;
 use super::pending_raises::PendingRaises;
 use super::raise::RaiseScope;
 use super::task_data::TaskData;
@@ -43,28 +43,6 @@ pub enum FiberState {
     Waiting,
     /// The process forked and this fiber stayed in the parent, or the scheduler was closed.
     Lost,
-}
-
-/// Names a record: its index, and a serial number. A key whose record is gone never names a later record.
-// One integer, so that it is compared and copied as one, and not 0, so that an `Option` of it takes no more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FiberKey(NonZeroU64);
-
-impl FiberKey {
-    /// The serial number must not be 0.
-    pub(super) fn new(index: u32, serial: u32) -> Self {
-        let number = u64::from(serial) << u32::BITS | u64::from(index);
-        FiberKey(NonZeroU64::new(number).expect("serial numbers begin with 1"))
-    }
-
-    /// A number that no other fiber of the scheduler has.
-    pub fn number(self) -> u64 {
-        self.0.get()
-    }
-
-    pub(super) fn index(self) -> usize {
-        self.0.get() as u32 as usize
-    }
 }
 
 /// What the scheduler knows about a fiber.

@@ -1,22 +1,27 @@
-//! The exceptions that no fiber's record holds.
+//! The exceptions that no fiber's record holds, and the fibers that cannot raise what their records hold.
 
 use magnus::Value;
 use magnus::gc::Marker;
 
 use crate::ruby::value::PinnedValue;
-use crate::scheduler::raise::{PendingRaise, RaiseScope};
+use crate::scheduler::raise::PendingRaise;
+use crate::scheduler::record::FiberKey;
 
 /// See the module.
 #[derive(Default)]
 pub struct Raises {
-    /// For fibers that are suspended, but not parked by the scheduler.
+    /// For fibers that have no record.
     deferred: Vec<(PinnedValue, PendingRaise)>,
+    /// Fibers that are suspended, but not parked by the scheduler. Exceptions are pending in them.
+    elsewhere: Vec<FiberKey>,
+    /// What each helper fiber is raising.
+    in_flight: Vec<(PinnedValue, PendingRaise)>,
     /// The exception to raise in every fiber while all are asked to end.
     stop: Option<PinnedValue>,
 }
 
 impl Raises {
-    /// Adds an exception for a fiber that is suspended, but not parked by the scheduler.
+    /// Adds an exception for a fiber that has no record, or for a proxy.
     pub fn defer(&mut self, fiber: Value, pending_raise: PendingRaise) {
         // SAFETY: `Raises::mark` marks it.
         let fiber = unsafe { PinnedValue::assume_marked(fiber) };
@@ -28,25 +33,47 @@ impl Raises {
         self.deferred.pop()
     }
 
-    /// Whether there are deferred ones.
-    #[inline]
-    pub fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty()
+    /// Exceptions are pending in a fiber that is suspended, but not parked by the scheduler.
+    pub fn add_elsewhere(&mut self, key: FiberKey) {
+        if !self.elsewhere.contains(&key) {
+            self.elsewhere.push(key);
+        }
     }
 
-    /// Drops the deferred ones.
+    /// Takes a fiber that was added by [`Raises::add_elsewhere`].
+    pub fn take_elsewhere(&mut self) -> Option<FiberKey> {
+        self.elsewhere.pop()
+    }
+
+    /// Whether there are deferred exceptions, or fibers that cannot raise what is pending in them.
+    #[inline]
+    pub fn has_deferred(&self) -> bool {
+        !(self.deferred.is_empty() && self.elsewhere.is_empty())
+    }
+
+    /// This helper fiber raises the exception.
+    pub fn put_in_flight(&mut self, helper: Value, pending_raise: PendingRaise) {
+        // SAFETY: `Raises::mark` marks it.
+        let helper = unsafe { PinnedValue::assume_marked(helper) };
+        self.in_flight.push((helper, pending_raise));
+    }
+
+    /// Takes what this fiber raises, if it is a helper fiber.
+    pub fn take_in_flight(&mut self, helper: Value) -> Option<PendingRaise> {
+        let index = self.in_flight.iter().position(|(raiser, _)| *raiser == helper)?;
+        Some(self.in_flight.swap_remove(index).1)
+    }
+
+    /// Drops the deferred ones. What is pending in the fibers that were added by [`Raises::add_elsewhere`] stays.
     pub fn clear(&mut self) {
         self.deferred.clear();
+        self.elsewhere.clear();
+        self.in_flight.clear();
     }
 
     /// Drops the deferred ones for these fibers.
     pub fn forget(&mut self, is_meant: impl Fn(PinnedValue) -> bool) {
         self.deferred.retain(|(fiber, _)| !is_meant(*fiber));
-    }
-
-    /// Drops the deferred ones with this scope, which has ended.
-    pub fn retract(&mut self, scope: RaiseScope) {
-        self.deferred.retain(|(_, pending_raise)| pending_raise.scope != scope);
     }
 
     /// All fibers are asked to end from now on, by this exception.
@@ -73,7 +100,7 @@ impl Raises {
 
     /// Tells the garbage collector what is held.
     pub fn mark(&self, marker: &Marker) {
-        for (fiber, pending_raise) in &self.deferred {
+        for (fiber, pending_raise) in self.deferred.iter().chain(&self.in_flight) {
             fiber.mark(marker);
             pending_raise.mark(marker);
         }

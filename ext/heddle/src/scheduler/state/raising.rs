@@ -4,6 +4,7 @@ use heddle_core::queue::raise_phase::Observation;
 use magnus::Value;
 
 use super::{State, TimerAction};
+use crate::ruby::value::PinnedValue;
 use crate::scheduler::raise::{PendingRaise, RaisePoint, RaiseScope, Shield};
 use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
@@ -16,35 +17,91 @@ fn point_of(record: &Record, point: RaisePoint) -> RaisePoint {
 impl State {
     /// Sends an exception to a fiber: the fiber raises it in its next wait, or at a tick.
     pub fn send_raise(&mut self, key: FiberKey, pending_raise: PendingRaise) {
-        let running = self.fibers.current().map(|(_, running)| running);
-        let is_for_waits = !pending_raise.scope.is_raised_at(RaisePoint::Program);
+        if let Some(record) = self.fibers.get_mut(key) {
+            record.pending_raises.push(pending_raise);
+            self.raise_soon(key, pending_raise.scope);
+        }
+    }
+
+    /// An exception with this scope is pending in the fiber, which is to raise it soon.
+    fn raise_soon(&mut self, key: FiberKey, scope: RaiseScope) {
+        let is_for_waits = !scope.is_raised_at(RaisePoint::Program);
         let Some(record) = self.fibers.get(key) else { return };
-        let is_elsewhere = record.state() == FiberState::Running && running != Some(key);
-        // While a fiber computes that this one has resumed, what is raised in waits is held until this one's own.
-        let is_raised_elsewhere = is_elsewhere && (!is_for_waits || self.has_waiting_generator(key));
-        let Some(record) = self.fibers.get_mut(key) else { return };
-        if is_raised_elsewhere {
-            // The fiber has resumed another fiber, or has switched to one by itself. Only `Fiber#raise` finds the
-            // right place.
-            let fiber = record.fiber.get();
-            if pending_raise.scope.is_repeated() {
-                record.pending_raises.push_in_flight(pending_raise);
+        if self.is_elsewhere(key) {
+            // While a fiber computes that this one has resumed, what is raised in waits is held until this one's own.
+            if !is_for_waits || self.has_waiting_generator(key) {
+                self.raises.add_elsewhere(key);
             }
-            self.raises.defer(fiber, pending_raise);
-            if pending_raise.scope == RaiseScope::End {
-                self.note_end_raised(key);
+        } else if record.state() == FiberState::Runnable && record.wait == Wait::Preempted {
+            // An exception is pending in the fiber, so it no longer waits among the preempted fibers.
+            if !is_for_waits {
+                self.enqueue(key);
             }
         } else {
-            record.pending_raises.push(pending_raise);
-            if record.state() == FiberState::Runnable && record.wait == Wait::Preempted {
-                // An exception is pending in the fiber, so it no longer waits among the preempted fibers.
-                if !is_for_waits {
-                    self.enqueue(key);
-                }
-            } else {
-                self.wake(key);
+            self.wake(key);
+        }
+    }
+
+    /// Whether the fiber has resumed another fiber, or has switched to one by itself. Only `Fiber#raise` finds the
+    /// right place for what is pending in it.
+    fn is_elsewhere(&self, key: FiberKey) -> bool {
+        let running = self.fibers.current().map(|(_, running)| running);
+        self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Running) && running != Some(key)
+    }
+
+    /// Takes an exception that is pending in a fiber that has resumed another fiber, or has switched to one by itself.
+    /// Returns the fiber, too.
+    #[cold]
+    pub fn take_raise_elsewhere(&mut self) -> Option<(PinnedValue, PendingRaise)> {
+        while let Some(key) = self.raises.take_elsewhere() {
+            // A fiber that has come back by now raises it itself.
+            if !self.is_elsewhere(key) {
+                continue;
+            }
+            let point = if self.has_waiting_generator(key) { RaisePoint::Hook } else { RaisePoint::Program };
+            if let Some(mut taken) = self.take_from_record(key, point)
+                && let Some(record) = self.fibers.get(key)
+            {
+                taken.sent_to = Some(key);
+                return Some((record.fiber, taken));
             }
         }
+        None
+    }
+
+    /// A helper fiber has raised into this fiber, which is parked. It raises the exception as one that was sent to it,
+    /// and so not before it can. Returns what has been raised; `None` if no helper fiber has.
+    #[cold]
+    pub fn receive_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
+        let (raiser, _) = self.fibers.current()?;
+        let received = self.raises.take_in_flight(raiser.get())?;
+        if received.sent_to == Some(key) {
+            self.send_back(received);
+        } else if let Some(record) = self.fibers.get_mut(key) {
+            record.pending_raises.push_first(received);
+            self.raise_soon(key, received.scope);
+        }
+        Some(received)
+    }
+
+    /// A hook of the fiber ends. What the fiber could not raise in it, and was sent to a fiber that has resumed this
+    /// one, is pending in that fiber again. That fiber alone knows whether the block has ended that it is meant for.
+    #[cold]
+    pub fn return_raises(&mut self, key: FiberKey) {
+        while let Some(held) = self.fibers.get_mut(key).and_then(|record| record.pending_raises.take_for_resumer()) {
+            self.send_back(held);
+        }
+    }
+
+    fn send_back(&mut self, mut pending_raise: PendingRaise) {
+        let Some(key) = pending_raise.sent_to.take() else { return };
+        let Some(record) = self.fibers.get_mut(key) else { return };
+        if pending_raise.is_repeated() && !record.pending_raises.repeats(pending_raise.scope) {
+            // Its scope has ended.
+            return;
+        }
+        record.pending_raises.push_first(pending_raise);
+        self.raise_soon(key, pending_raise.scope);
     }
 
     /// Whether a fiber that this one has resumed waits.
@@ -73,10 +130,14 @@ impl State {
             self.end_is_raised(key, end);
             return Some(end);
         }
+        self.take_from_record(key, point)
+    }
+
+    fn take_from_record(&mut self, key: FiberKey, point: RaisePoint) -> Option<PendingRaise> {
         let record = self.fibers.get_mut(key)?;
         let index = record.pending_raises.next(record.task.shield, point_of(record, point), &self.timers)?;
         let pending_raise = record.pending_raises.take(index);
-        if pending_raise.scope == RaiseScope::End {
+        if pending_raise.is_repeated_as(RaiseScope::End) {
             self.note_end_raised(key);
         }
         Some(pending_raise)
@@ -97,7 +158,7 @@ impl State {
             return;
         }
         let responsible_fiber = self.responsible_fiber(key);
-        if pending_raise.scope == RaiseScope::End && responsible_fiber != key {
+        if pending_raise.is_repeated_as(RaiseScope::End) && responsible_fiber != key {
             // The request to end is made again in the generator's next wait, or in the next wait of the fiber that has
             // resumed it.
             for fiber in [key, responsible_fiber] {
@@ -156,7 +217,6 @@ impl State {
         if let Some(record) = self.fibers.get_mut(key) {
             record.pending_raises.retract(scope, &mut self.timers);
         }
-        self.raises.retract(scope);
     }
 
     /// See [`RaisePhase::observe`](heddle_core::queue::raise_phase::RaisePhase::observe).

@@ -1,0 +1,123 @@
+# frozen_string_literal: true
+
+# What is sent to a fiber that has resumed a generator is raised in the generator, if that waits or was preempted. The
+# fiber alone knows until when it is meant.
+RSpec.describe "What is sent to a fiber that has resumed a generator" do
+  error = Class.new(StandardError)
+  unit_class = Heddle.const_get(:UnitOfWork)
+
+  # Runs a program in a thread of its own, which its masks do not outlive. Returns what the program has seen.
+  def seen(**options, &program)
+    seen = []
+    Thread.new { Heddle.run(preempt: :all, **options) { program.call(seen) } }.value
+    seen
+  end
+
+  # What the block raises, or its value.
+  define_method(:outcome) do |&block|
+    block.call
+  rescue error, Heddle::Stop => e
+    e.class
+  end
+
+  # Computes until another fiber has run the block, which is while the generator is preempted, and yields 1. It masks
+  # everything until its second value is asked for, but does not mask its waits.
+  def masking_generator(&block)
+    has_begun = is_done = false
+    Heddle.spin do
+      Heddle.snooze until has_begun
+      block.call
+      is_done = true
+    end
+    Enumerator.new do |yielder|
+      Thread.handle_interrupt(Exception => :never) do
+        has_begun = true
+        nil until is_done
+        yielder << 1
+      end
+      Heddle.snooze
+      yielder << 2
+    end
+  end
+
+  # Yields the value of the block. That is passed a wait, during which another fiber raises into the unit. Then the wait
+  # ends.
+  def waiting_generator(unit, error, &block)
+    begun = Queue.new
+    gate = Queue.new
+    Heddle.spin do
+      begun.pop
+      unit.raise(error)
+      Heddle.snooze
+      gate.push(1)
+    end
+    wait = lambda do
+      begun.push(true)
+      gate.pop
+    end
+    Enumerator.new { |yielder| yielder << block.call(wait) }
+  end
+
+  it "is not raised after the block of a unit that it was sent to, if no fiber has waited in between" do
+    outcomes = seen do |seen|
+      unit = unit_class.new
+      values = Enumerator.new do |yielder|
+        Heddle.shield { unit.raise(error) }
+        yielder << 1
+      end
+      seen << outcome { unit.run { values.next } } << outcome { Heddle.snooze }
+    end
+    expect(outcomes).to eq [1, nil]
+  end
+
+  it "is raised in the unit's next wait, if the generator could not raise it" do
+    outcomes = seen do |seen|
+      unit = unit_class.new
+      values = masking_generator { unit.raise(error) }
+      seen << outcome { unit.run { (seen << values.next) && Heddle.snooze } } << outcome { values.next }
+    end
+    expect(outcomes).to eq [1, error, 2]
+  end
+
+  it "is not raised in a generator that is resumed again after the unit's block" do
+    outcomes = seen do |seen|
+      unit = unit_class.new
+      values = masking_generator { unit.raise(error) }
+      seen << outcome { unit.run { values.next } } << outcome { values.next }
+    end
+    expect(outcomes).to eq [1, 2]
+  end
+
+  it "ends that fiber alone, if it is a stop, and not another one that resumes the generator later" do
+    outcomes = seen do |seen|
+      stopped = nil
+      values = masking_generator { Heddle.stop(stopped) }
+      stopped = Heddle.spin do
+        seen << values.next
+        Heddle.snooze
+        seen << :not_reached
+      end
+      Heddle.await(stopped)
+      seen << Heddle.await(Heddle.spin { outcome { values.next } })
+    end
+    expect(outcomes).to eq [1, 2]
+  end
+
+  it "is held back by the fiber's shield while the generator waits" do
+    outcomes = seen do |seen|
+      unit = unit_class.new
+      values = waiting_generator(unit, error) { |wait| wait.call }
+      seen << outcome { unit.run { Heddle.shield { seen << outcome { values.next } } && :not_raised } }
+    end
+    expect(outcomes).to eq [1, error]
+  end
+
+  it "is held back by the generator's shield" do
+    outcomes = seen do |seen|
+      unit = unit_class.new
+      values = waiting_generator(unit, error) { |wait| Heddle.shield { outcome { wait.call } } }
+      seen << outcome { unit.run { (seen << values.next) && Heddle.snooze } } << outcome { Heddle.snooze }
+    end
+    expect(outcomes).to eq [1, error, nil]
+  end
+end
