@@ -120,4 +120,22 @@ RSpec.describe "What is sent to a fiber that has resumed a generator" do
     end
     expect(outcomes).to eq [1, error, nil]
   end
+
+  {
+    "computes meanwhile" => ->(failed) { nil until failed.call },
+    "is in a block of Heddle's meanwhile" => ->(failed) { Heddle.shield { nil until failed.call } }
+  }.each do |name, work|
+    it "is raised in the generator's first wait, if it is the error of a child and the generator #{name}" do
+      outcomes = seen do |seen|
+        has_failed = false
+        values = Enumerator.new do |yielder|
+          work.call(-> { has_failed })
+          yielder << outcome { Queue.new.pop }
+        end
+        Heddle.spin { (has_failed = true) && raise(error) }
+        seen << values.next
+      end
+      expect(outcomes).to eq [error]
+    end
+  end
 end

@@ -42,6 +42,15 @@ impl State {
         }
     }
 
+    /// A fiber that is not managed begins to wait. What is pending in the fiber that has resumed it is raised in this
+    /// wait, even if it is raised only where a fiber waits.
+    pub fn raise_in_generator(&mut self, key: FiberKey) {
+        let resumer = self.responsible_fiber(key);
+        if resumer != key && self.fibers.get(resumer).is_some_and(|record| !record.pending_raises.is_empty()) {
+            self.raises.add_elsewhere(resumer);
+        }
+    }
+
     /// Whether the fiber has resumed another fiber, or has switched to one by itself. Only `Fiber#raise` finds the
     /// right place for what is pending in it.
     fn is_elsewhere(&self, key: FiberKey) -> bool {

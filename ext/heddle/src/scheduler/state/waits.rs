@@ -44,7 +44,12 @@ impl State {
     /// whether exceptions have been sent to it.
     #[inline]
     pub fn begin_wait(&mut self, key: FiberKey, wait: Wait) -> Option<(Wait, bool)> {
-        self.fibers.get_mut(key).map(|record| (record.begin_wait(wait), !record.pending_raises.is_empty()))
+        let record = self.fibers.get_mut(key)?;
+        let begun = (record.begin_wait(wait), !record.pending_raises.is_empty());
+        if !record.managed {
+            self.raise_in_generator(key);
+        }
+        Some(begun)
     }
 
     /// A fiber whose wait was ended early keeps waiting, for the end of the operation that it began. For a fiber that
