@@ -226,5 +226,15 @@ pub fn raise_by_helper(
     if pending_raise.sent_to.is_some() {
         scheduler.state.borrow_mut().raises.put_in_flight(raiser, pending_raise);
     }
-    fiber::start(raiser, &arguments[..count])
+    let started = fiber::start(raiser, &arguments[..count]);
+    let lacks_stack = matches!(&started, Err(error) if error::is_lack_of_stacks(ruby, error));
+    let mut state = scheduler.state.borrow_mut();
+    match if lacks_stack { state.raises.take_in_flight(raiser) } else { None } {
+        // The fiber that it was sent to raises it when it runs again.
+        Some(unraised) => {
+            state.restore_raise(unraised);
+            Ok(())
+        }
+        None => started,
+    }
 }

@@ -102,15 +102,26 @@ impl State {
         }
     }
 
-    fn send_back(&mut self, mut pending_raise: PendingRaise) {
-        let Some(key) = pending_raise.sent_to.take() else { return };
-        let Some(record) = self.fibers.get_mut(key) else { return };
-        if pending_raise.is_repeated() && !record.pending_raises.repeats(pending_raise.scope) {
-            // Its scope has ended.
-            return;
+    fn send_back(&mut self, pending_raise: PendingRaise) {
+        if let Some(key) = self.restore_raise(pending_raise) {
+            self.raise_soon(key, pending_raise.scope);
+        }
+    }
+
+    /// An exception is pending again in the fiber that it was sent to, unless its scope has ended. Returns the fiber.
+    pub fn restore_raise(&mut self, mut pending_raise: PendingRaise) -> Option<FiberKey> {
+        let key = pending_raise.sent_to.take()?;
+        let record = self.fibers.get_mut(key)?;
+        let has_ended = if pending_raise.is_repeated() {
+            !record.pending_raises.repeats(pending_raise.scope)
+        } else {
+            pending_raise.scope == RaiseScope::Wait
+        };
+        if has_ended {
+            return None;
         }
         record.pending_raises.push_first(pending_raise);
-        self.raise_soon(key, pending_raise.scope);
+        Some(key)
     }
 
     /// Whether a fiber that this one has resumed waits.
