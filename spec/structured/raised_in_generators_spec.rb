@@ -4,6 +4,7 @@
 # fiber alone knows until when it is meant.
 RSpec.describe "What is sent to a fiber that has resumed a generator" do
   error = Class.new(StandardError)
+  stop = Heddle.const_get(:Stop)
   unit_class = Heddle.const_get(:UnitOfWork)
 
   # Runs a program in a thread of its own, which its masks do not outlive. Returns what the program has seen.
@@ -16,7 +17,7 @@ RSpec.describe "What is sent to a fiber that has resumed a generator" do
   # What the block raises, or its value.
   define_method(:outcome) do |&block|
     block.call
-  rescue error, Heddle::Stop => e
+  rescue error, stop => e
     e.class
   end
 
@@ -119,6 +120,30 @@ RSpec.describe "What is sent to a fiber that has resumed a generator" do
       seen << outcome { unit.run { (seen << values.next) && Heddle.snooze } } << outcome { Heddle.snooze }
     end
     expect(outcomes).to eq [1, error, nil]
+  end
+
+  it "is raised once for each call, while the generator computes in a block of Heddle's" do
+    outcomes = seen do |seen|
+      unit = unit_class.new
+      has_begun = false
+      # The second one must not replace the first one while that unwinds.
+      interrupted = -> { outcome { Thread.handle_interrupt(error => :immediate) { nil until seen.frozen? } } }
+      values = Enumerator.new do |yielder|
+        Heddle.cancel_after(60) do
+          Thread.handle_interrupt(error => :never) do
+            has_begun = true
+            2.times { seen << interrupted.call }
+          end
+        end
+        yielder << 1
+      end
+      Heddle.spin do
+        Heddle.snooze until has_begun
+        2.times { unit.raise(error) }
+      end
+      seen << unit.run { values.next }
+    end
+    expect(outcomes).to eq [error, error, 1]
   end
 
   {

@@ -223,9 +223,7 @@ impl Scheduler {
                 if yields_next {
                     self.try_again_soon();
                 }
-                raising.inspect(|running| {
-                    self.raise_now(ruby, current, *running);
-                });
+                raising.inspect(|running| self.raise_now(ruby, current, *running));
             }
             Action::Preempt => self.preempt_current(ruby, current),
             Action::TryAgain => self.try_again_soon(),

@@ -67,10 +67,16 @@ impl State {
             if !self.is_elsewhere(key) {
                 continue;
             }
-            let point = if self.has_waiting_generator(key) { RaisePoint::Hook } else { RaisePoint::Program };
+            let is_for_waits = |sent: &PendingRaise| !sent.scope.is_raised_at(RaisePoint::Program);
+            let has_for_waits =
+                self.fibers.get(key).is_some_and(|record| record.pending_raises.iter().any(is_for_waits));
+            let is_in_wait = has_for_waits && self.has_waiting_generator(key);
+            let point = if is_in_wait { RaisePoint::Hook } else { RaisePoint::Program };
             if let Some(mut taken) = self.take_from_record(key, point)
                 && let Some(record) = self.fibers.get(key)
             {
+                // There may be others.
+                self.raises.add_elsewhere(key);
                 taken.sent_to = Some(key);
                 return Some((record.fiber, taken));
             }
