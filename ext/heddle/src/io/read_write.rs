@@ -1,11 +1,11 @@
 //! Reading and writing: the path of every `io_read`, `io_write`, `io_pread` and `io_pwrite`.
 
 use std::os::fd::RawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heddle_core::io::operations::Ticket;
 use heddle_core::io::try_io::{FdKind, TryIo, is_listening};
-use magnus::{Error, Ruby, Value};
+use magnus::{Error, Ruby, Value, prelude::*};
 use nix::errno::Errno;
 
 use super::buffer_slice::{BufferSlice, SliceRange};
@@ -35,12 +35,29 @@ enum Begun {
 /// Those of [`Transfer::timed_out`], and as [`Scheduler::await_readiness`].
 #[inline(never)]
 fn wait_for_peer(transfer: &Transfer<'_>, fd: RawFd, timeout: Value) -> Result<isize, Error> {
+    if timeout.is_nil() {
+        wait_for_peer_until(transfer, fd, || Ok(None))
+    } else {
+        wait_for_peer_within(transfer, fd, timeout)
+    }
+}
+
+/// In a frame of its own, a deadline takes no memory of fibers that wait without one.
+#[inline(never)]
+fn wait_for_peer_within(transfer: &Transfer<'_>, fd: RawFd, timeout: Value) -> Result<isize, Error> {
+    wait_for_peer_until(transfer, fd, || transfer.scheduler.deadline_of(timeout))
+}
+
+#[inline(always)]
+fn wait_for_peer_until(
+    transfer: &Transfer<'_>,
+    fd: RawFd,
+    deadline: impl FnOnce() -> Result<Option<Instant>, Error>,
+) -> Result<isize, Error> {
     let &Transfer { ruby, scheduler, key, direction, .. } = transfer;
     let ticket = scheduler.begin_readiness(ruby, key, (fd, direction.interest()))?;
     let wait = Wait::Transfer(fd, direction.interest());
-    let waited = scheduler
-        .deadline_of(timeout)
-        .and_then(|deadline| scheduler.await_end_of_readiness(ruby, key, wait, ticket, deadline));
+    let waited = deadline().and_then(|end| scheduler.await_end_of_readiness(ruby, key, wait, ticket, end));
     end_wait_for_peer(transfer, ticket, waited)
 }
 

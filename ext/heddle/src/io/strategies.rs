@@ -7,7 +7,7 @@ use std::time::Instant;
 use heddle_core::Operation;
 use heddle_core::io::operations::Ticket;
 use heddle_core::io::try_io::{self, FdKind, TryIo};
-use magnus::{Error, Value};
+use magnus::{Error, Value, prelude::*};
 use nix::errno::Errno;
 
 use super::buffer_slice::BufferSlice;
@@ -96,16 +96,42 @@ impl ImmediateTransfer for ImmediateSendRecv<'_> {
 /// `memory` is valid for as long as this call lasts.
 #[inline(never)]
 pub unsafe fn send_recv(transfer: &Transfer<'_>, fd: RawFd, memory: Memory, timeout: Value) -> Result<isize, Error> {
+    if timeout.is_nil() {
+        // SAFETY: by this function's contract.
+        unsafe { send_recv_until(transfer, fd, memory, || Ok(None)) }
+    } else {
+        // SAFETY: by this function's contract.
+        unsafe { send_recv_within(transfer, fd, memory, timeout) }
+    }
+}
+
+/// In a frame of its own, a deadline takes no memory of fibers that wait without one.
+///
+/// # Safety
+/// As for [`send_recv`].
+#[inline(never)]
+unsafe fn send_recv_within(transfer: &Transfer<'_>, fd: RawFd, memory: Memory, timeout: Value) -> Result<isize, Error> {
+    // SAFETY: by this function's contract.
+    unsafe { send_recv_until(transfer, fd, memory, || transfer.scheduler.deadline_of(timeout)) }
+}
+
+/// # Safety
+/// As for [`send_recv`].
+#[inline(always)]
+unsafe fn send_recv_until(
+    transfer: &Transfer<'_>,
+    fd: RawFd,
+    memory: Memory,
+    deadline: impl FnOnce() -> Result<Option<Instant>, Error>,
+) -> Result<isize, Error> {
     // SAFETY: by this function's contract, as every path from here waits for the completion.
     let ticket = unsafe { submit(transfer, fd, memory)? };
-    let wait = Wait::Transfer(fd, transfer.direction.interest());
-    let waited = transfer
-        .scheduler
-        .deadline_of(timeout)
-        .and_then(|deadline| transfer.scheduler.await_end(transfer.ruby, transfer.key, wait, ticket, deadline));
+    let wait = wait_of(transfer, fd);
+    let waited =
+        deadline().and_then(|end| transfer.scheduler.await_end(transfer.ruby, transfer.key, wait, ticket, end));
     match transfer.scheduler.take_result(ticket, &waited) {
         Some(result) => Ok(result as isize),
-        None => end_early(transfer, memory, (wait, ticket), waited),
+        None => end_early(transfer, fd, memory, ticket, waited),
     }
 }
 
@@ -125,16 +151,21 @@ unsafe fn submit(transfer: &Transfer<'_>, fd: RawFd, memory: Memory) -> Result<T
     unsafe { transfer.scheduler.start_operation(transfer.ruby, transfer.key, operation) }
 }
 
+fn wait_of(transfer: &Transfer<'_>, fd: RawFd) -> Wait {
+    Wait::Transfer(fd, transfer.direction.interest())
+}
+
 #[cold]
 #[inline(never)]
 fn end_early(
     transfer: &Transfer<'_>,
+    fd: RawFd,
     memory: Memory,
-    (wait, ticket): (Wait, Ticket),
+    ticket: Ticket,
     waited: Result<(), Error>,
 ) -> Result<isize, Error> {
     let &Transfer { ruby, scheduler, key, .. } = transfer;
-    let immediate = ImmediateSendRecv { transfer, memory };
+    let (wait, immediate) = (wait_of(transfer, fd), ImmediateSendRecv { transfer, memory });
     match scheduler.end_early(ruby, key, (wait, ticket), waited, Some(&immediate))? {
         Some(result) => Ok(result as isize),
         None => transfer.timed_out(),

@@ -78,21 +78,16 @@ impl Scheduler {
         deadline: Option<Instant>,
         done: &mut dyn FnMut(&mut State) -> bool,
     ) -> Result<(), Error> {
-        if self.may_have_own() {
-            self.send_own(ruby, key);
-        }
-        let (outer, timer) = self.begin_wait(key, wait, deadline);
+        let (outer, timer) = self.begin_wait(ruby, key, wait, deadline);
         let result = loop {
             let next = {
                 let mut state = self.state.borrow_mut();
                 if done(&mut state) {
                     break Ok(());
                 }
-                if state.may_have_raise(key)
-                    && let Some(pending_raise) = state.take_pending_raise(key)
-                {
+                if state.may_have_raise(key) && state.pending_exception(key).is_some() {
                     drop(state);
-                    break Err(pending_raise.to_error());
+                    break self.raise_in_wait(key);
                 }
                 if timer.is_some_and(|timer| !state.timers.is_pending(timer)) {
                     break Ok(());
@@ -115,16 +110,40 @@ impl Scheduler {
 
     /// Returns what the fiber waited for until then, and the timer of the deadline.
     #[inline]
-    fn begin_wait(&self, key: FiberKey, wait: Wait, deadline: Option<Instant>) -> (Option<Wait>, Option<TimerKey>) {
+    fn begin_wait(
+        &self,
+        ruby: &Ruby,
+        key: FiberKey,
+        wait: Wait,
+        deadline: Option<Instant>,
+    ) -> (Option<Wait>, Option<TimerKey>) {
         let (begun, timer) = {
             let mut state = self.state.borrow_mut();
             let begun = state.begin_wait(key, wait);
             (begun, deadline.map(|deadline| state.timers.insert(deadline, TimerAction::Wake(key))))
         };
-        if begun.is_some_and(|(_, has_raises)| has_raises) {
-            self.detect_swallowed(key);
+        if begun.is_some_and(|(_, may_have_raises)| may_have_raises) || self.may_have_own() {
+            self.collect_raises(ruby, key);
         }
         (begun.map(|(outer, _)| outer), timer)
+    }
+
+    /// The exception is not in the frame of each fiber that waits.
+    #[cold]
+    #[inline(never)]
+    fn raise_in_wait(&self, key: FiberKey) -> Result<(), Error> {
+        let pending_raise = self.state.borrow_mut().take_pending_raise(key);
+        pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
+    }
+
+    /// What the fiber has raised in its thread, and what is pending in the fiber that has resumed it, is raised in this
+    /// wait, too.
+    #[cold]
+    #[inline(never)]
+    fn collect_raises(&self, ruby: &Ruby, key: FiberKey) {
+        self.send_own(ruby, key);
+        self.state.borrow_mut().raise_in_generator(key);
+        self.detect_swallowed(key);
     }
 
     /// Raises the next exception that is pending in the fiber, which is in a hook, if there is one.

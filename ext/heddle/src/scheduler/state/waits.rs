@@ -41,15 +41,11 @@ impl State {
     }
 
     /// A fiber is about to wait. Returns what it waited for until then (a trap handler may wait within a wait), and
-    /// whether exceptions have been sent to it.
+    /// whether exceptions may have been sent to it, or to a fiber that has resumed it.
     #[inline]
     pub fn begin_wait(&mut self, key: FiberKey, wait: Wait) -> Option<(Wait, bool)> {
         let record = self.fibers.get_mut(key)?;
-        let begun = (record.begin_wait(wait), !record.pending_raises.is_empty());
-        if !record.managed {
-            self.raise_in_generator(key);
-        }
-        Some(begun)
+        Some((record.begin_wait(wait), !record.managed || !record.pending_raises.is_empty()))
     }
 
     /// A fiber whose wait was ended early keeps waiting, for the end of the operation that it began. For a fiber that
