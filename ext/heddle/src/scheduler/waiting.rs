@@ -87,7 +87,7 @@ impl Scheduler {
                 }
                 if state.may_have_raise(key) && state.pending_exception(key).is_some() {
                     drop(state);
-                    break self.raise_in_wait(key);
+                    break self.raise_pending_at(key, RaisePoint::Program);
                 }
                 if timer.is_some_and(|timer| !state.timers.is_pending(timer)) {
                     break Ok(());
@@ -128,14 +128,6 @@ impl Scheduler {
         (begun.map(|(outer, _)| outer), timer)
     }
 
-    /// The exception is not in the frame of each fiber that waits.
-    #[cold]
-    #[inline(never)]
-    fn raise_in_wait(&self, key: FiberKey) -> Result<(), Error> {
-        let pending_raise = self.state.borrow_mut().take_pending_raise(key);
-        pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
-    }
-
     /// What the fiber has raised in its thread, and what is pending in the fiber that has resumed it, is raised in this
     /// wait, too.
     #[cold]
@@ -155,7 +147,14 @@ impl Scheduler {
     #[cold]
     fn raise_next_pending(&self, key: FiberKey) -> Result<(), Error> {
         self.detect_swallowed(key);
-        let pending_raise = self.state.borrow_mut().take_pending_raise_at(key, RaisePoint::Hook);
+        self.raise_pending_at(key, RaisePoint::Hook)
+    }
+
+    /// Not inlined: the exception has no place in the frame of each fiber that waits.
+    #[cold]
+    #[inline(never)]
+    fn raise_pending_at(&self, key: FiberKey, point: RaisePoint) -> Result<(), Error> {
+        let pending_raise = self.state.borrow_mut().take_pending_raise_at(key, point);
         pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
     }
 
