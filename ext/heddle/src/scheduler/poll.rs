@@ -8,7 +8,7 @@ use super::Scheduler;
 use super::reactor::Reactor;
 use super::record::FiberKey;
 use crate::ruby::nogvl::without_gvl;
-use crate::ruby::{error, interrupts};
+use crate::ruby::{error, interrupts, thread};
 use crate::ticker::throttle;
 
 /// How long a wait without a timer lasts in a test: see [`Scheduler::expect_event`].
@@ -118,16 +118,42 @@ impl Scheduler {
         self.state.borrow_mut().counters.park(*now);
         ticker_state.inspect(|state| state.pause());
         throttle::leave();
-        let wait = || {
-            #[cfg(heddle_disturbed)]
-            heddle_core::disturbed::stall();
-            reactor.wait(timeout)
+        let wake = || waker.wake();
+        let waited = match run_threads_first(ruby, reactor, &wake) {
+            Some(Ok(false)) => {
+                let timeout = timeout.map(|timeout| timeout.saturating_sub(now.elapsed()));
+                let wait = || {
+                    #[cfg(heddle_disturbed)]
+                    heddle_core::disturbed::stall();
+                    reactor.wait(timeout)
+                };
+                without_gvl(ruby, wait, &wake)
+            }
+            // No busy poll has ended it.
+            ended => ended.map(|polled| polled.map(|_found| false)),
         };
-        let waited = without_gvl(ruby, wait, &|| waker.wake());
         ticker_state.inspect(|state| state.resume());
         reactor.disarm();
         *now = Instant::now();
         self.state.borrow_mut().counters.unpark(*now, matches!(waited, Some(Ok(true))));
         waited.map_or(Ok(false), |result| result.map(|_busy_polled| true))
+    }
+}
+
+/// Lets the threads run that wait for the GVL. What they do, such as to answer a fiber, may end the wait before this
+/// thread sleeps. If it slept at once, it would want the GVL only when something has arrived, and get it after all
+/// threads that want it by then. Returns whether the wait has ended; `None` as [`without_gvl`].
+fn run_threads_first(
+    ruby: &Ruby,
+    reactor: &mut Reactor,
+    wake: &(impl Fn() + Sync),
+) -> Option<Result<bool, heddle_core::Error>> {
+    if thread::is_alone(ruby) {
+        return Some(Ok(false));
+    }
+    // What fibers send is submitted before the threads run that are to answer.
+    match without_gvl(ruby, || reactor.poll_once(), wake)? {
+        Ok(false) => Some(reactor.poll_once()),
+        ended => Some(ended),
     }
 }

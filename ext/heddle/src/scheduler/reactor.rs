@@ -111,7 +111,8 @@ impl Reactor {
         Ok(found)
     }
 
-    fn poll_once(&mut self) -> Result<bool, Error> {
+    /// Polls without blocking. Returns whether an event has come. Called between `arm` and `disarm`.
+    pub fn poll_once(&mut self) -> Result<bool, Error> {
         self.poll_now()?;
         self.backend.completions(&mut self.arrived);
         Ok(!self.arrived.is_empty() || !self.waker.is_armed())
