@@ -20,12 +20,6 @@ pub fn current(_: &impl HoldsGvl) -> Value {
     unsafe { Value::from_raw(rb_sys::rb_thread_current()) }
 }
 
-/// Whether the current thread's Ractor has no other thread.
-pub fn is_alone(_: &impl HoldsGvl) -> bool {
-    // SAFETY: called with the GVL; neither allocates nor raises.
-    unsafe { rb_sys::rb_thread_alone() != 0 }
-}
-
 /// The kernel's number of the current thread.
 pub fn native_id() -> libc::pid_t {
     // SAFETY: takes nothing and cannot fail.

@@ -39,6 +39,8 @@ pub struct Io {
     pub batches: Cell<bool>,
     /// The thread that set up the backend. Only that thread can use an io_uring.
     pub opened_by: Cell<Option<PinnedValue>>,
+    /// Whether other threads wanted the GVL at the end of the last wait.
+    pub is_gvl_wanted: Cell<bool>,
     pub slow_file_backoff: RefCell<SlowFileBackoff>,
     pub call_sites: RefCell<CallSites>,
     /// Whether Ruby is about to close a file that another machine or another process serves.

@@ -8,11 +8,14 @@ use super::Scheduler;
 use super::reactor::Reactor;
 use super::record::FiberKey;
 use crate::ruby::nogvl::without_gvl;
-use crate::ruby::{error, interrupts, thread};
+use crate::ruby::{error, interrupts};
 use crate::ticker::throttle;
 
 /// How long a wait without a timer lasts in a test: see [`Scheduler::expect_event`].
 const UNTIL_EXPECTED: Duration = Duration::from_millis(50);
+
+/// A thread that waits longer for the GVL has waited for another thread.
+const LEAST_WAIT_FOR_GVL: Duration = Duration::from_micros(5);
 
 /// The result of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,48 +115,48 @@ impl Scheduler {
         timeout: Option<Duration>,
         now: &mut Instant,
     ) -> Result<bool, heddle_core::Error> {
-        let waker = reactor.waker();
         reactor.arm();
         let ticker_state = self.preemption.ticker_state.get();
         self.state.borrow_mut().counters.park(*now);
         ticker_state.inspect(|state| state.pause());
         throttle::leave();
-        let wake = || waker.wake();
-        let waited = match run_threads_first(ruby, reactor, &wake) {
-            Some(Ok(false)) => {
-                let timeout = timeout.map(|timeout| timeout.saturating_sub(now.elapsed()));
-                let wait = || {
-                    #[cfg(heddle_disturbed)]
-                    heddle_core::disturbed::stall();
-                    reactor.wait(timeout)
-                };
-                without_gvl(ruby, wait, &wake)
-            }
-            // No busy poll has ended it.
-            ended => ended.map(|polled| polled.map(|_found| false)),
-        };
+        let waited = self.wait_without_gvl(ruby, reactor, timeout, *now);
         ticker_state.inspect(|state| state.resume());
         reactor.disarm();
         *now = Instant::now();
         self.state.borrow_mut().counters.unpark(*now, matches!(waited, Some(Ok(true))));
         waited.map_or(Ok(false), |result| result.map(|_busy_polled| true))
     }
-}
 
-/// Lets the threads run that wait for the GVL. What they do, such as to answer a fiber, may end the wait before this
-/// thread sleeps. If it slept at once, it would want the GVL only when something has arrived, and get it after all
-/// threads that want it by then. Returns whether the wait has ended; `None` as [`without_gvl`].
-fn run_threads_first(
-    ruby: &Ruby,
-    reactor: &mut Reactor,
-    wake: &(impl Fn() + Sync),
-) -> Option<Result<bool, heddle_core::Error>> {
-    if thread::is_alone(ruby) {
-        return Some(Ok(false));
-    }
-    // What fibers send is submitted before the threads run that are to answer.
-    match without_gvl(ruby, || reactor.poll_once(), wake)? {
-        Ok(false) => Some(reactor.poll_once()),
-        ended => Some(ended),
+    /// If other threads wanted the GVL at the end of the last wait, they run before this thread sleeps. What they do, such
+    /// as to answer a fiber, may end the wait. A thread that sleeps wants the GVL only when something has arrived, and
+    /// gets it after all threads that want it by then. Returns what [`Reactor::wait`] does; `None` as [`without_gvl`].
+    fn wait_without_gvl(
+        &self,
+        ruby: &Ruby,
+        reactor: &mut Reactor,
+        timeout: Option<Duration>,
+        begun: Instant,
+    ) -> Option<Result<bool, heddle_core::Error>> {
+        let waker = reactor.waker();
+        let release = |wait: &mut (dyn FnMut() -> Result<bool, heddle_core::Error> + Send)| {
+            let (waited, wants_gvl) = without_gvl(ruby, || (wait(), Instant::now()), &|| waker.wake())?;
+            self.io.is_gvl_wanted.set(wants_gvl.elapsed() > LEAST_WAIT_FOR_GVL);
+            Some(waited)
+        };
+        if self.io.is_gvl_wanted.get() {
+            // What fibers send is submitted before the threads run that are to answer.
+            let arrived = release(&mut || reactor.poll_once())?.and_then(|arrived| Ok(arrived || reactor.poll_once()?));
+            if !matches!(arrived, Ok(false)) {
+                // No busy poll has ended the wait.
+                return Some(arrived.map(|_arrived| false));
+            }
+        }
+        let timeout = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
+        release(&mut || {
+            #[cfg(heddle_disturbed)]
+            heddle_core::disturbed::stall();
+            reactor.wait(timeout)
+        })
     }
 }
