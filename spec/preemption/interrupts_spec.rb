@@ -186,4 +186,39 @@ RSpec.describe "A thread with CPU-bound fibers" do
     RUBY
     expect([output, errors, status.success?]).to eq [%(["delivered", true]\n), "", true]
   end
+
+  # An error tracker has such a hook. Ruby ends the program if an exception leaves it.
+  it "has an exception raised behind the hook of a TracePoint that runs for another exception" do
+    output, errors, status = run_ruby(<<~RUBY)
+      require "heddle"
+      class Sent < Exception; end
+      hooked = false
+      turns = 0
+      collecting = TracePoint.new(:raise) do
+        hooked = true
+        nil until turns == 3
+      end
+      Heddle.run(preempt: :all) do
+        collecting.enable do
+          fiber = Fiber.schedule do
+            Integer("none")
+          rescue ArgumentError
+            begin
+              loop {}
+            rescue Sent => e
+              p e.message
+            end
+          end
+          sleep 0 until hooked
+          fiber.raise(Sent, "delivered")
+          3.times do
+            turns += 1
+            sleep 0
+          end
+          sleep 0 while fiber.alive?
+        end
+      end
+    RUBY
+    expect([output, errors, status.success?]).to eq [%("delivered"\n), "", true]
+  end
 end

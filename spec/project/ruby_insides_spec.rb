@@ -79,6 +79,14 @@ RSpec.describe "Ruby's internals" do
     end
   end
 
+  it "describe any TracePoint by the hook that runs, as Heddle expects" do
+    other = TracePoint.new(:line) { nil }
+    described = nil
+    TracePoint.new(:raise) { described = other.inspect }.enable { message_of(ArgumentError) { Integer("none") } }
+
+    expect(described).to start_with(*known[:raise_hook])
+  end
+
   it "show a method written in C, and its name, as Heddle expects" do
     expect(known).to include(native_frame: true, frame_name: "Heddle::Native.insides")
   end

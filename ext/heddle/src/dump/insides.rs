@@ -12,13 +12,14 @@ pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
     let name = frames::innermost(ruby).and_then(frames::Frame::method_name);
     pending_interrupts::find(ruby)?;
     let current = thread::current(ruby);
-    let texts: [(&str, RArray); 6] = [
+    let texts: [(&str, RArray); 7] = [
         ("refused_transfer", ruby.ary_from_iter([insides::REFUSED_TRANSFER])),
         ("refused_yield", ruby.ary_from_iter([insides::REFUSED_YIELD])),
         ("no_stack", ruby.ary_from_iter(insides::NO_STACK)),
         ("uninitialized", ruby.ary_from_iter([insides::UNINITIALIZED])),
         ("closed", ruby.ary_from_iter([insides::CLOSED])),
         ("timed_out", ruby.ary_from_iter([insides::TIMED_OUT])),
+        ("raise_hook", ruby.ary_from_iter([insides::RAISE_HOOK])),
     ];
     let hash = ruby.hash_new();
     for (name, texts) in texts {

@@ -8,7 +8,7 @@
 
 use magnus::{Error, Ruby, Value, prelude::*};
 
-use crate::ruby::{frames, pending_interrupts};
+use crate::ruby::{frames, pending_interrupts, raise_hooks};
 
 /// Whether the fiber that runs a postponed job can be switched away from.
 pub fn may_switch_here(ruby: &Ruby) -> bool {
@@ -23,10 +23,15 @@ pub fn may_switch_here(ruby: &Ruby) -> bool {
 ///   name other files by then;
 /// - that opens or closes files and sockets. It takes no time, or waits in a hook. A connection that `accept` has
 ///   taken would be lost between the end of `accept` and the assignment of its result.
+///
+/// And not while a [hook of `TracePoint.new(:raise)`](raise_hooks) runs.
 pub fn may_raise_here(ruby: &Ruby) -> bool {
-    let Some(frame) = frames::innermost(ruby).filter(|frame| frame.is_native()) else { return true };
-    let handles_descriptors = frame.method_name().is_some_and(|name| is_descriptor_class(class_of(&name)));
-    !handles_descriptors && !frames::caller(ruby).is_some_and(frames::Frame::is_native)
+    let is_in_c_function = |frame: frames::Frame| {
+        let handles_descriptors = frame.method_name().is_some_and(|name| is_descriptor_class(class_of(&name)));
+        handles_descriptors || frames::caller(ruby).is_some_and(frames::Frame::is_native)
+    };
+    let is_unsafe = frames::innermost(ruby).filter(|frame| frame.is_native()).is_some_and(is_in_c_function);
+    !is_unsafe && !raise_hooks::is_running(ruby)
 }
 
 /// Raises `exception`, or an instance of it if it is a class, in the current fiber as soon as the running postponed job

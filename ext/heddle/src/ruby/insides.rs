@@ -38,6 +38,9 @@ pub const NATIVE_PATH: &str = "<cfunc>";
 /// How the path begins of a method that is part of Ruby and written in Ruby.
 pub const OWN_PATHS: &str = "<internal:";
 
+/// How any TracePoint's description begins in a fiber where a hook of `TracePoint.new(:raise)` runs.
+pub const RAISE_HOOK: &str = "#<TracePoint:raise ";
+
 /// What a Mutex has that a fiber holds on Ruby 3.3 and 3.4: the address of Ruby's record of the fiber. Not to be read
 /// from.
 pub fn fiber_address(fiber: Value) -> usize {

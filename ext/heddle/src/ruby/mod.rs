@@ -23,6 +23,7 @@ pub mod pending_interrupts;
 pub mod postponed_job;
 pub mod process;
 pub mod ractor;
+pub mod raise_hooks;
 pub mod receiver;
 pub mod thread;
 pub mod time;
