@@ -163,4 +163,123 @@ RSpec.describe "What is sent to a fiber that has resumed a generator" do
       expect(outcomes).to eq [error]
     end
   end
+
+  it "is raised in the order in which it was sent" do
+    later = Class.new(error)
+    outcomes = seen do |seen|
+      unit = unit_class.new
+      begun = Queue.new
+      values = Enumerator.new do |yielder|
+        2.times { seen << outcome { begun.push(true) && Queue.new.pop } }
+        yielder << 1
+      end
+      Heddle.spin { begun.pop && [error, later].each { |sent| unit.raise(sent) } }
+      seen << unit.run { values.next }
+    end
+    expect(outcomes).to eq [error, later, 1]
+  end
+
+  it "is raised once, if its class makes an exception of another class" do
+    outcomes = seen do |seen|
+      values = Enumerator.new { |yielder| yielder << Queue.new.pop }
+      Timeout.timeout(a_moment, SystemCallError, Errno::ENOENT::Errno) do
+        values.next
+      ensure
+        seen << Heddle.snooze
+      end
+    rescue Errno::ENOENT => e
+      seen << e.class
+    end
+    expect(outcomes).to eq [nil, Errno::ENOENT]
+  end
+
+  it "is raised as what its class raises, if that makes no exception" do
+    unmade = Class.new(StandardError) { def initialize(_one, _two) = super() }
+    outcomes = seen do |seen|
+      values = Enumerator.new { |yielder| yielder << Queue.new.pop }
+      Timeout.timeout(a_moment, unmade, "one") { values.next }
+    rescue ArgumentError => e
+      seen << e.class
+    end
+    expect(outcomes).to eq [ArgumentError]
+  end
+
+  it "is raised in a generator that only yields, if it was sent while that computed" do
+    outcomes = seen(preempt: :none) do |seen|
+      unit = unit_class.new
+      values = Enumerator.new do
+        sender = Thread.new { unit.raise(error) }
+        Thread.pass while sender.alive?
+        loop { Heddle.snooze }
+      end
+      seen << outcome { unit.run { values.next } }
+    end
+    expect(outcomes).to eq [error]
+  end
+
+  it "is raised in a block of Heddle's that the generator has begun since" do
+    outcomes = seen do |seen|
+      unit = unit_class.new
+      values = Enumerator.new do
+        Thread.handle_interrupt(error => :never) do
+          sender = Thread.new { unit.raise(error) }
+          Thread.pass while sender.alive?
+          Heddle.cancel_after(60) { Thread.handle_interrupt(error => :immediate) { nil until seen.frozen? } }
+        end
+      end
+      seen << outcome { unit.run { values.next } }
+    end
+    expect(outcomes).to eq [error]
+  end
+
+  it "is raised again in a generator, if the fiber has swallowed a limit before" do
+    outcomes = seen do |seen|
+      values = Enumerator.new { |yielder| yielder << Queue.new.pop }
+      Heddle.cancel_after(a_moment, stop) do
+        swallow_in_sleep(1)
+        Heddle.snooze
+        values.next
+      end
+    rescue stop => e
+      seen << e.class
+    end
+    expect(outcomes).to eq [stop]
+  end
+
+  it "is not raised in a generator that has yielded, until the fiber resumes it" do
+    outcomes = virtually do
+      values = Enumerator.new do |yielder|
+        Timeout.timeout(1, error) do
+          yielder << 1
+          Heddle.snooze
+        end
+      end
+      [values.next, sleep(2), outcome { values.next }]
+    end
+    expect(outcomes).to eq [1, 2, error]
+  end
+
+  it "is not raised in a generator that another fiber has resumed since" do
+    outcomes = seen do |seen|
+      unit = unit_class.new
+      sent = false
+      shared = Enumerator.new do |yielder|
+        Heddle.cancel_after(60) do
+          yielder << 1
+          Heddle.snooze
+        end
+        sender = Thread.new { sent = unit.raise(error) }
+        Thread.pass while sender.alive?
+        yielder << Array.new(100_000) { sent }.uniq
+      end
+      gate = Queue.new
+      waiting = Enumerator.new { |yielder| yielder << gate.pop }
+      first = Heddle.spin { outcome { unit.run { shared.next && waiting.next } } }
+      Heddle.snooze
+      seen << Heddle.await(Heddle.spin { outcome { shared.next } })
+      gate.push(2)
+      seen << Heddle.await(first)
+    end
+    expect(outcomes).to eq [[true], error]
+  end
 end

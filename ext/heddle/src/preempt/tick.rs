@@ -14,7 +14,7 @@ use crate::ruby::outcome::RubyOutcome;
 use crate::ruby::pending_interrupts::Deferred;
 use crate::ruby::{error, fiber, interrupts, pending_interrupts, postponed_job, thread};
 use crate::scheduler::options::Preempt;
-use crate::scheduler::raise::{PendingRaise, RaiseScope};
+use crate::scheduler::raise::{PendingRaise, RaisePoint, RaiseScope};
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::root_interrupts::Interrupts;
 use crate::scheduler::state::Requeue;
@@ -211,6 +211,7 @@ impl Scheduler {
         }
         // A masked exception is checked again when other fibers are runnable: Ruby does not report the end of a mask.
         let raising = running.filter(|running| self.has_unmasked_raise(ruby, *running));
+        running.inspect(|running| self.expect_raise_of_resumer(ruby, *running));
         let now = Instant::now();
         self.preemption.last_tick.set(Some(now));
         let time_to_yield = self.time_to_yield(now);
@@ -241,6 +242,14 @@ impl Scheduler {
         self.detect_swallowed_at_tick(key);
         let exception = self.state.borrow().pending_exception(key);
         exception.is_some_and(|exception| !self.is_masked(ruby, exception))
+    }
+
+    /// What is pending in the fiber that has resumed `running` is raised when that is preempted, unless it is masked.
+    fn expect_raise_of_resumer(&self, ruby: &Ruby, running: FiberKey) {
+        let outermost = self.state.borrow().outermost(running);
+        if outermost != running && self.has_unmasked_raise(ruby, outermost) {
+            self.state.borrow_mut().raise_in_generator(running, RaisePoint::Program);
+        }
     }
 
     /// Raises the next exception that is pending in `running`. If it cannot be raised now, it stays pending.

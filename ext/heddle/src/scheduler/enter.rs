@@ -133,7 +133,10 @@ impl Scheduler {
                 self.register(current, blocking, yielding)
             }
         };
-        self.state.borrow_mut().set_current(key);
+        let mut state = self.state.borrow_mut();
+        state.note_resumer(key);
+        state.set_current(key);
+        drop(state);
         Ok(key)
     }
 

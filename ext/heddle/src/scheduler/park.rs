@@ -224,22 +224,15 @@ impl Scheduler {
     }
 
     /// returned → picking: the fiber got control back without having been picked. An error is returned, unless it says
-    /// that Ruby refused the switch, or a helper fiber has raised it: then it is pending in the fiber.
+    /// that Ruby refused the switch.
     #[cold]
     fn recover(&self, key: FiberKey, returned: Result<(), Error>) -> Result<(), Error> {
         if matches!(&returned, Err(error) if self.is_refusal(key, error)) {
             returned.not_an_interrupt("Ruby's refusal: no other fiber ran");
             return Ok(());
         }
-        let received = match &returned {
-            Err(_kept) => self.state.borrow_mut().receive_raise(key),
-            Ok(()) => None,
-        };
         self.requeue_switcher(key);
-        match returned {
-            Err(error) if received.is_some_and(|received| received.has_become(&error)) => Ok(()),
-            other => other,
-        }
+        returned
     }
 
     /// picking or returned → running, without having been picked: to handle an interrupt or an exception.

@@ -70,9 +70,9 @@ impl PendingRaises {
         self.iter().any(|sent| sent.is_repeated_as(scope))
     }
 
-    /// Removes an exception that was sent to a fiber that has resumed this one.
-    pub fn take_for_resumer(&mut self) -> Option<PendingRaise> {
-        let index = self.iter().position(|sent| sent.sent_to.is_some())?;
+    /// Removes the last exception that was sent to a fiber that has resumed this one.
+    pub fn take_last_for_resumer(&mut self) -> Option<PendingRaise> {
+        let index = self.0.iter().rposition(|sent| sent.pending_raise.sent_to.is_some())?;
         Some(self.0.remove(index).pending_raise)
     }
 

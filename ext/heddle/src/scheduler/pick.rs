@@ -60,7 +60,7 @@ impl Scheduler {
         loop {
             {
                 let mut state = self.state.borrow_mut();
-                let raise_elsewhere = state.raises.take_deferred().or_else(|| state.take_raise_elsewhere());
+                let raise_elsewhere = state.raises.take_deferred().or_else(|| state.pass_on_raises());
                 if let Some((fiber, pending_raise)) = raise_elsewhere {
                     drop(state);
                     return self.switch_to_helper(ruby, key, || raise_by_helper(ruby, self, fiber, pending_raise));

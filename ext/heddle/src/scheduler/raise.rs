@@ -8,7 +8,7 @@ use super::Scheduler;
 use super::fiber_key::FiberKey;
 use crate::ruby::error::make_exception;
 use crate::ruby::pending_interrupts::Deferred;
-use crate::ruby::value::{PinnedValue, same};
+use crate::ruby::value::PinnedValue;
 use crate::ruby::{error, fiber};
 
 /// An exception that is to be raised in a fiber.
@@ -56,15 +56,6 @@ impl PendingRaise {
     /// Whether it is a repeated exception with this scope.
     pub fn is_repeated_as(self, scope: RaiseScope) -> bool {
         self.is_repeated() && self.scope == scope
-    }
-
-    /// Whether Ruby made this error of it, in a fiber that was raised into.
-    pub fn has_become(self, error: &Error) -> bool {
-        let class = |value: Value| value.class().as_value();
-        error::exception_of(error).is_some_and(|raised| {
-            let sent = self.exception();
-            same(class(raised), sent) || same(class(raised), class(sent))
-        })
     }
 
     /// The error to raise in the fiber, which is the running one.
@@ -189,9 +180,8 @@ impl Shield {
     }
 }
 
-/// Raises into a fiber that has resumed another fiber, or that the program has suspended. A helper fiber does that,
-/// since a fiber that raises may not get control back for long. A fiber that is in a hook receives the exception as
-/// [`State::receive_raise`](super::state::State::receive_raise) says.
+/// Raises into a fiber that the program has suspended. A helper fiber does that, since a fiber that raises may not get
+/// control back for long.
 #[cold]
 pub fn raise_by_helper(
     ruby: &Ruby,
@@ -214,7 +204,6 @@ pub fn raise_by_helper(
                 Err(refusal) if error::is_fiber_error(&refusal) => {}
                 raised => drop(raised.deferred()),
             }
-            scheduler.state.borrow_mut().raises.take_in_flight(fiber::current(ruby));
             Ok(nil)
         }
     }
@@ -223,18 +212,11 @@ pub fn raise_by_helper(
     let raiser = fiber::spawn::<RaiseBody>(nil, nil)?;
     let arguments = [target.get(), pending_raise.exception(), pending_raise.message().unwrap_or(nil)];
     let count = arguments.len() - usize::from(pending_raise.message().is_none());
-    if pending_raise.sent_to.is_some() {
-        scheduler.state.borrow_mut().raises.put_in_flight(raiser, pending_raise);
-    }
     let started = fiber::start(raiser, &arguments[..count]);
-    let lacks_stack = matches!(&started, Err(error) if error::is_lack_of_stacks(ruby, error));
-    let mut state = scheduler.state.borrow_mut();
-    match if lacks_stack { state.raises.take_in_flight(raiser) } else { None } {
-        // The fiber that it was sent to raises it when it runs again.
-        Some(unraised) => {
-            state.restore_raise(unraised);
-            Ok(())
-        }
-        None => started,
+    if matches!(&started, Err(error) if error::is_lack_of_stacks(ruby, error)) {
+        // The fiber raises it when it runs again.
+        scheduler.state.borrow_mut().restore_raise(pending_raise);
+        return Ok(());
     }
+    started
 }

@@ -66,6 +66,9 @@ pub struct Record {
     pub preemptible: bool,
     /// For an unmanaged fiber: the fiber that was current when this one was registered, and so has resumed it.
     pub resumed_by: Option<FiberKey>,
+    /// The fiber that has entered a hook last of those that it has resumed, and that those have resumed. It may have
+    /// yielded since.
+    pub generator: Option<FiberKey>,
     /// The fiber whose account its time goes to, if that is counted: it is itself, or the one that has resumed it.
     pub account: FiberKey,
     /// A blocking fiber, as a thread's root is: it waits for the others at the end, and no fiber waits for it.

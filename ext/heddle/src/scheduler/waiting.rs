@@ -134,7 +134,7 @@ impl Scheduler {
     #[inline(never)]
     fn collect_raises(&self, ruby: &Ruby, key: FiberKey) {
         self.send_own(ruby, key);
-        self.state.borrow_mut().raise_in_generator(key);
+        self.state.borrow_mut().raise_in_generator(key, RaisePoint::Hook);
         self.detect_swallowed(key);
     }
 

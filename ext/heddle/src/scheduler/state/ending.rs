@@ -139,18 +139,20 @@ impl State {
     /// The managed fiber that is responsible for this one: this one if it is managed, or else the first managed fiber
     /// in the chain of fibers that have resumed it. If there is none, the fiber itself.
     pub fn responsible_fiber(&self, key: FiberKey) -> FiberKey {
-        let mut candidate = key;
-        for _ in 0..MAX_RESUME_DEPTH {
-            match self.fibers.get(candidate) {
-                Some(record) if record.managed => return candidate,
-                Some(record) => match record.resumed_by {
-                    Some(resumer) => candidate = resumer,
-                    None => return key,
-                },
-                None => return key,
-            }
-        }
-        key
+        let is_managed = |key: &FiberKey| self.fibers.get(*key).is_some_and(|record| record.managed);
+        self.resumers(key).find(is_managed).unwrap_or(key)
+    }
+
+    /// The fiber that has resumed this one, or the fiber that has resumed that one, and so on: a managed fiber or the
+    /// root. The fiber itself if none is known.
+    pub fn outermost(&self, key: FiberKey) -> FiberKey {
+        self.resumers(key).last().unwrap_or(key)
+    }
+
+    /// The fiber, the fiber that has resumed it, the one that has resumed that one, and so on.
+    pub fn resumers(&self, key: FiberKey) -> impl Iterator<Item = FiberKey> {
+        let resumer = |key: &FiberKey| self.fibers.get(*key)?.resumed_by.filter(|key| self.fibers.get(*key).is_some());
+        std::iter::successors(Some(key), resumer).take(MAX_RESUME_DEPTH)
     }
 
     /// Starts the fiber's grace period.
@@ -272,11 +274,12 @@ impl State {
     /// one of them, which would have to end first. `survivor` is the current fiber.
     pub fn left_in_parent(&self, survivor: Option<FiberKey>) -> FxHashSet<FiberKey> {
         let is_parked = |key: FiberKey| self.fibers.get(key).is_some_and(|record| record.is_parked());
-        let resumer = |key: FiberKey| self.fibers.get(key).and_then(|record| record.resumed_by);
         let parked = self.fibers.iter().map(|(key, _)| key).filter(|key| is_parked(*key));
-        let resumers = |key: FiberKey| std::iter::successors(Some(key), |key| resumer(*key)).take(MAX_RESUME_DEPTH);
-        let mut left: FxHashSet<FiberKey> = parked.flat_map(resumers).collect();
-        for resumer in survivor.into_iter().flat_map(resumers).filter(|key| Some(*key) == survivor || !is_parked(*key))
+        let mut left: FxHashSet<FiberKey> = parked.flat_map(|key| self.resumers(key)).collect();
+        for resumer in survivor
+            .into_iter()
+            .flat_map(|key| self.resumers(key))
+            .filter(|key| Some(*key) == survivor || !is_parked(*key))
         {
             left.remove(&resumer);
         }

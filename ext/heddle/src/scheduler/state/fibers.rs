@@ -93,6 +93,7 @@ impl Fibers {
             managed,
             preemptible: false,
             resumed_by: None,
+            generator: None,
             account: key,
             blocking,
             block,

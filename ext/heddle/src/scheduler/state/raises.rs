@@ -14,8 +14,6 @@ pub struct Raises {
     deferred: Vec<(PinnedValue, PendingRaise)>,
     /// Fibers that are suspended, but not parked by the scheduler. Exceptions are pending in them.
     elsewhere: Vec<FiberKey>,
-    /// What each helper fiber is raising.
-    in_flight: Vec<(PinnedValue, PendingRaise)>,
     /// The exception to raise in every fiber while all are asked to end.
     stop: Option<PinnedValue>,
 }
@@ -51,24 +49,10 @@ impl Raises {
         !(self.deferred.is_empty() && self.elsewhere.is_empty())
     }
 
-    /// This helper fiber raises the exception.
-    pub fn put_in_flight(&mut self, helper: Value, pending_raise: PendingRaise) {
-        // SAFETY: `Raises::mark` marks it.
-        let helper = unsafe { PinnedValue::assume_marked(helper) };
-        self.in_flight.push((helper, pending_raise));
-    }
-
-    /// Takes what this fiber raises, if it is a helper fiber.
-    pub fn take_in_flight(&mut self, helper: Value) -> Option<PendingRaise> {
-        let index = self.in_flight.iter().position(|(raiser, _)| *raiser == helper)?;
-        Some(self.in_flight.swap_remove(index).1)
-    }
-
     /// Drops the deferred ones. What is pending in the fibers that were added by [`Raises::add_elsewhere`] stays.
     pub fn clear(&mut self) {
         self.deferred.clear();
         self.elsewhere.clear();
-        self.in_flight.clear();
     }
 
     /// Drops the deferred ones for these fibers.
@@ -100,7 +84,7 @@ impl Raises {
 
     /// Tells the garbage collector what is held.
     pub fn mark(&self, marker: &Marker) {
-        for (fiber, pending_raise) in self.deferred.iter().chain(&self.in_flight) {
+        for (fiber, pending_raise) in &self.deferred {
             fiber.mark(marker);
             pending_raise.mark(marker);
         }

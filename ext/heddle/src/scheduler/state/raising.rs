@@ -25,16 +25,12 @@ impl State {
 
     /// An exception with this scope is pending in the fiber, which is to raise it soon.
     fn raise_soon(&mut self, key: FiberKey, scope: RaiseScope) {
-        let is_for_waits = !scope.is_raised_at(RaisePoint::Program);
         let Some(record) = self.fibers.get(key) else { return };
         if self.is_elsewhere(key) {
-            // While a fiber computes that this one has resumed, what is raised in waits is held until this one's own.
-            if !is_for_waits || self.has_waiting_generator(key) {
-                self.raises.add_elsewhere(key);
-            }
+            self.raises.add_elsewhere(key);
         } else if record.state() == FiberState::Runnable && record.wait == Wait::Preempted {
             // An exception is pending in the fiber, so it no longer waits among the preempted fibers.
-            if !is_for_waits {
+            if scope.is_raised_at(RaisePoint::Program) {
                 self.enqueue(key);
             }
         } else {
@@ -42,68 +38,113 @@ impl State {
         }
     }
 
-    /// A fiber that is not managed begins to wait. What is pending in the fiber that has resumed it is raised in this
-    /// wait, even if it is raised only where a fiber waits.
-    pub fn raise_in_generator(&mut self, key: FiberKey) {
-        let resumer = self.responsible_fiber(key);
-        if resumer != key && self.fibers.get(resumer).is_some_and(|record| !record.pending_raises.is_empty()) {
-            self.raises.add_elsewhere(resumer);
+    /// A timer wakes the fiber, perhaps since an exception that it has swallowed is pending again.
+    pub fn wake_by_timer(&mut self, key: FiberKey) {
+        if self.is_elsewhere(key) {
+            self.raises.add_elsewhere(key);
+        } else {
+            self.wake(key);
         }
     }
 
-    /// Whether the fiber has resumed another fiber, or has switched to one by itself. Only `Fiber#raise` finds the
-    /// right place for what is pending in it.
+    /// A fiber that is not managed enters a hook, and is not the fiber that the scheduler switched to last. So that
+    /// one has resumed it, unless it has yielded to this one, which has resumed it before.
+    pub fn note_resumer(&mut self, key: FiberKey) {
+        if self.fibers.get(key).is_none_or(|record| record.managed || record.blocking) {
+            return;
+        }
+        let resumer =
+            self.fibers.current().map(|(_, running)| running).filter(|running| self.fibers.is_current(*running));
+        if let Some(resumer) = resumer
+            && !self.resumers(resumer).any(|other| other == key)
+            && let Some(record) = self.fibers.get_mut(key)
+        {
+            record.resumed_by = Some(resumer);
+        }
+        let outermost = self.outermost(key);
+        if let Some(record) = self.fibers.get_mut(outermost).filter(|_| outermost != key) {
+            record.generator = Some(key);
+        }
+        self.raise_in_generator(key, RaisePoint::Program);
+    }
+
+    /// A fiber that is not managed is at `point`. What is pending in the fiber that has resumed it is raised in this
+    /// one, if it parks.
+    pub fn raise_in_generator(&mut self, key: FiberKey, point: RaisePoint) {
+        let outermost = self.outermost(key);
+        let is_raised_here =
+            |record: &Record| record.pending_raises.next(record.task.shield, point, &self.timers).is_some();
+        if outermost != key && self.fibers.get(outermost).is_some_and(is_raised_here) {
+            self.raises.add_elsewhere(outermost);
+        }
+    }
+
+    /// Whether the fiber has resumed another fiber, or has switched to one by itself.
     fn is_elsewhere(&self, key: FiberKey) -> bool {
         let running = self.fibers.current().map(|(_, running)| running);
         self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Running) && running != Some(key)
     }
 
-    /// Takes an exception that is pending in a fiber that has resumed another fiber, or has switched to one by itself.
-    /// Returns the fiber, too.
+    /// The fiber that the scheduler has parked in place of this one: it is the last of the fibers that each have
+    /// resumed the next one, and this one is among those.
+    fn parked_generator(&self, key: FiberKey) -> Option<FiberKey> {
+        let generator = self.fibers.get(self.outermost(key))?.generator?;
+        let is_parked = self.fibers.get(generator)?.is_parked();
+        (is_parked && self.resumers(generator).any(|resumer| resumer == key)).then_some(generator)
+    }
+
+    /// Passes what is pending in a fiber that has resumed another one on to the one that is parked instead. That raises
+    /// it as what was sent to it, and so not before it can. Returns an exception that is pending in a fiber which has
+    /// switched to another one by itself, and that fiber: only `Fiber#raise` finds the right place for it.
     #[cold]
-    pub fn take_raise_elsewhere(&mut self) -> Option<(PinnedValue, PendingRaise)> {
+    pub fn pass_on_raises(&mut self) -> Option<(PinnedValue, PendingRaise)> {
         while let Some(key) = self.raises.take_elsewhere() {
             // A fiber that has come back by now raises it itself.
             if !self.is_elsewhere(key) {
                 continue;
             }
-            let is_for_waits = |sent: &PendingRaise| !sent.scope.is_raised_at(RaisePoint::Program);
-            let has_for_waits =
-                self.fibers.get(key).is_some_and(|record| record.pending_raises.iter().any(is_for_waits));
-            let is_in_wait = has_for_waits && self.has_waiting_generator(key);
-            let point = if is_in_wait { RaisePoint::Hook } else { RaisePoint::Program };
-            if let Some(mut taken) = self.take_from_record(key, point)
+            if let Some(generator) = self.parked_generator(key) {
+                self.pass_on(key, generator);
+            } else if self.has_yielded(key) {
+                // It raises it when it is resumed. Until then the fiber runs to which it has yielded.
+            } else if let Some(taken) = self.take_to_pass_on(key, RaisePoint::Program)
                 && let Some(record) = self.fibers.get(key)
             {
                 // There may be others.
                 self.raises.add_elsewhere(key);
-                taken.sent_to = Some(key);
                 return Some((record.fiber, taken));
             }
         }
         None
     }
 
-    /// A helper fiber has raised into this fiber, which is parked. It raises the exception as one that was sent to it,
-    /// and so not before it can. Returns what has been raised; `None` if no helper fiber has.
-    #[cold]
-    pub fn receive_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
-        let (raiser, _) = self.fibers.current()?;
-        let received = self.raises.take_in_flight(raiser.get())?;
-        if received.sent_to == Some(key) {
-            self.send_back(received);
-        } else if let Some(record) = self.fibers.get_mut(key) {
-            record.pending_raises.push_first(received);
-            self.raise_soon(key, received.scope);
+    fn pass_on(&mut self, key: FiberKey, generator: FiberKey) {
+        let is_waiting = self.fibers.get(generator).is_some_and(Record::is_waiting);
+        let point = if is_waiting { RaisePoint::Hook } else { RaisePoint::Program };
+        while let Some(taken) = self.take_to_pass_on(key, point) {
+            self.send_raise(generator, taken);
         }
-        Some(received)
+    }
+
+    fn take_to_pass_on(&mut self, key: FiberKey, point: RaisePoint) -> Option<PendingRaise> {
+        let mut taken = self.take_from_record(key, point)?;
+        taken.sent_to = Some(key);
+        Some(taken)
+    }
+
+    /// Whether the fiber, which does not run, has yielded to the fiber that has resumed it: that one can run, or has
+    /// resumed another one.
+    fn has_yielded(&self, key: FiberKey) -> bool {
+        let outermost = self.outermost(key);
+        outermost != key && (!self.is_elsewhere(outermost) || self.parked_generator(outermost).is_some())
     }
 
     /// A hook of the fiber ends. What the fiber could not raise in it, and was sent to a fiber that has resumed this
     /// one, is pending in that fiber again. That fiber alone knows whether the block has ended that it is meant for.
     #[cold]
     pub fn return_raises(&mut self, key: FiberKey) {
-        while let Some(held) = self.fibers.get_mut(key).and_then(|record| record.pending_raises.take_for_resumer()) {
+        while let Some(held) = self.fibers.get_mut(key).and_then(|record| record.pending_raises.take_last_for_resumer())
+        {
             self.send_back(held);
         }
     }
@@ -128,12 +169,6 @@ impl State {
         }
         record.pending_raises.push_first(pending_raise);
         Some(key)
-    }
-
-    /// Whether a fiber that this one has resumed waits.
-    fn has_waiting_generator(&self, key: FiberKey) -> bool {
-        let is_resumed = |other: FiberKey| other != key && self.responsible_fiber(other) == key;
-        self.fibers.iter().any(|(other, record)| record.is_waiting() && is_resumed(other))
     }
 
     /// Whether an exception may be pending in a fiber: exceptions have been sent to it, or all fibers are asked to end.

@@ -144,7 +144,7 @@ impl State {
         self.trace_source(Some(WakeSource::Timer));
         for action in expired.drain(..) {
             match action {
-                TimerAction::Wake(key) => self.wake(key),
+                TimerAction::Wake(key) => self.wake_by_timer(key),
                 TimerAction::Deadline { fiber, pending_raise } => self.send_raise(fiber, pending_raise),
                 TimerAction::Grace(key) => self.end_grace(key, now),
             }
