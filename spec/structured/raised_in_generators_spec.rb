@@ -232,6 +232,32 @@ RSpec.describe "What is sent to a fiber that has resumed a generator" do
     expect(outcomes).to eq [error]
   end
 
+  it "is raised in a generator that computes, and masks what was raised into it" do
+    later = Class.new(StandardError)
+    outcomes = seen do |seen|
+      unit = unit_class.new
+      masking = masked = nil
+      values = Enumerator.new do
+        Thread.handle_interrupt(error => :never) do
+          masking = Fiber.current
+          nil until masked
+          sender = Thread.new { unit.raise(later) }
+          Thread.pass while sender.alive?
+          nil until seen.frozen?
+        end
+      end
+      Heddle.spin do
+        Heddle.snooze until masking
+        masking.raise(error)
+        masked = true
+      end
+      unit.run { values.next }
+    rescue later => e
+      seen << e.class
+    end
+    expect(outcomes).to eq [later]
+  end
+
   it "is raised again in a generator, if the fiber has swallowed a limit before" do
     outcomes = seen do |seen|
       values = Enumerator.new { |yielder| yielder << Queue.new.pop }

@@ -17,7 +17,7 @@ use crate::scheduler::options::Preempt;
 use crate::scheduler::raise::{PendingRaise, RaisePoint, RaiseScope};
 use crate::scheduler::record::FiberKey;
 use crate::scheduler::root_interrupts::Interrupts;
-use crate::scheduler::state::Requeue;
+use crate::scheduler::state::{Pending, Requeue};
 use crate::scheduler::ticking::NextBranch;
 use crate::scheduler::{HookGuard, Scheduler};
 use crate::ticker::Ticker;
@@ -134,12 +134,9 @@ impl Scheduler {
 
     /// Raises the next exception that is pending in the fiber, unless the current masks hold it back.
     pub(super) fn raise_unmasked(&self, ruby: &Ruby, key: FiberKey) -> Result<(), Error> {
-        if !self.has_unmasked_raise(ruby, key) {
-            return Ok(());
-        }
-        let pending_raise = self.state.borrow_mut().take_pending_raise(key);
+        let Some(pending_raise) = self.take_unmasked_raise(ruby, key) else { return Ok(()) };
         self.state.borrow_mut().release_record(key);
-        pending_raise.map_or(Ok(()), |pending_raise| Err(pending_raise.to_error()))
+        Err(pending_raise.to_error())
     }
 
     /// Like [`Scheduler::yield_preempted`], where an exception can be raised. One that was raised into the fiber
@@ -237,11 +234,19 @@ impl Scheduler {
         safe_points::may_raise_here(ruby) && !self.is_in_cooperative_code(ruby)
     }
 
-    /// Whether an exception is pending in the fiber and the current masks let it through.
+    /// Whether an exception is pending in the fiber that the current masks let through.
     pub(super) fn has_unmasked_raise(&self, ruby: &Ruby, key: FiberKey) -> bool {
+        self.find_unmasked_raise(ruby, key).is_some()
+    }
+
+    fn find_unmasked_raise(&self, ruby: &Ruby, key: FiberKey) -> Option<Pending> {
         self.detect_swallowed_at_tick(key);
-        let exception = self.state.borrow().pending_exception(key);
-        exception.is_some_and(|exception| !self.is_masked(ruby, exception))
+        self.state.borrow().find_pending(key, |exception| !self.is_masked(ruby, exception))
+    }
+
+    fn take_unmasked_raise(&self, ruby: &Ruby, key: FiberKey) -> Option<PendingRaise> {
+        let found = self.find_unmasked_raise(ruby, key)?;
+        self.state.borrow_mut().take_found(key, found)
     }
 
     /// What is pending in the fiber that has resumed `running` is raised when that is preempted, unless it is masked.
@@ -254,7 +259,7 @@ impl Scheduler {
 
     /// Raises the next exception that is pending in `running`. If it cannot be raised now, it stays pending.
     fn raise_now(&self, ruby: &Ruby, current: Value, running: FiberKey) {
-        let Some(pending_raise) = self.state.borrow_mut().take_pending_raise(running) else { return };
+        let Some(pending_raise) = self.take_unmasked_raise(ruby, running) else { return };
         if self.raise_here(ruby, current, &pending_raise.to_error()) {
             self.state.borrow_mut().release_record(running);
         } else {

@@ -84,9 +84,21 @@ impl PendingRaises {
     /// The index of the exception to raise next. Of several deadlines that have passed, the innermost block's is
     /// raised.
     pub fn next<A>(&self, shield: Shield, point: RaisePoint, timers: &Timers<A>) -> Option<usize> {
+        self.next_that(shield, point, timers, |_| true)
+    }
+
+    /// Like [`PendingRaises::next`], of those whose exception, or its class, `is_let_through`.
+    pub fn next_that<A>(
+        &self,
+        shield: Shield,
+        point: RaisePoint,
+        timers: &Timers<A>,
+        is_let_through: impl Fn(Value) -> bool,
+    ) -> Option<usize> {
         let is_next = |raise: &Entry| {
             let scope = raise.pending_raise.scope;
-            raise.phase.is_pending(timers) && !shield.holds_back(scope) && scope.is_raised_at(point)
+            let may_come = raise.phase.is_pending(timers) && !shield.holds_back(scope) && scope.is_raised_at(point);
+            may_come && is_let_through(raise.pending_raise.exception())
         };
         let first = self.0.iter().position(is_next)?;
         if self.0[first].pending_raise.scope.deadline().is_none() {

@@ -42,6 +42,7 @@ use self::look_ahead::LookAhead;
 use self::observers::{Event, Observers};
 pub use self::operations::{OperationEnd, Operations};
 use self::raises::Raises;
+pub use self::raising::Pending;
 use self::scopes::Scopes;
 use self::wait_resources::WaitResources;
 pub use self::wait_resources::{OwnedDescriptor, Selection};

@@ -9,6 +9,15 @@ use crate::scheduler::raise::{PendingRaise, RaisePoint, RaiseScope, Shield};
 use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
 
+/// What is to be raised in a fiber next.
+#[derive(Debug, Clone, Copy)]
+pub enum Pending {
+    /// The exception by which all fibers are asked to end.
+    Stop,
+    /// What was sent to the fiber, by its index in [`Record::pending_raises`].
+    Sent(usize),
+}
+
 /// Where a fiber is that is at `point` unless it waits.
 fn point_of(record: &Record, point: RaisePoint) -> RaisePoint {
     if record.is_waiting() { RaisePoint::Wait } else { point }
@@ -177,12 +186,6 @@ impl State {
         self.fibers.get(key).is_some_and(|record| !record.pending_raises.is_empty() || self.raises.is_stopping())
     }
 
-    /// Takes the next exception that is pending in a fiber.
-    #[inline]
-    pub fn take_pending_raise(&mut self, key: FiberKey) -> Option<PendingRaise> {
-        if self.may_have_raise(key) { self.take_pending_raise_at(key, RaisePoint::Program) } else { None }
-    }
-
     /// Takes the next exception that is pending in a fiber, which is at `point` unless it waits.
     #[cold]
     pub fn take_pending_raise_at(&mut self, key: FiberKey, point: RaisePoint) -> Option<PendingRaise> {
@@ -194,10 +197,32 @@ impl State {
         self.take_from_record(key, point)
     }
 
+    /// What is to be raised next in a fiber, which computes, of the exceptions that `is_let_through`.
+    pub fn find_pending(&self, key: FiberKey, is_let_through: impl Fn(Value) -> bool) -> Option<Pending> {
+        if self.raises.stop().is_some_and(|stop| self.must_be_stopped(key) && is_let_through(stop)) {
+            return Some(Pending::Stop);
+        }
+        let record = self.fibers.get(key)?;
+        let (shield, point) = (record.task.shield, point_of(record, RaisePoint::Program));
+        record.pending_raises.next_that(shield, point, &self.timers, is_let_through).map(Pending::Sent)
+    }
+
+    /// Takes what [`State::find_pending`] has found.
+    pub fn take_found(&mut self, key: FiberKey, found: Pending) -> Option<PendingRaise> {
+        match found {
+            Pending::Stop => self.take_pending_raise_at(key, RaisePoint::Program),
+            Pending::Sent(index) => self.take_at(key, index),
+        }
+    }
+
     fn take_from_record(&mut self, key: FiberKey, point: RaisePoint) -> Option<PendingRaise> {
-        let record = self.fibers.get_mut(key)?;
+        let record = self.fibers.get(key)?;
         let index = record.pending_raises.next(record.task.shield, point_of(record, point), &self.timers)?;
-        let pending_raise = record.pending_raises.take(index);
+        self.take_at(key, index)
+    }
+
+    fn take_at(&mut self, key: FiberKey, index: usize) -> Option<PendingRaise> {
+        let pending_raise = self.fibers.get_mut(key)?.pending_raises.take(index);
         if pending_raise.is_repeated_as(RaiseScope::End) {
             self.note_end_raised(key);
         }
