@@ -71,14 +71,21 @@ RSpec.describe "Thread.current.raise" do
     expect(ended).to eq %i[raised other]
   end
 
-  # At the end of a mask Ruby raises one of several. Then it searches its list in a generator's fiber, in vain.
+  # Ruby searches its list where a fiber ends such a block: in vain for what another fiber has raised.
+  def search_in_another_fiber
+    searched = false
+    Heddle.spin { Thread.handle_interrupt(EOFError => :immediate) { searched = true } }
+    Heddle.snooze until searched
+  end
+
+  # At the end of a mask Ruby raises one of several.
   it "raises in the computing fiber that called it what a mask has held back besides" do
     raised_last = Heddle.run(preempt: :all) do
       raising = Heddle.spin do
         Thread.handle_interrupt(KeyError => :never) { %w[one two].each { |own| Thread.current.raise(KeyError, own) } }
       rescue KeyError
         raised do
-          Enumerator.new { |found| found << Thread.handle_interrupt(IOError => :immediate) { nil } }.next
+          search_in_another_fiber
           loop { nil }
         end
       end
@@ -97,7 +104,7 @@ RSpec.describe "Thread.current.raise" do
             Thread.handle_interrupt(KeyError => :never) { %w[1 2].each { |own| Thread.current.raise(KeyError, own) } }
           rescue KeyError
             inner = raised do
-              Enumerator.new { |found| found << Thread.handle_interrupt(EOFError => :immediate) { nil } }.next
+              search_in_another_fiber
               loop { nil }
             end
           end
@@ -164,6 +171,63 @@ RSpec.describe "Thread.current.raise" do
     end
     expect(search.enable { Heddle.run { Heddle.spin { leave_one }.await } }).to eq :left
     expect(searches).to be_positive
+  end
+
+  it "raises in a wait what is masked but there, as in a thread" do
+    waits = lambda do
+      Thread.handle_interrupt(KeyError => :on_blocking) { Thread.current.raise(KeyError, "own") || Queue.new.pop }
+    end
+    in_thread = Thread.new { raised(&waits) }.value
+    expect(Heddle.run { Heddle.spin { raised(&waits) }.await }).to eq in_thread
+  end
+
+  # A thread has them so, too: they belong to it, and not to its generators.
+  {
+    "in the fiber's next wait what a generator has left" => lambda do
+      Enumerator.new { |yielder| yielder << leave_one }.next
+      sleep(a_moment)
+    end,
+    "in a generator's wait what the fiber has left" => lambda do
+      leave_one
+      Enumerator.new { |yielder| yielder << Queue.new.pop }.next
+    end
+  }.each do |description, waits|
+    it "raises #{description}, as in a thread" do
+      in_thread = Thread.new { raised { instance_exec(&waits) } }.value
+      in_fiber = Heddle.run { Heddle.spin { raised { instance_exec(&waits) } }.await }
+      expect(in_fiber).to eq in_thread
+    end
+  end
+
+  it "raises nothing after the end of a fiber whose generator has left something" do
+    outcome = raised do
+      Heddle.run do
+        Fiber.schedule { Enumerator.new { |yielder| yielder << leave_one }.next }
+        Thread.handle_interrupt(IOError => :immediate) { :ended }
+      end
+    end
+    expect(outcome).to eq :ended
+  end
+
+  {
+    "at once" => -> { Thread.current.raise(KeyError, "own") },
+    "at the end of a mask" =>
+      -> { Thread.handle_interrupt(KeyError => :never) { Thread.current.raise(KeyError, "own") } }
+  }.each do |description, raises|
+    it "raises #{description}, while another fiber masks an exception of the same class" do
+      gate = Queue.new
+      outcomes = Heddle.run do
+        masks = lambda do
+          Thread.handle_interrupt(KeyError => :never) { Thread.current.raise(KeyError, "masked") || gate.pop }
+        end
+        masking = Heddle.spin { raised(&masks) }
+        Heddle.snooze
+        own = raised { raises.call && :not_raised }
+        gate.push(true)
+        [own, Heddle.await(masking)]
+      end
+      expect(outcomes).to eq [[KeyError, "own"], [KeyError, "masked"]]
+    end
   end
 
   it "raises in the fiber that calls it, whatever others raise before Ruby does" do

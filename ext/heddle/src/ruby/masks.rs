@@ -79,20 +79,29 @@ impl Masks {
 
     /// Whether Ruby would defer an exception, or one of this class, if it were raised at the thread now.
     pub fn defer(self, ruby: &Ruby, exception: Value) -> bool {
+        let immediate = ruby.to_symbol("immediate").as_value();
+        self.timing(exception).is_some_and(|timing| !same(timing, immediate))
+    }
+
+    /// Like [`Masks::defer`], if the thread waited.
+    pub fn defer_in_wait(self, ruby: &Ruby, exception: Value) -> bool {
+        let never = ruby.to_symbol("never").as_value();
+        self.timing(exception).is_some_and(|timing| same(timing, never))
+    }
+
+    fn timing(self, exception: Value) -> Option<Value> {
         if self.len() == 0 {
-            return false;
+            return None;
         }
         let class = RClass::from_value(exception).unwrap_or_else(|| exception.class());
         let ancestors = class.ancestors();
-        let Some(stack) = self.stack() else { return false };
-        let timing = (0..self.len()).rev().find_map(|index| {
+        let stack = self.stack()?;
+        (0..self.len()).rev().find_map(|index| {
             let mask = mask_at(stack, index)?;
             let for_class = |masks: RHash| ancestors.into_iter().find_map(|ancestor| masks.get(ancestor));
             // A mask for all exceptions is the timing itself, without a Hash.
             RHash::from_value(mask).map_or(Some(mask), for_class)
-        });
-        let immediate = ruby.to_symbol("immediate").as_value();
-        timing.is_some_and(|timing| !same(timing, immediate))
+        })
     }
 
     fn stack(self) -> Option<RArray> {

@@ -45,6 +45,7 @@ pub enum Interrupts {
 /// An exception that a fiber has raised in its own thread, by `Thread.current.raise`.
 struct OwnException {
     exception: PinnedValue,
+    /// See [`Scheduler::raising_fiber`].
     fiber: PinnedValue,
 }
 
@@ -100,11 +101,19 @@ impl Scheduler {
     fn holds_back(&self, ruby: &Ruby, class: Value, entry: Value) -> bool {
         let current = fiber::ensure_current(ruby).not_an_interrupt("no memory for the root fiber's object");
         let is_elsewhere = current.is_some_and(|current| !self.handles_interrupts(current));
+        let is_own = |fiber: PinnedValue| current.is_some_and(|current| fiber == self.raising_fiber(current));
         match self.fiber_that_raises(entry) {
             // Masked until now, perhaps.
-            Some(fiber) if current.is_some_and(|current| fiber == current) && is_elsewhere => return false,
-            Some(fiber) if current.is_some_and(|current| fiber == current) => {}
-            Some(fiber) if self.state.borrow().fibers.find(fiber).is_some() => return true,
+            Some(fiber) if is_own(fiber) && is_elsewhere => return false,
+            Some(fiber) if is_own(fiber) => {}
+            Some(fiber) if self.state.borrow().fibers.find(fiber).is_some() => {
+                // Ruby asks for a class, and so takes the answer for that of this fiber's own of the same class, too.
+                // The job looks for those.
+                if self.root.own.borrow().iter().any(|own| is_own(own.fiber)) {
+                    postponed_job::trigger();
+                }
+                return true;
+            }
             // The fiber has ended.
             Some(_) => self.forget_own(entry),
             None => {}
@@ -134,7 +143,7 @@ impl Scheduler {
     /// The current fiber raises `exception` in its own thread. From now on Ruby may raise it in this fiber, as
     /// `Kernel#raise` would.
     pub fn raises_own(&self, ruby: &Ruby, exception: Value) {
-        let pair = [exception, fiber::current(ruby)];
+        let pair = [exception, self.raising_fiber(fiber::current(ruby))];
         // SAFETY: `RootInterrupts::mark` marks both.
         let [exception, fiber] = pair.map(|value| unsafe { PinnedValue::assume_marked(value) });
         let is_kept = |own: &OwnException| {
@@ -151,24 +160,41 @@ impl Scheduler {
         own.push(OwnException { exception, fiber });
     }
 
+    /// The fiber in which `Thread.current.raise` of `current` raises, when masks let it: the fiber itself, or the one
+    /// that has resumed it, and that has its generators as a thread has them.
+    fn raising_fiber(&self, current: Value) -> Value {
+        let state = self.state.borrow();
+        let key = state.fibers.find(current).or_else(|| state.fibers.current().map(|(_, running)| running));
+        key.and_then(|key| state.fibers.fiber(state.outermost(key))).unwrap_or(current)
+    }
+
     /// The next exception that `current` has raised in its own thread, if Ruby has yet to raise it and no mask holds it
     /// back. It is to be raised as soon as the running postponed job ends. Another fiber must not run before that: it
     /// would check interrupts, and then Ruby does not search its list again for this one.
     pub fn own_next(&self, ruby: &Ruby, current: Value) -> Option<Value> {
-        let is_left = |own: &&OwnException| own.fiber == current && pending_interrupts::has(ruby, own.exception.get());
+        self.own_that(ruby, current, |own| !self.is_masked(ruby, own))
+    }
+
+    fn own_that(&self, ruby: &Ruby, current: Value, is_let_through: impl Fn(Value) -> bool) -> Option<Value> {
+        let fiber = self.raising_fiber(current);
+        let is_left = |own: &&OwnException| own.fiber == fiber && pending_interrupts::has(ruby, own.exception.get());
         let nth_left = |nth| self.root.own.borrow().iter().filter(is_left).nth(nth).map(|own| own.exception.get());
-        // `is_masked` allocates, so nothing may be borrowed that the collector marks.
-        (0..).map_while(nth_left).find(|own| !self.is_masked(ruby, *own))
+        // `is_let_through` allocates, so nothing may be borrowed that the collector marks.
+        (0..).map_while(nth_left).find(|own| is_let_through(*own))
     }
 
     /// `current`, which has this key, is about to wait. Of several exceptions Ruby raises one at the end of a mask, and
     /// the others when the thread next waits. They are raised in this wait, or in the fiber's next one.
     #[cold]
     pub fn send_own(&self, ruby: &Ruby, key: FiberKey) {
-        let current = fiber::current(ruby);
-        while let Some(own) = self.own_next(ruby, current) {
-            self.state.borrow_mut().send_raise(key, PendingRaise::new(own, None, RaiseScope::Fiber));
-            self.withdraw_own(ruby, current, own);
+        let masks = self.preemption.masks.get();
+        let is_let_through = |own| !masks.is_some_and(|masks| masks.defer_in_wait(ruby, own));
+        while let Some(own) = self.own_that(ruby, fiber::current(ruby), is_let_through) {
+            let mut state = self.state.borrow_mut();
+            let outermost = state.outermost(key);
+            state.send_raise(outermost, PendingRaise::new(own, None, RaiseScope::Fiber));
+            drop(state);
+            self.withdraw_own(ruby, own);
         }
     }
 
@@ -178,15 +204,13 @@ impl Scheduler {
         let current = fiber::current(ruby);
         let next = || self.root.own.borrow().iter().find(|own| own.fiber == current).map(|own| own.exception.get());
         while let Some(own) = next() {
-            self.withdraw_own(ruby, current, own);
+            self.withdraw_own(ruby, own);
         }
     }
 
-    fn withdraw_own(&self, ruby: &Ruby, current: Value, exception: Value) {
+    fn withdraw_own(&self, ruby: &Ruby, exception: Value) {
         pending_interrupts::withdraw(ruby, exception);
-        let mut own = self.root.own.borrow_mut();
-        let index = own.iter().position(|own| own.fiber == current && same(own.exception, exception));
-        index.map(|index| own.remove(index));
+        self.forget_own(exception);
     }
 
     fn fiber_that_raises(&self, exception: Value) -> Option<PinnedValue> {
@@ -195,7 +219,9 @@ impl Scheduler {
     }
 
     fn forget_own(&self, exception: Value) {
-        self.root.own.borrow_mut().retain(|own| !same(own.exception, exception));
+        let mut own = self.root.own.borrow_mut();
+        let index = own.iter().position(|own| same(own.exception, exception));
+        index.map(|index| own.remove(index));
     }
 
     /// Whether a fiber of the scheduler has raised an exception in its own thread that Ruby has perhaps not raised yet.
