@@ -116,6 +116,23 @@ RSpec.describe "Thread.current.raise" do
     expect(outcomes).to eq [[KeyError, "2"], [IOError, "masked"]]
   end
 
+  it "raises nothing that a mask has left in a critical section" do
+    has_ended = false
+    outcome = Heddle.run(preempt: :all) do
+      Heddle.spin do
+        raised do
+          leave_one
+          Heddle.without_preemption do
+            compute_for(0.1) # ticks come meanwhile
+            has_ended = true
+          end
+          loop { nil }
+        end
+      end.await
+    end
+    expect([has_ended, outcome]).to eq [true, [KeyError, "two"]]
+  end
+
   # Ruby raises the first at the end of the mask, and the second where the thread next waits.
   def leave_one
     Thread.handle_interrupt(KeyError => :never) { %w[one two].each { |own| Thread.current.raise(KeyError, own) } }

@@ -187,7 +187,11 @@ impl Scheduler {
         else {
             return;
         };
-        if let Some(own) = self.own_next(ruby, current) {
+        let own = if self.is_shielded(current) { None } else { self.own_next(ruby, current) };
+        if let Some(own) = own {
+            if !safe_points::may_raise_here(ruby) {
+                return self.try_again_soon();
+            }
             if pending_interrupts::raise_next(ruby, own).deferred() != Some(true) {
                 pending_interrupts::defer(ruby, &error::make_exception(own, None));
             }
@@ -313,17 +317,19 @@ impl Scheduler {
         self.continue_preempted(ruby, current, hook, yielded);
     }
 
+    /// Whether the job has interrupted the fiber in a hook or a critical section, or as it ends: nothing in a fiber that
+    /// ends would rescue what is raised in it.
+    fn is_shielded(&self, current: Value) -> bool {
+        let state = self.state.borrow();
+        let key = state.fibers.find(current).or_else(|| state.fibers.current().map(|(_, key)| key));
+        state.endings.is_ending(current)
+            || key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
+    }
+
     /// The fiber in which Ruby runs the job yields, and the root checks its interrupts.
     fn yield_to_root(&self, ruby: &Ruby, current: Value) {
         self.root.phase.set(Interrupts::ForRoot);
-        let is_shielded = {
-            let state = self.state.borrow();
-            let key = state.fibers.find(current).or_else(|| state.fibers.current().map(|(_, key)| key));
-            // Nothing in a fiber that ends would rescue what is raised in it meanwhile.
-            state.endings.is_ending(current)
-                || key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
-        };
-        if is_shielded || !safe_points::may_switch_here(ruby) {
+        if self.is_shielded(current) || !safe_points::may_switch_here(ruby) {
             // The next tick tries again, unless a hook comes first.
             self.force_ticks(ruby);
             return self.try_again_soon();
