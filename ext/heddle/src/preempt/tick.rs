@@ -245,7 +245,14 @@ impl Scheduler {
 
     fn find_unmasked_raise(&self, ruby: &Ruby, key: FiberKey) -> Option<Pending> {
         self.detect_swallowed_at_tick(key);
-        self.state.borrow().find_pending(key, |exception| !self.is_masked(ruby, exception))
+        let mut masked = Vec::new();
+        loop {
+            let (found, exception) = self.state.borrow().find_pending(key, &masked)?;
+            if !self.is_masked(ruby, exception) {
+                return Some(found);
+            }
+            masked.push(found);
+        }
     }
 
     fn take_unmasked_raise(&self, ruby: &Ruby, key: FiberKey) -> Option<PendingRaise> {

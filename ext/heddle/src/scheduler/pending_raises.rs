@@ -87,24 +87,25 @@ impl PendingRaises {
         self.next_that(shield, point, timers, |_| true)
     }
 
-    /// Like [`PendingRaises::next`], of those whose exception, or its class, `is_let_through`.
+    /// Like [`PendingRaises::next`], of those whose index `is_let_through`.
     pub fn next_that<A>(
         &self,
         shield: Shield,
         point: RaisePoint,
         timers: &Timers<A>,
-        is_let_through: impl Fn(Value) -> bool,
+        is_let_through: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        let is_next = |raise: &Entry| {
+        let is_next = |(index, raise): &(usize, &Entry)| {
             let scope = raise.pending_raise.scope;
             let may_come = raise.phase.is_pending(timers) && !shield.holds_back(scope) && scope.is_raised_at(point);
-            may_come && is_let_through(raise.pending_raise.exception())
+            may_come && is_let_through(*index)
         };
-        let first = self.0.iter().position(is_next)?;
-        if self.0[first].pending_raise.scope.deadline().is_none() {
+        let mut candidates = self.0.iter().enumerate().filter(is_next);
+        let (first, raise) = candidates.next()?;
+        if raise.pending_raise.scope.deadline().is_none() {
             return Some(first);
         }
-        let candidates = self.0.iter().enumerate().filter(|(_, raise)| is_next(raise));
+        let candidates = self.0.iter().enumerate().filter(is_next);
         candidates.max_by_key(|(_, raise)| raise.pending_raise.scope.deadline()).map(|(index, _)| index)
     }
 

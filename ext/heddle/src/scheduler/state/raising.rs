@@ -10,7 +10,7 @@ use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
 
 /// What is to be raised in a fiber next.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pending {
     /// The exception by which all fibers are asked to end.
     Stop,
@@ -197,14 +197,18 @@ impl State {
         self.take_from_record(key, point)
     }
 
-    /// What is to be raised next in a fiber, which computes, of the exceptions that `is_let_through`.
-    pub fn find_pending(&self, key: FiberKey, is_let_through: impl Fn(Value) -> bool) -> Option<Pending> {
-        if self.raises.stop().is_some_and(|stop| self.must_be_stopped(key) && is_let_through(stop)) {
-            return Some(Pending::Stop);
+    /// What is to be raised next in a fiber, which computes, but for what is `masked`. Returns the exception, too, or its
+    /// class.
+    pub fn find_pending(&self, key: FiberKey, masked: &[Pending]) -> Option<(Pending, Value)> {
+        let stop = self.raises.stop().filter(|_| self.must_be_stopped(key) && !masked.contains(&Pending::Stop));
+        if let Some(stop) = stop {
+            return Some((Pending::Stop, stop));
         }
         let record = self.fibers.get(key)?;
         let (shield, point) = (record.task.shield, point_of(record, RaisePoint::Program));
-        record.pending_raises.next_that(shield, point, &self.timers, is_let_through).map(Pending::Sent)
+        let is_let_through = |index| !masked.contains(&Pending::Sent(index));
+        let index = record.pending_raises.next_that(shield, point, &self.timers, is_let_through)?;
+        Some((Pending::Sent(index), record.pending_raises.exception(index)))
     }
 
     /// Takes what [`State::find_pending`] has found.
@@ -260,13 +264,7 @@ impl State {
 
     /// The next exception that is pending in a fiber, without taking it.
     pub fn pending_exception(&self, key: FiberKey) -> Option<Value> {
-        if self.must_be_stopped(key) {
-            return self.raises.stop();
-        }
-        let record = self.fibers.get(key)?;
-        let point = point_of(record, RaisePoint::Program);
-        let next = record.pending_raises.next(record.task.shield, point, &self.timers);
-        next.map(|index| record.pending_raises.exception(index))
+        self.find_pending(key, &[]).map(|(_, exception)| exception)
     }
 
     /// Asks all fibers to end: from now on `exception` is raised in each fiber that waits, or will wait.
