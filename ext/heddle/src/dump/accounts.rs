@@ -71,8 +71,8 @@ fn with_account<T>(ruby: &Ruby, fiber: Value, change: impl FnOnce(&mut Accountin
     let scheduler = Scheduler::in_use(ruby)?;
     let mut state = scheduler.state.borrow_mut();
     state.accounting()?;
-    let resumer = || state.fibers.current().map(|(_, key)| key).filter(|key| state.fibers.is_current(*key));
-    let key = state.fibers.find(fiber).or_else(|| resumer().filter(|_| same(fiber, fiber::current(ruby))))?;
+    let resumer = || state.fibers.resumer().filter(|_| same(fiber, fiber::current(ruby)));
+    let key = state.fibers.find(fiber).or_else(resumer)?;
     state.accounting_of(key).map(|(accounting, account)| change(accounting, account))
 }
 

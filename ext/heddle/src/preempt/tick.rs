@@ -187,8 +187,7 @@ impl Scheduler {
         else {
             return;
         };
-        let own = if self.is_shielded(current) { None } else { self.own_next(ruby, current) };
-        if let Some(own) = own {
+        if let Some(own) = self.own_next(ruby, current).filter(|_| !self.is_shielded(current)) {
             if !safe_points::may_raise_here(ruby) {
                 return self.try_again_soon();
             }
@@ -288,7 +287,7 @@ impl Scheduler {
             return None;
         }
         // A fiber that has no record is preempted as the fiber is that has resumed it.
-        let running = state.fibers.find(current).or_else(|| state.fibers.current().map(|(_, key)| key));
+        let running = state.fibers.find_running(current);
         let record = running.and_then(|key| state.fibers.get(key));
         if record.is_some_and(|record| record.killed && record.fiber == current) {
             // Its `ensure` clauses would not run to their end.
@@ -328,7 +327,7 @@ impl Scheduler {
     /// ends would rescue what is raised in it.
     fn is_shielded(&self, current: Value) -> bool {
         let state = self.state.borrow();
-        let key = state.fibers.find(current).or_else(|| state.fibers.current().map(|(_, key)| key));
+        let key = state.fibers.find_running(current);
         state.endings.is_ending(current)
             || key.and_then(|key| state.fibers.get(key)).is_some_and(|record| record.is_shielded())
     }
@@ -401,7 +400,7 @@ impl Scheduler {
         let Some(exception) = error::exception_or_stop(ruby, raised) else { return };
         let pending_raise = PendingRaise::new(exception, None, RaiseScope::Fiber);
         let mut state = self.state.borrow_mut();
-        match state.fibers.find(current).or_else(|| state.fibers.current().map(|(_, running)| running)) {
+        match state.fibers.find_running(current) {
             Some(key) => state.send_raise(key, pending_raise),
             None => state.raises.defer(current, pending_raise),
         }

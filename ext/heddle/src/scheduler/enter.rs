@@ -144,7 +144,7 @@ impl Scheduler {
     /// it, so both are preempted under the same rule.
     pub fn register(&self, current: Value, blocking: bool, yielding: bool) -> FiberKey {
         let mut state = self.state.borrow_mut();
-        let resumer = state.fibers.current().map(|(_, key)| key).filter(|key| state.fibers.is_current(*key));
+        let resumer = state.fibers.resumer();
         let record = resumer.and_then(|key| state.fibers.get(key));
         let shielded = record.is_some_and(|record| record.is_shielded());
         let inherited = record.map(|record| record.preemptible);

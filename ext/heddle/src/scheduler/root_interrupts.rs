@@ -164,7 +164,7 @@ impl Scheduler {
     /// that has resumed it, and that has its generators as a thread has them.
     fn raising_fiber(&self, current: Value) -> Value {
         let state = self.state.borrow();
-        let key = state.fibers.find(current).or_else(|| state.fibers.current().map(|(_, running)| running));
+        let key = state.fibers.find_running(current);
         key.and_then(|key| state.fibers.fiber(state.outermost(key))).unwrap_or(current)
     }
 

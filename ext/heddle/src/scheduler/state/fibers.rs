@@ -212,6 +212,17 @@ impl Fibers {
         self.is_chosen(key) && self.get(key).is_some_and(|record| record.state() == FiberState::Running)
     }
 
+    /// The fiber that the scheduler switched to last, if it is the current one: it has resumed a fiber that runs without
+    /// a record.
+    pub fn resumer(&self) -> Option<FiberKey> {
+        self.current.map(|(_, key)| key).filter(|key| self.is_current(*key))
+    }
+
+    /// The key of the fiber that runs, or, if it has no record, of the fiber that the scheduler switched to last.
+    pub fn find_running(&self, running: impl Into<Identity>) -> Option<FiberKey> {
+        self.find(running).or_else(|| self.current.map(|(_, key)| key))
+    }
+
     /// Makes the fiber the current one, whether or not it was picked.
     pub(super) fn set_current(&mut self, key: FiberKey) {
         self.current = self.get_with_parked(key).map(|(record, parked)| {

@@ -62,9 +62,7 @@ impl State {
         if self.fibers.get(key).is_none_or(|record| record.managed || record.blocking) {
             return;
         }
-        let resumer =
-            self.fibers.current().map(|(_, running)| running).filter(|running| self.fibers.is_current(*running));
-        if let Some(resumer) = resumer
+        if let Some(resumer) = self.fibers.resumer()
             && !self.resumers(resumer).any(|other| other == key)
             && let Some(record) = self.fibers.get_mut(key)
         {
@@ -90,8 +88,7 @@ impl State {
 
     /// Whether the fiber has resumed another fiber, or has switched to one by itself.
     fn is_elsewhere(&self, key: FiberKey) -> bool {
-        let running = self.fibers.current().map(|(_, running)| running);
-        self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Running) && running != Some(key)
+        self.fibers.get(key).is_some_and(|record| record.state() == FiberState::Running) && !self.fibers.is_chosen(key)
     }
 
     /// The fiber that the scheduler has parked in place of this one: it is the last of the fibers that each have
