@@ -180,8 +180,8 @@ impl Scheduler {
         let branch = NextBranch::pass(&self.preemption.next_branch);
         self.look_at_stall(ruby);
         self.poll_for_closers(ruby);
-        if pending_interrupts::is_sent(ruby) {
-            return interrupts::request_check(ruby);
+        if pending_interrupts::expect_sent(ruby) {
+            return;
         }
         let Some(current) = fiber::ensure_current(ruby).not_an_interrupt("no memory for the root fiber's object")
         else {

@@ -7,7 +7,7 @@
 
 use magnus::gc::Marker;
 use magnus::rb_sys::AsRawValue;
-use magnus::{RArray, RClass, RHash, Ruby, Value, prelude::*};
+use magnus::{Error, RArray, RClass, RHash, Ruby, Value, prelude::*};
 
 use super::gvl::assert_stays_with_gvl;
 use super::hidden_variable::HiddenVariable;
@@ -75,6 +75,16 @@ impl Masks {
         if let Some(stack) = self.stack() {
             stack.concat(saved.0).not_an_interrupt("never: the Array had room for them before");
         }
+    }
+
+    /// Calls the function, which neither adds a mask nor switches, while Ruby asks `mask` before all others.
+    ///
+    /// # Errors
+    /// Those of the function; no memory.
+    pub fn with_first<T>(self, mask: Value, function: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let Some(stack) = self.stack() else { return function() };
+        stack.push(mask)?;
+        function().and_ensure(|| stack.pop::<Value>().map(|_| ()))
     }
 
     /// Whether Ruby would defer an exception, or one of this class, if it were raised at the thread now.
