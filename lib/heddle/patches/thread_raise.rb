@@ -16,7 +16,12 @@ module Heddle # :nodoc:
       arguments << options unless options.empty?
       # What Ruby makes of no arguments, unlike Kernel#raise.
       arguments = [RuntimeError, ""] if arguments.empty?
-      super(Native.raise_here(arguments), **keywords.slice(*KEYWORDS))
+      exception = Native.raise_here(arguments)
+      begin
+        super(exception, **keywords.slice(*KEYWORDS))
+      ensure
+        Native.raised_here(exception)
+      end
     end
   end
   private_constant :ThreadRaise

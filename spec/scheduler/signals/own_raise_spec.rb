@@ -140,10 +140,12 @@ RSpec.describe "Thread.current.raise" do
     :left
   end
 
-  it "raises what a mask has left in the next wait of the fiber that called it, as in a thread" do
-    waits = -> { raised { leave_one && sleep(a_moment) } }
-    in_thread = Thread.new(&waits).value
-    expect(Heddle.run { Heddle.spin(&waits).await }).to eq in_thread
+  { "wait" => -> { sleep(a_moment) }, "`sleep 0`" => -> { sleep 0 } }.each do |name, wait|
+    it "raises what a mask has left in the next #{name} of the fiber that called it, as in a thread" do
+      waits = -> { raised { leave_one && wait.call } }
+      in_thread = Thread.new(&waits).value
+      expect(Heddle.run { Heddle.spin(&waits).await }).to eq in_thread
+    end
   end
 
   it "raises what a block of Heddle.run has left in the fiber's next wait, as in a thread" do

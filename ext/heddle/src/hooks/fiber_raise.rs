@@ -44,6 +44,13 @@ pub fn raise_here(ruby: &Ruby, arguments: RArray) -> Result<Value, Error> {
     Ok(exception)
 }
 
+/// Ruby has been asked to raise what [`raise_here`] has returned.
+pub fn raised_here(ruby: &Ruby, exception: Value) {
+    if let Some(scheduler) = Scheduler::in_use(ruby) {
+        scheduler.has_raised_own(ruby, exception);
+    }
+}
+
 /// Ends `target`, which the running fiber is about to kill, as a stop does, and then returns true.
 ///
 /// A stop is an exception. So an `ensure` clause of the target can wait, where Ruby would raise the kill again at each

@@ -113,6 +113,7 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
         native.define_singleton_method("stopping?", function!(fiber_raise::is_stopping, 1))?;
         native.define_singleton_method("being_killed?", function!(fiber_raise::is_being_killed, 0))?;
         native.define_singleton_method("raise_here", function!(fiber_raise::raise_here, 1))?;
+        native.define_singleton_method("raised_here", function!(fiber_raise::raised_here, 1))?;
         descriptors::define(ruby, heddle, native)
     })?;
     native.define_singleton_method("handles_interrupts?", function!(signal_handlers::handles_interrupts, 0))?;

@@ -41,6 +41,9 @@ impl Scheduler {
     /// the state is borrowed only once before the switch and once after it.
     #[inline(always)]
     pub fn yield_now(&self, ruby: &Ruby) -> Result<(), Error> {
+        if self.may_have_own() {
+            self.raise_own(ruby)?;
+        }
         let (key, outer, next) = self.enter_with(
             ruby,
             #[inline(always)]
@@ -61,6 +64,15 @@ impl Scheduler {
             next => next,
         };
         self.yield_slowly(ruby, key, outer, next, result)
+    }
+
+    /// As in a thread, a `sleep(0)` raises what a mask has left.
+    #[cold]
+    #[inline(never)]
+    fn raise_own(&self, ruby: &Ruby) -> Result<(), Error> {
+        let hook = self.enter(ruby)?;
+        self.send_own(ruby, hook.key);
+        self.raise_pending(hook.key)
     }
 
     #[cold]

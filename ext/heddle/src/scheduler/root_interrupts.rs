@@ -160,6 +160,13 @@ impl Scheduler {
         own.push(OwnException { exception, fiber });
     }
 
+    /// Ruby has raised what [`Scheduler::raises_own`] has noted, or holds it on its list until masks let it through.
+    pub fn has_raised_own(&self, ruby: &Ruby, exception: Value) {
+        if !pending_interrupts::has(ruby, exception) {
+            self.forget_own(exception);
+        }
+    }
+
     /// The fiber in which `Thread.current.raise` of `current` raises, when masks let it: the fiber itself, or the one
     /// that has resumed it, and that has its generators as a thread has them.
     fn raising_fiber(&self, current: Value) -> Value {
