@@ -92,7 +92,7 @@ RSpec.describe "What is sent to a fiber that has resumed a generator" do
   it "ends that fiber alone, if it is a stop, and not another one that resumes the generator later" do
     outcomes = seen do |seen|
       stopped = nil
-      values = masking_generator { Heddle.stop(stopped) }
+      values = masking_generator { (Heddle.snooze until stopped) || Heddle.stop(stopped) }
       stopped = Heddle.spin do
         seen << values.next
         Heddle.snooze
