@@ -87,16 +87,6 @@ RSpec.describe "Ruby's internals" do
     expect(described).to start_with(*known[:raise_hook])
   end
 
-  it "set an exception's backtrace where Heddle looks for it, after a call of its `exception`" do
-    seen = []
-    look = ->(exception) { seen << Heddle.const_get(:Native).raised?(exception) }
-    error = Class.new(StandardError) { define_method(:exception) { |*| look.call(self) && self } }.new
-    message_of(error.class) { raise error }
-    look.call(error)
-
-    expect(seen).to eq [false, true]
-  end
-
   it "show a method written in C, and its name, as Heddle expects" do
     expect(known).to include(native_frame: true, frame_name: "Heddle::Native.insides")
   end

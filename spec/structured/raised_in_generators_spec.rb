@@ -60,7 +60,7 @@ RSpec.describe "What is sent to a fiber that has resumed a generator" do
   end
 
   it "is not raised after the block of a unit that it was sent to, if no fiber has waited in between" do
-    outcomes = seen do |seen|
+    outcomes = seen(preempt: :none) do |seen|
       unit = unit_class.new
       values = Enumerator.new do |yielder|
         Heddle.shield { unit.raise(error) }
@@ -114,7 +114,7 @@ RSpec.describe "What is sent to a fiber that has resumed a generator" do
   end
 
   it "is held back by the generator's shield" do
-    outcomes = seen do |seen|
+    outcomes = seen(preempt: :none) do |seen|
       unit = unit_class.new
       values = waiting_generator(unit, error) { |wait| Heddle.shield { outcome { wait.call } } }
       seen << outcome { unit.run { (seen << values.next) && Heddle.snooze } } << outcome { Heddle.snooze }
@@ -301,9 +301,10 @@ RSpec.describe "What is sent to a fiber that has resumed a generator" do
         yielder << Array.new(100_000) { sent }.uniq
       end
       gate = Queue.new
-      waiting = Enumerator.new { |yielder| yielder << gate.pop }
+      is_waiting = false
+      waiting = Enumerator.new { |yielder| yielder << ((is_waiting = true) && gate.pop) }
       first = Heddle.spin { outcome { unit.run { shared.next && waiting.next } } }
-      Heddle.snooze
+      Heddle.snooze until is_waiting
       seen << Heddle.await(Heddle.spin { outcome { shared.next } })
       gate.push(2)
       seen << Heddle.await(first)

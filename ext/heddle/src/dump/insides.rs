@@ -1,10 +1,9 @@
 //! What a program can check of the internals of Ruby on which Heddle depends: see [`insides`].
 
-use magnus::exception::Exception;
-use magnus::{Error, RArray, RHash, Ruby, Value, prelude::*};
+use magnus::{Error, RArray, RHash, Ruby, Value};
 
 use crate::ruby::masks::Masks;
-use crate::ruby::{error, frames, insides, io_buffer, pending_interrupts, thread};
+use crate::ruby::{frames, insides, io_buffer, pending_interrupts, thread};
 
 /// Those internals that a program can check. Only a spec calls this, as `Heddle::Native.insides`.
 pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
@@ -36,9 +35,4 @@ pub fn describe(ruby: &Ruby) -> Result<RHash, Error> {
 /// Whether Heddle assumes that the buffer, which Ruby has passed to a hook, stays in place until the hook ends.
 pub fn is_pinned(buffer: Value) -> Result<bool, Error> {
     io_buffer::contents(buffer, false).map(|contents| contents.looks_pinned)
-}
-
-/// Whether Heddle takes the exception for one that has been raised.
-pub fn is_raised(exception: Exception) -> bool {
-    error::has_backtrace(exception.as_value())
 }

@@ -34,7 +34,6 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("watch_dump_signal", function!(on_signal::watch, 1))?;
     native.define_singleton_method("dump_begins", function!(on_signal::begin, 0))?;
     native.define_singleton_method("insides", function!(insides::describe, 0))?;
-    native.define_singleton_method("raised?", function!(insides::is_raised, 1))?;
     native.define_singleton_method("pinned?", function!(insides::is_pinned, 1))
 }
 

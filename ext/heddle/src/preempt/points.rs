@@ -270,7 +270,7 @@ impl Scheduler {
         };
         if is_preempted {
             self.preemption.preempted_at_branch.set(true);
-            self.preempt_current(ruby, current);
+            self.preempt_current(ruby, current, false);
         } else if points.is_multiple_of(POINTS_PER_POLL) {
             self.tell_test(ruby, current, points);
         }
@@ -294,7 +294,7 @@ impl Scheduler {
     fn tell_test(&self, ruby: &Ruby, current: Value, points: u64) {
         let told = EXPLORED_RUN.get::<RClass>(ruby).and_then(|run| run.funcall::<_, _, Value>("pass_tick", (points,)));
         if let Err(raised) = told {
-            self.raise_or_keep(ruby, current, &raised);
+            self.raise_or_keep(ruby, current, &raised, false);
         }
     }
 

@@ -62,6 +62,8 @@ struct Finding<'a> {
     time_to_yield: TimeToYield,
     /// The fiber in which an exception is pending.
     raising: Option<FiberKey>,
+    /// See [`Scheduler::may_unwind`].
+    may_unwind: bool,
 }
 
 impl tick::Finding for Finding<'_> {
@@ -78,7 +80,7 @@ impl tick::Finding for Finding<'_> {
     }
 
     fn may_raise(&self) -> bool {
-        self.scheduler.may_raise_here(self.ruby)
+        !self.may_unwind && self.scheduler.may_raise_here(self.ruby)
     }
 
     fn may_switch(&self) -> bool {
@@ -180,24 +182,27 @@ impl Scheduler {
         let branch = NextBranch::pass(&self.preemption.next_branch);
         self.look_at_stall(ruby);
         self.poll_for_closers(ruby);
-        if pending_interrupts::expect_sent(ruby) {
-            return;
+        if pending_interrupts::is_sent(ruby) {
+            return interrupts::request_check(ruby);
         }
         let Some(current) = fiber::ensure_current(ruby).not_an_interrupt("no memory for the root fiber's object")
         else {
             return;
         };
+        let may_unwind = self.may_unwind(ruby, current);
         if let Some(own) = self.own_next(ruby, current).filter(|_| !self.is_shielded(current)) {
-            if !safe_points::may_raise_here(ruby) {
+            if may_unwind || !safe_points::may_raise_here(ruby) {
                 return self.try_again_soon();
             }
-            if pending_interrupts::raise_next(ruby, own).deferred() != Some(true) {
+            if pending_interrupts::raise_next(ruby, own).deferred() == Some(true) {
+                self.state.borrow_mut().note_raise_in(current);
+            } else {
                 pending_interrupts::defer(ruby, &error::make_exception(own, None));
             }
             return;
         }
         if self.is_root_wanted(ruby) && !self.handles_interrupts(current) {
-            return self.yield_to_root(ruby, current);
+            return self.yield_to_root(ruby, current, may_unwind);
         }
         if self.is_explored() {
             return match branch {
@@ -215,7 +220,7 @@ impl Scheduler {
         let now = Instant::now();
         self.preemption.last_tick.set(Some(now));
         let time_to_yield = self.time_to_yield(now);
-        let action = tick::decide(&Finding { scheduler: self, ruby, now, time_to_yield, raising });
+        let action = tick::decide(&Finding { scheduler: self, ruby, now, time_to_yield, raising, may_unwind });
         if time_to_yield != TimeToYield::Now && !matches!(action, Action::Raise { .. }) {
             self.state.borrow_mut().could_preempt(now);
         }
@@ -226,11 +231,20 @@ impl Scheduler {
                 }
                 raising.inspect(|running| self.raise_now(ruby, current, *running));
             }
-            Action::Preempt => self.preempt_current(ruby, current),
+            Action::Preempt => self.preempt_current(ruby, current, may_unwind),
             Action::TryAgain => self.try_again_soon(),
             Action::ComeIn(time) => self.expect_tick_in(time),
             Action::Suppress => self.suppress_ticks(ruby, now),
         }
+    }
+
+    /// See [`State::take_unwinding`](crate::scheduler::state::State::take_unwinding).
+    fn may_unwind(&self, ruby: &Ruby, current: Value) -> bool {
+        if self.is_shielded(current) {
+            return false;
+        }
+        let has_raised_own = self.may_have_own() && self.forget_raised(ruby, current);
+        self.state.borrow_mut().take_unwinding(current) || has_raised_own
     }
 
     fn may_raise_here(&self, ruby: &Ruby) -> bool {
@@ -316,11 +330,11 @@ impl Scheduler {
     }
 
     /// The running fiber yields, until it is picked again.
-    pub(super) fn preempt_current(&self, ruby: &Ruby, current: Value) {
+    pub(super) fn preempt_current(&self, ruby: &Ruby, current: Value, may_unwind: bool) {
         let Some(hook) = self.enter(ruby).map(HookGuard::keep_wake_ups).deferred() else { return };
         let key = hook.key;
         let yielded = self.yield_preempted(ruby, key);
-        self.continue_preempted(ruby, current, hook, yielded);
+        self.continue_preempted(ruby, current, hook, yielded, may_unwind);
     }
 
     /// Whether the job has interrupted the fiber in a hook or a critical section, or as it ends: nothing in a fiber that
@@ -333,7 +347,7 @@ impl Scheduler {
     }
 
     /// The fiber in which Ruby runs the job yields, and the root checks its interrupts.
-    fn yield_to_root(&self, ruby: &Ruby, current: Value) {
+    fn yield_to_root(&self, ruby: &Ruby, current: Value, may_unwind: bool) {
         self.root.phase.set(Interrupts::ForRoot);
         if self.is_shielded(current) || !safe_points::may_switch_here(ruby) {
             // The next tick tries again, unless a hook comes first.
@@ -350,21 +364,28 @@ impl Scheduler {
         // First in the queue: a fiber that is not preemptible may rely on no other fiber running, so it continues as
         // soon as the root has checked.
         let yielded = self.yield_within(ruby, key, Requeue::First).map(|_| ());
-        self.continue_preempted(ruby, current, hook, yielded);
+        self.continue_preempted(ruby, current, hook, yielded, may_unwind);
     }
 
     /// The fiber continues where the job has interrupted it. `yielded` has the error that was raised into it
     /// meanwhile.
-    fn continue_preempted(&self, ruby: &Ruby, current: Value, hook: HookGuard<'_>, yielded: Result<(), Error>) {
+    fn continue_preempted(
+        &self,
+        ruby: &Ruby,
+        current: Value,
+        hook: HookGuard<'_>,
+        yielded: Result<(), Error>,
+        may_unwind: bool,
+    ) {
         let key = hook.key;
         if let Err(raised) = yielded {
             // Within the hook, since an unmanaged fiber may have no record after it.
-            self.raise_or_keep(ruby, current, &raised);
+            self.raise_or_keep(ruby, current, &raised, may_unwind);
             return;
         }
         let has_raise = self.has_unmasked_raise(ruby, key);
         // Where it may not be raised, it is not taken: the block that it is meant for may end before the next safe point.
-        if has_raise && self.may_raise_here(ruby) {
+        if has_raise && !may_unwind && self.may_raise_here(ruby) {
             self.raise_now(ruby, current, key);
         }
         drop(hook);
@@ -384,9 +405,9 @@ impl Scheduler {
 
     /// Like [`Scheduler::raise_here`]. An exception that cannot be raised now is raised at the next tick, or in the
     /// fiber's next hook.
-    pub(super) fn raise_or_keep(&self, ruby: &Ruby, current: Value, raised: &Error) {
+    pub(super) fn raise_or_keep(&self, ruby: &Ruby, current: Value, raised: &Error, may_unwind: bool) {
         let may_raise = error::exception_of(raised)
-            .is_none_or(|exception| self.may_raise_here(ruby) && !self.is_masked(ruby, exception));
+            .is_none_or(|exception| !may_unwind && self.may_raise_here(ruby) && !self.is_masked(ruby, exception));
         if may_raise && self.raise_here(ruby, current, raised) {
             return;
         }

@@ -250,14 +250,6 @@ pub fn has_message(error: &Error, words: &str) -> bool {
     }
 }
 
-/// Where Ruby keeps an exception's backtrace, once it has raised it.
-static BACKTRACE: HiddenVariable = HiddenVariable::new("bt");
-
-/// Whether `exception`, an exception, has a backtrace. Calls no method.
-pub fn has_backtrace(exception: Value) -> bool {
-    !BACKTRACE.get(exception).is_nil()
-}
-
 /// Whether Ruby made `exception` for a thread whose native call uses an IO that is being closed. Calls no method.
 pub fn is_close(ruby: &Ruby, exception: Value) -> bool {
     let message = Exception::from_value(exception)

@@ -122,11 +122,11 @@ enum Progress {
     Sent,
 }
 
-/// The entry that [`raise_next`] has added to the thread's list, or nil. A thread has one at most: see [`expect_sent`].
+/// The entry that [`raise_next`] has added to the thread's list, or nil. A thread has one at most: see [`is_sent`].
 /// The thread refers to it, so compaction updates the reference when it moves the entry.
 static SENT_ENTRY: HiddenVariable = HiddenVariable::new("heddle_sent");
-/// Nil while that entry is [`Progress::Announced`]. Then how many jobs have found it off the list, and not raised.
-static JOBS: HiddenVariable = HiddenVariable::new("heddle_sent_jobs");
+/// Whether that entry is [`Progress::Sent`].
+static IS_SENT: HiddenVariable = HiddenVariable::new("heddle_is_sent");
 
 /// These allocate nothing but [`Sent::record`], whose first call for a thread may.
 struct Sent;
@@ -137,36 +137,15 @@ impl Sent {
         if entry.is_nil() || !same(SENT_ENTRY.get(thread), entry) {
             return None;
         }
-        Some(if JOBS.get(thread).is_nil() { Progress::Announced } else { Progress::Sent })
+        let is_sent = same(IS_SENT.get(thread), ruby.qtrue().as_value());
+        Some(if is_sent { Progress::Sent } else { Progress::Announced })
     }
 
     fn record(ruby: &Ruby, entry: Value, progress: Progress) -> Result<(), Error> {
         let thread = thread::current(ruby);
-        let jobs = if progress == Progress::Sent { Self::jobs(ruby, 0) } else { ruby.qnil().as_value() };
-        JOBS.set(thread, jobs)?;
+        let is_sent = if progress == Progress::Sent { ruby.qtrue().as_value() } else { ruby.qnil().as_value() };
+        IS_SENT.set(thread, is_sent)?;
         SENT_ENTRY.set(thread, entry)
-    }
-
-    fn jobs(ruby: &Ruby, count: i64) -> Value {
-        ruby.integer_from_i64(count).as_value()
-    }
-
-    /// Whether Ruby may be raising the current thread's entry, which it has taken off the list. It calls the exception's
-    /// `exception`, gives it a backtrace, and leaves frames, and checks interrupts at the end of the call and before it
-    /// leaves a frame: if a job raised something there, Ruby would drop this exception for it. So the first job that
-    /// finds the entry off the list is kept from raising, and others as long as there is no backtrace. Not all of them:
-    /// there never is one if the exception has methods of its own for this, or another thread's has come in between.
-    fn may_be_in_flight(ruby: &Ruby, entry: Value) -> bool {
-        const WITHOUT_BACKTRACE: i64 = 10;
-        const WITH_BACKTRACE: i64 = 1;
-        if Exception::from_value(entry).is_none() {
-            return false;
-        }
-        let thread = thread::current(ruby);
-        let limit = if error::has_backtrace(entry) { WITH_BACKTRACE } else { WITHOUT_BACKTRACE };
-        let jobs = i64::try_convert(JOBS.get(thread)).not_an_interrupt("it is announced");
-        let Some(jobs) = jobs.filter(|jobs| *jobs < limit) else { return false };
-        JOBS.set(thread, Self::jobs(ruby, jobs + 1)).not_an_interrupt("never: the variable exists").is_some()
     }
 
     /// The current thread's entry, or nil.
@@ -216,23 +195,18 @@ pub fn raise_next(ruby: &Ruby, entry: Value) -> Result<bool, Error> {
     Sent::record(ruby, entry, Progress::Sent).map(|()| true)
 }
 
-/// Whether Ruby may have yet to raise the entry that [`raise_next`] has added to the current thread's list. It does so
-/// as soon as the job ends. Until then the job must neither raise nor switch if it runs again: Ruby would raise the entry
-/// in another fiber, or drop it.
-pub fn expect_sent(ruby: &Ruby) -> bool {
+/// Whether Ruby has yet to raise the entry that [`raise_next`] has added to the current thread's list. Until then the
+/// job must not switch if it runs again, as Ruby would raise the entry in another fiber.
+pub fn is_sent(ruby: &Ruby) -> bool {
     let entry = Sent::entry(ruby);
     if entry.is_nil() {
         return false;
     }
-    if has(ruby, entry) {
-        interrupts::request_check(ruby);
-        return true;
-    }
-    let may_be_in_flight = Sent::may_be_in_flight(ruby, entry);
-    if !may_be_in_flight {
+    let is_there = has(ruby, entry);
+    if !is_there {
         Sent::forget(ruby);
     }
-    may_be_in_flight
+    is_there
 }
 
 /// Takes back the exception that [`raise_next`] has added to the current thread's list, if Ruby has yet to raise it.
@@ -242,7 +216,7 @@ pub fn expect_sent(ruby: &Ruby) -> bool {
 pub fn take_sent(ruby: &Ruby) -> Result<Option<Value>, Error> {
     let entry = Sent::entry(ruby);
     match list(ruby) {
-        Some(list) if has(ruby, entry) && Exception::from_value(entry).is_some() => {
+        Some(list) if is_sent(ruby) && Exception::from_value(entry).is_some() => {
             Sent::forget(ruby);
             remove(list, entry).map(|()| Some(entry))
         }

@@ -168,6 +168,7 @@ impl Scheduler {
             Ok(()) => self.park(ruby, key),
             Err(error) => {
                 self.unpark_early(key);
+                self.state.borrow_mut().note_raise(key);
                 self.tick_for(key);
                 Err(error)
             }
@@ -199,6 +200,7 @@ impl Scheduler {
             Ok(next) => next,
             Err(error) => {
                 self.unpark_early(key);
+                self.state.borrow_mut().note_raise(key);
                 *result = Err(error);
                 Next::Run
             }

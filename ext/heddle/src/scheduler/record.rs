@@ -100,6 +100,8 @@ pub struct Record {
     pub end_request: Option<Box<EndRequest>>,
     /// Exceptions to raise, in order.
     pub pending_raises: PendingRaises,
+    /// See [`State::take_unwinding`](super::state::State::take_unwinding).
+    pub may_unwind: bool,
     /// The fiber yields when it releases a lock: it has written, waited for an IO, or been preempted, and has not
     /// waited for anything else since. See [`super::lock_handoff`].
     pub yield_after_unlock: bool,

@@ -47,6 +47,8 @@ struct OwnException {
     exception: PinnedValue,
     /// See [`Scheduler::raising_fiber`].
     fiber: PinnedValue,
+    /// Ruby's list has held it. If it does not any more, Ruby has raised it.
+    was_listed: bool,
 }
 
 /// See the module.
@@ -143,28 +145,38 @@ impl Scheduler {
     /// The current fiber raises `exception` in its own thread. From now on Ruby may raise it in this fiber, as
     /// `Kernel#raise` would.
     pub fn raises_own(&self, ruby: &Ruby, exception: Value) {
-        let pair = [exception, self.raising_fiber(fiber::current(ruby))];
+        let current = fiber::current(ruby);
+        self.forget_raised(ruby, current);
+        let pair = [exception, self.raising_fiber(current)];
         // SAFETY: `RootInterrupts::mark` marks both.
         let [exception, fiber] = pair.map(|value| unsafe { PinnedValue::assume_marked(value) });
-        let is_kept = |own: &OwnException| {
-            // Ruby has raised the earlier ones of this fiber that it does not hold any more. Another fiber may be about
-            // to add its own to Ruby's list. Those that are left may be of fibers that have ended since.
-            let is_raised = own.fiber == fiber && !pending_interrupts::has(ruby, own.exception.get());
-            !is_raised && self.state.borrow().fibers.find(own.fiber).is_some()
-        };
-        // Not while the list is borrowed mutably: `has` may let another Ractor collect, which marks the list.
-        let kept: Vec<bool> = self.root.own.borrow().iter().map(is_kept).collect();
-        let mut own = self.root.own.borrow_mut();
-        let mut kept = kept.into_iter();
-        own.retain(|_| kept.next() == Some(true));
-        own.push(OwnException { exception, fiber });
+        let (state, mut own) = (self.state.borrow(), self.root.own.borrow_mut());
+        // Those that are left may be of fibers that have ended since.
+        own.retain(|own| state.fibers.find(own.fiber).is_some());
+        own.push(OwnException { exception, fiber, was_listed: false });
     }
 
-    /// Ruby has raised what [`Scheduler::raises_own`] has noted, or holds it on its list until masks let it through.
+    /// Ruby has been asked to raise what [`Scheduler::raises_own`] has noted. It has done so, or holds it on its list
+    /// until masks let it through.
     pub fn has_raised_own(&self, ruby: &Ruby, exception: Value) {
         if !pending_interrupts::has(ruby, exception) {
-            self.forget_own(exception);
+            return self.forget_own(exception);
         }
+        let mut own = self.root.own.borrow_mut();
+        own.iter_mut().filter(|own| same(own.exception, exception)).for_each(|own| own.was_listed = true);
+    }
+
+    /// Forgets what `current` has raised in its own thread, if Ruby's list has held it, and does not any more. Returns
+    /// whether there is anything.
+    pub fn forget_raised(&self, ruby: &Ruby, current: Value) -> bool {
+        let fiber = self.raising_fiber(current);
+        let is_raised = |own: &&OwnException| {
+            own.was_listed && own.fiber == fiber && !pending_interrupts::has(ruby, own.exception.get())
+        };
+        // Not while it is borrowed mutably: `has` may let another Ractor collect, which marks it.
+        let next = || self.root.own.borrow().iter().find(is_raised).map(|own| own.exception.get());
+        let count = std::iter::from_fn(next).inspect(|own| self.forget_own(*own)).count();
+        count > 0
     }
 
     /// The fiber in which `Thread.current.raise` of `current` raises, when masks let it: the fiber itself, or the one
@@ -194,6 +206,7 @@ impl Scheduler {
     /// the others when the thread next waits. They are raised in this wait, or in the fiber's next one.
     #[cold]
     pub fn send_own(&self, ruby: &Ruby, key: FiberKey) {
+        self.forget_raised(ruby, fiber::current(ruby));
         let masks = self.preemption.masks.get();
         let is_let_through = |own| !masks.is_some_and(|masks| masks.defer_in_wait(ruby, own));
         while let Some(own) = self.own_that(ruby, fiber::current(ruby), is_let_through) {

@@ -110,6 +110,7 @@ impl Fibers {
             end_requested: false,
             end_request: None,
             pending_raises: PendingRaises::default(),
+            may_unwind: false,
             yield_after_unlock: false,
             task: TaskData::default(),
             begun: Begun::default(),

@@ -186,12 +186,39 @@ impl State {
     /// Takes the next exception that is pending in a fiber, which is at `point` unless it waits.
     #[cold]
     pub fn take_pending_raise_at(&mut self, key: FiberKey, point: RaisePoint) -> Option<PendingRaise> {
-        if let Some(stop) = self.raises.stop().filter(|_| self.must_be_stopped(key)) {
+        let taken = if let Some(stop) = self.raises.stop().filter(|_| self.must_be_stopped(key)) {
             let end = PendingRaise::new(stop, None, RaiseScope::End);
             self.end_is_raised(key, end);
-            return Some(end);
+            end
+        } else {
+            self.take_from_record(key, point)?
+        };
+        self.note_raise(key);
+        Some(taken)
+    }
+
+    /// An exception is raised in a fiber.
+    pub fn note_raise(&mut self, key: FiberKey) {
+        let outermost = self.outermost(key);
+        if let Some(record) = self.fibers.get_mut(outermost) {
+            record.may_unwind = true;
         }
-        self.take_from_record(key, point)
+    }
+
+    /// Like [`State::note_raise`], for the running fiber.
+    pub fn note_raise_in(&mut self, running: Value) {
+        if let Some(key) = self.fibers.find_running(running) {
+            self.note_raise(key);
+        }
+    }
+
+    /// Whether an exception may unwind the running fiber, since one has been raised in it, or in its generators, after
+    /// the last tick outside of hooks. Ruby checks interrupts while it raises an exception, at the end of a call of its
+    /// `exception`, and before it leaves each frame: if a tick raised another one there, the first one would be lost.
+    pub fn take_unwinding(&mut self, running: Value) -> bool {
+        let outermost = self.fibers.find_running(running).map(|key| self.outermost(key));
+        let record = outermost.and_then(|key| self.fibers.get_mut(key));
+        record.is_some_and(|record| std::mem::take(&mut record.may_unwind))
     }
 
     /// What is to be raised next in a fiber, which computes, but for what is `masked`. Returns the exception, too, or its
@@ -212,7 +239,10 @@ impl State {
     pub fn take_found(&mut self, key: FiberKey, found: Pending) -> Option<PendingRaise> {
         match found {
             Pending::Stop => self.take_pending_raise_at(key, RaisePoint::Program),
-            Pending::Sent(index) => self.take_at(key, index),
+            Pending::Sent(index) => {
+                self.note_raise(key);
+                self.take_at(key, index)
+            }
         }
     }
 
