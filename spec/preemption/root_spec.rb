@@ -154,6 +154,39 @@ RSpec.describe "The root fiber of a thread with CPU-bound fibers" do
       .to eq [['"DEFAULT"', "true", '"IGNORE"', '"DEFAULT"', '"EXIT"', '"SYSTEM_DEFAULT"', "true", '"DEFAULT"'], ""]
   end
 
+  # As `ConnectionPool#with` has it.
+  lets_through = lambda do |&block|
+    Thread.handle_interrupt(IndexError => :never) { Thread.handle_interrupt(IndexError => :immediate, &block) }
+  end
+
+  { "a fiber that computes" => [->(&block) { block.call }, lets_through],
+    "the caller of Heddle.run" => [lets_through, ->(&block) { block.call }] }.each do |name, (around, within)|
+    it "gets what another thread raises while #{name} lets that through" do
+      begun = Queue.new
+      gate = Queue.new
+      has_ended = false
+      thread = Thread.new do
+        around.call do
+          Heddle.run do
+            Heddle.spin do
+              within.call { begun.push(true) && (Integer.sqrt(2) until has_ended) }
+            rescue IndexError
+              gate.push(:raised_in_fiber)
+            end
+            gate.pop
+          ensure
+            has_ended = true
+          end
+        rescue IndexError
+          :raised_in_root
+        end
+      end
+      begun.pop
+      thread.raise(IndexError)
+      expect(thread.value).to eq :raised_in_root
+    end
+  end
+
   it "doesn't get the Timeout of a block in Fiber.blocking" do
     outcome = Heddle.run do
       require "timeout"

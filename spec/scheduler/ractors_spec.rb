@@ -56,6 +56,9 @@ RSpec.describe "A Ractor" do
       thread.raise("out")
       [(thread.value rescue $!), (Thread.current.raise("here") rescue $!)]
     RUBY
+    "Thread.handle_interrupt" => <<~RUBY,
+      [:immediate, :never, :now].map { |timing| Thread.handle_interrupt(IndexError => timing) { 1 } rescue $! }
+    RUBY
     "Thread#status" => "[Thread.current.status, Thread.new {}.join.status]",
     "File#flock" => "File.open('/dev/null') { |file| file.flock(File::LOCK_SH) }",
     "PTY.open" => "PTY.open.each(&:close).size",

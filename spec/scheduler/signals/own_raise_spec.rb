@@ -249,6 +249,25 @@ RSpec.describe "Thread.current.raise" do
     end
   end
 
+  it "raises in the fiber that calls it, while another fiber lets its own of the same class through" do
+    gate = Queue.new
+    outcome_of = lambda do |own, &wait|
+      Thread.handle_interrupt(KeyError => :never) do
+        Thread.current.raise(KeyError, own)
+        wait&.call
+        raised { Thread.handle_interrupt(KeyError => :immediate) { :not_raised } }
+      end
+    end
+    outcomes = Heddle.run do
+      masking = Heddle.spin { outcome_of.call("masked") { gate.pop } }
+      Heddle.snooze
+      own = outcome_of.call("own")
+      gate.push(true)
+      [own, Heddle.await(masking)]
+    end
+    expect(outcomes).to eq [[KeyError, "own"], [KeyError, "masked"]]
+  end
+
   it "raises in the fiber that calls it, whatever others raise before Ruby does" do
     waiting = false
     error = Class.new(StandardError) do

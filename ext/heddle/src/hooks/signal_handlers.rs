@@ -2,7 +2,7 @@
 
 use magnus::{Error, Ruby, Value};
 
-use crate::ruby::{fiber, pending_interrupts};
+use crate::ruby::{fiber, masks, pending_interrupts};
 use crate::scheduler::Scheduler;
 
 /// Whether exceptions for this thread are to be raised in the current fiber; see `scheduler/root_interrupts.rs`.
@@ -45,4 +45,11 @@ pub fn record_interrupt(ruby: &Ruby, exception: Value) {
     if let Some(scheduler) = Scheduler::in_use(ruby) {
         scheduler.note_interruption(exception);
     }
+}
+
+/// A mask for `Thread.handle_interrupt`, which is `mask` unless the thread has a scheduler: see [`masks::gated`].
+pub fn gated_mask(ruby: &Ruby, mask: Value) -> Result<Value, Error> {
+    // Most masks of Heddle's own.
+    let masks_all = masks::masks_all(ruby, mask);
+    if masks_all || Scheduler::in_use(ruby).is_none() { Ok(mask) } else { masks::gated(ruby, mask) }
 }

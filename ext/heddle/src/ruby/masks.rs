@@ -6,18 +6,23 @@
 //! masks stay, as a scheduler's fibers run within the root's blocks.
 
 use magnus::gc::Marker;
-use magnus::rb_sys::AsRawValue;
-use magnus::{Error, RArray, RClass, RHash, Ruby, Value, prelude::*};
+use magnus::r_hash::ForEach;
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::{Error, RArray, RClass, RHash, Ruby, Value, block::Proc, prelude::*};
 
 use super::gvl::assert_stays_with_gvl;
 use super::hidden_variable::HiddenVariable;
 use super::outcome::RubyOutcome;
 use super::thread;
-use super::value::{PinnedValue, same};
+use super::value::{PinnedValue, Registered, same};
 
 const NO_MEMORY: &str = "no memory";
 
 static STACK: HiddenVariable = HiddenVariable::new("heddle_masks");
+/// The program's own mask that a [`gated`] one stands for.
+static PROGRAMS: HiddenVariable = HiddenVariable::new("heddle_programs_mask");
+/// What the gated masks are copies of.
+static GATED: Registered = Registered::new();
 
 /// The mask stack of a thread, which must be marked as long as this lives.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +45,19 @@ impl Masks {
     /// Attaches the stack to its thread, for [`Masks::of_thread`].
     pub fn remember(thread: Value, stack: RArray) {
         STACK.set(thread, stack.as_value()).not_an_interrupt("a frozen thread, whose stack then stays unknown");
+    }
+
+    /// Puts gated masks in the place of those that are on the stack.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn gate(self, ruby: &Ruby) -> Result<(), Error> {
+        let Some(stack) = self.stack() else { return Ok(()) };
+        for index in 1..self.len() {
+            let mask: Value = stack.entry(index as isize)?;
+            stack.store(index as isize, gated(ruby, mask)?)?;
+        }
+        Ok(())
     }
 
     /// Tells the garbage collector that the stack is in use.
@@ -107,7 +125,7 @@ impl Masks {
         let ancestors = class.ancestors();
         let stack = self.stack()?;
         (0..self.len()).rev().find_map(|index| {
-            let mask = mask_at(stack, index)?;
+            let mask = programs(mask_at(stack, index)?);
             let for_class = |masks: RHash| ancestors.into_iter().find_map(|ancestor| masks.get(ancestor));
             // A mask for all exceptions is the timing itself, without a Hash.
             RHash::from_value(mask).map_or(Some(mask), for_class)
@@ -117,6 +135,86 @@ impl Masks {
     fn stack(self) -> Option<RArray> {
         RArray::from_value(self.0.get())
     }
+}
+
+/// Makes a Hash whose default proc is this one the model of all gated masks.
+///
+/// # Errors
+/// No memory.
+pub fn set_gated(ruby: &Ruby, ask: Proc) -> Result<(), Error> {
+    let model = ruby.hash_new();
+    model.funcall::<_, _, Value>("compare_by_identity", ())?;
+    model.funcall::<_, _, Value>("default_proc=", (ask,))?;
+    GATED.get_or_register(model.as_value());
+    Ok(())
+}
+
+/// Whether the mask holds everything back, and says no more. Calls no method.
+pub fn masks_all(ruby: &Ruby, mask: Value) -> bool {
+    RHash::from_value(mask)
+        .filter(|masks| masks.len() == 1)
+        .and_then(|masks| masks.get(ruby.class_object()))
+        .is_some_and(|timing: Value| same(timing, ruby.sym_new("never").as_value()))
+}
+
+/// A mask that asks the gate before the program's. Ruby asks the innermost mask first, so one of the program's that
+/// lets an exception through would let all of its class through, also those that are meant for other fibers.
+///
+/// # Errors
+/// No memory.
+pub fn gated(ruby: &Ruby, mask: Value) -> Result<Value, Error> {
+    let timings = ["immediate", "on_blocking", "never"].map(|name| ruby.sym_new(name).as_value());
+    let nth = |timing: Value| timings.iter().position(|known| same(*known, timing));
+    let Some(model) = GATED.get(ruby) else { return Ok(mask) };
+    let Some(masks) = RHash::from_value(mask) else {
+        return if nth(mask).is_some_and(|nth| nth < 2) { wrap(model.get(), mask) } else { Ok(mask) };
+    };
+    if !PROGRAMS.get(mask).is_nil() {
+        return Ok(mask);
+    }
+    let (mut lets_through, mut is_valid) = (false, true);
+    masks.foreach(|_: Value, timing: Value| {
+        let nth = nth(timing);
+        is_valid &= nth.is_some();
+        lets_through |= nth.is_some_and(|nth| nth < 2);
+        Ok(ForEach::Continue)
+    })?;
+    if !(lets_through && is_valid) {
+        return Ok(mask);
+    }
+    let kept = if mask.is_frozen() { mask } else { dup(mask)? };
+    wrap(model.get(), kept)
+}
+
+fn wrap(model: Value, mask: Value) -> Result<Value, Error> {
+    let wrapper = dup(model)?;
+    PROGRAMS.set(wrapper, mask)?;
+    wrapper.freeze();
+    Ok(wrapper)
+}
+
+fn dup(hash: Value) -> Result<Value, Error> {
+    // SAFETY: called with the GVL on a Hash; an exception stops at `protect`.
+    let copy = protect(|| unsafe { rb_sys::rb_hash_dup(hash.as_raw()) })?;
+    // SAFETY: Ruby has just returned it.
+    Ok(unsafe { Value::from_raw(copy) })
+}
+
+/// What the program's mask says of this class alone, for a gated one.
+pub fn programs_timing(gated: Value, class: Value) -> Option<Value> {
+    let mask = PROGRAMS.get(gated);
+    match RHash::from_value(mask) {
+        Some(masks) => masks.get(class),
+        // For all exceptions.
+        None if mask.is_nil() || same(class, Ruby::get_with(class).class_integer().as_value()) => None,
+        None => Some(mask),
+    }
+}
+
+/// The program's own mask.
+fn programs(mask: Value) -> Value {
+    let own = PROGRAMS.get(mask);
+    if own.is_nil() { mask } else { own }
 }
 
 fn mask_at(stack: RArray, index: usize) -> Option<Value> {

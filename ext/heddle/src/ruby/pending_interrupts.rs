@@ -20,7 +20,7 @@ use magnus::{Error, RArray, Ruby, Value, block::Proc, prelude::*};
 use rb_sys::VALUE;
 
 use super::hidden_variable::HiddenVariable;
-use super::masks::Masks;
+use super::masks::{self, Masks};
 use super::outcome::RubyOutcome;
 use super::value::{Registered, is_hidden, same};
 use super::{error, interrupts, thread};
@@ -80,7 +80,7 @@ pub fn set_gate<G: Gate>(ruby: &Ruby) -> Result<(), Error> {
     mask.funcall::<_, _, Value>("default_proc=", (ruby.proc_new(ask::<G>),))?;
     mask.freeze();
     GATE.get_or_register(mask.as_value());
-    Ok(())
+    masks::set_gated(ruby, ruby.proc_new(ask_first::<G>))
 }
 
 /// The gate's timing for a class. Nil leaves the decision to earlier masks, of which there are none.
@@ -104,6 +104,16 @@ fn ask<G: Gate>(ruby: &Ruby, arguments: &[Value], _: Option<Proc>) -> Result<Val
             RaiseTiming::OnBlocking => ruby.sym_new("on_blocking").as_value(),
             RaiseTiming::Never => ruby.sym_new("never").as_value(),
         }),
+    }
+}
+
+/// The gate's timing, or else what the program's mask says. Ruby asks for the class of the entry, and then for each
+/// class that it inherits from.
+fn ask_first<G: Gate>(ruby: &Ruby, arguments: &[Value], block: Option<Proc>) -> Result<Value, Error> {
+    let timing = ask::<G>(ruby, arguments, block)?;
+    match arguments {
+        [gated, class] if timing.is_nil() => Ok(masks::programs_timing(*gated, *class).unwrap_or(timing)),
+        _ => Ok(timing),
     }
 }
 

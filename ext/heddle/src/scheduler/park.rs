@@ -328,6 +328,7 @@ impl Scheduler {
     pub fn find_masks(&self, ruby: &Ruby) {
         if self.preemption.masks.get().is_none() {
             let masks = Masks::of_thread(ruby);
+            masks.and_then(|masks| masks.gate(ruby).not_an_interrupt("no memory"));
             self.preemption.root_mask_count.set(masks.map_or(0, Masks::len));
             self.preemption.masks.set(masks);
         }
