@@ -264,7 +264,7 @@ impl Scheduler {
             if !self.is_masked(ruby, exception) {
                 return Some(found);
             }
-            masked.push(found);
+            masked.push(error::class_of(exception).into());
         }
     }
 

@@ -120,6 +120,11 @@ pub fn is_in_flight(exception: Value) -> bool {
     errors.into_iter().any(|error| caused_by(unsafe { Value::from_raw(error) }, exception))
 }
 
+/// The class of an exception that is to be raised, or that class itself. Calls no method.
+pub fn class_of(exception: Value) -> RClass {
+    RClass::from_value(exception).unwrap_or_else(|| exception.class())
+}
+
 fn caused_by(error: Value, exception: Value) -> bool {
     /// Where Ruby keeps an exception's cause. The method `cause` would check interrupts.
     static CAUSE: HiddenVariable = HiddenVariable::new("cause");

@@ -8,13 +8,13 @@
 use magnus::gc::Marker;
 use magnus::r_hash::ForEach;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error, RArray, RClass, RHash, Ruby, Value, block::Proc, prelude::*};
+use magnus::{Error, RArray, RHash, Ruby, Value, block::Proc, prelude::*};
 
 use super::gvl::assert_stays_with_gvl;
 use super::hidden_variable::HiddenVariable;
 use super::outcome::RubyOutcome;
-use super::thread;
 use super::value::{PinnedValue, Registered, same};
+use super::{error, thread};
 
 const NO_MEMORY: &str = "no memory";
 
@@ -121,8 +121,7 @@ impl Masks {
         if self.len() == 0 {
             return None;
         }
-        let class = RClass::from_value(exception).unwrap_or_else(|| exception.class());
-        let ancestors = class.ancestors();
+        let ancestors = error::class_of(exception).ancestors();
         let stack = self.stack()?;
         (0..self.len()).rev().find_map(|index| {
             let mask = programs(mask_at(stack, index)?);

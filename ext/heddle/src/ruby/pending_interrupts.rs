@@ -18,11 +18,12 @@ use magnus::exception::Exception;
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::{Error, RArray, Ruby, Value, block::Proc, prelude::*};
 use rb_sys::VALUE;
+use rustc_hash::FxHashSet;
 
 use super::hidden_variable::HiddenVariable;
 use super::masks::{self, Masks};
 use super::outcome::RubyOutcome;
-use super::value::{Registered, is_hidden, same};
+use super::value::{Identity, Registered, is_hidden, same};
 use super::{error, interrupts, thread};
 
 unsafe extern "C" {
@@ -389,6 +390,11 @@ pub fn is_any_unmasked(ruby: &Ruby) -> bool {
 /// Whether `entry` is on the current thread's list. False before [`find`].
 pub fn has(ruby: &Ruby, entry: Value) -> bool {
     list(ruby).is_some_and(|list| entries(list).any(|found| same(found, entry)))
+}
+
+/// What the current thread's list has. Nothing before [`find`].
+pub fn listed(ruby: &Ruby) -> FxHashSet<Identity> {
+    list(ruby).into_iter().flat_map(entries).map(Identity::from).collect()
 }
 
 /// Takes `entry` off the current thread's list, if it is there.

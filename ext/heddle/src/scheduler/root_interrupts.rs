@@ -170,13 +170,13 @@ impl Scheduler {
     /// whether there is anything.
     pub fn forget_raised(&self, ruby: &Ruby, current: Value) -> bool {
         let fiber = self.raising_fiber(current);
-        let is_raised = |own: &&OwnException| {
-            own.was_listed && own.fiber == fiber && !pending_interrupts::has(ruby, own.exception.get())
-        };
-        // Not while it is borrowed mutably: `has` may let another Ractor collect, which marks it.
-        let next = || self.root.own.borrow().iter().find(is_raised).map(|own| own.exception.get());
-        let count = std::iter::from_fn(next).inspect(|own| self.forget_own(*own)).count();
-        count > 0
+        let listed = pending_interrupts::listed(ruby);
+        let is_raised =
+            |own: &OwnException| own.was_listed && own.fiber == fiber && !listed.contains(&own.exception.into());
+        let mut own = self.root.own.borrow_mut();
+        let before = own.len();
+        own.retain(|own| !is_raised(own));
+        own.len() < before
     }
 
     /// The fiber in which `Thread.current.raise` of `current` raises, when masks let it: the fiber itself, or the one
@@ -195,11 +195,15 @@ impl Scheduler {
     }
 
     fn own_that(&self, ruby: &Ruby, current: Value, is_let_through: impl Fn(Value) -> bool) -> Option<Value> {
+        if !self.may_have_own() {
+            return None;
+        }
         let fiber = self.raising_fiber(current);
-        let is_left = |own: &&OwnException| own.fiber == fiber && pending_interrupts::has(ruby, own.exception.get());
-        let nth_left = |nth| self.root.own.borrow().iter().filter(is_left).nth(nth).map(|own| own.exception.get());
+        let listed = pending_interrupts::listed(ruby);
+        let is_left = |own: &&OwnException| own.fiber == fiber && listed.contains(&own.exception.into());
         // `is_let_through` allocates, so nothing may be borrowed that the collector marks.
-        (0..).map_while(nth_left).find(|own| is_let_through(*own))
+        let left: Vec<PinnedValue> = self.root.own.borrow().iter().filter(is_left).map(|own| own.exception).collect();
+        left.into_iter().map(PinnedValue::get).find(|own| is_let_through(*own))
     }
 
     /// `current`, which has this key, is about to wait. Of several exceptions Ruby raises one at the end of a mask, and

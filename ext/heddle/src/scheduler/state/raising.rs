@@ -4,13 +4,14 @@ use heddle_core::queue::raise_phase::Observation;
 use magnus::Value;
 
 use super::{State, TimerAction};
-use crate::ruby::value::PinnedValue;
+use crate::ruby::error;
+use crate::ruby::value::{Identity, PinnedValue};
 use crate::scheduler::raise::{PendingRaise, RaisePoint, RaiseScope, Shield};
 use crate::scheduler::record::{FiberKey, FiberState, Record};
 use crate::scheduler::wait::Wait;
 
 /// What is to be raised in a fiber next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Pending {
     /// The exception by which all fibers are asked to end.
     Stop,
@@ -221,16 +222,17 @@ impl State {
         record.is_some_and(|record| std::mem::take(&mut record.may_unwind))
     }
 
-    /// What is to be raised next in a fiber, which computes, but for what is `masked`. Returns the exception, too, or its
-    /// class.
-    pub fn find_pending(&self, key: FiberKey, masked: &[Pending]) -> Option<(Pending, Value)> {
-        let stop = self.raises.stop().filter(|_| self.must_be_stopped(key) && !masked.contains(&Pending::Stop));
+    /// What is to be raised next in a fiber, which computes, but for exceptions of classes that are `masked`. Returns the
+    /// exception, too, or its class.
+    pub fn find_pending(&self, key: FiberKey, masked: &[Identity]) -> Option<(Pending, Value)> {
+        let is_masked = |exception| masked.contains(&error::class_of(exception).into());
+        let stop = self.raises.stop().filter(|stop| self.must_be_stopped(key) && !is_masked(*stop));
         if let Some(stop) = stop {
             return Some((Pending::Stop, stop));
         }
         let record = self.fibers.get(key)?;
         let (shield, point) = (record.task.shield, point_of(record, RaisePoint::Program));
-        let is_let_through = |index| !masked.contains(&Pending::Sent(index));
+        let is_let_through = |index| !is_masked(record.pending_raises.exception(index));
         let index = record.pending_raises.next_that(shield, point, &self.timers, is_let_through)?;
         Some((Pending::Sent(index), record.pending_raises.exception(index)))
     }
