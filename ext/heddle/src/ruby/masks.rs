@@ -23,6 +23,8 @@ static STACK: HiddenVariable = HiddenVariable::new("heddle_masks");
 static PROGRAMS: HiddenVariable = HiddenVariable::new("heddle_programs_mask");
 /// What the gated masks are copies of.
 static GATED: Registered = Registered::new();
+/// What stands for frozen masks, by these: they are constants of programs, which use them again and again.
+static KNOWN: Registered = Registered::new();
 
 /// The mask stack of a thread, which must be marked as long as this lives.
 #[derive(Debug, Clone, Copy)]
@@ -145,6 +147,9 @@ pub fn set_gated(ruby: &Ruby, ask: Proc) -> Result<(), Error> {
     model.funcall::<_, _, Value>("compare_by_identity", ())?;
     model.funcall::<_, _, Value>("default_proc=", (ask,))?;
     GATED.get_or_register(model.as_value());
+    let known = ruby.hash_new();
+    known.funcall::<_, _, Value>("compare_by_identity", ())?;
+    KNOWN.get_or_register(known.as_value());
     Ok(())
 }
 
@@ -162,6 +167,21 @@ pub fn masks_all(ruby: &Ruby, mask: Value) -> bool {
 /// # Errors
 /// No memory.
 pub fn gated(ruby: &Ruby, mask: Value) -> Result<Value, Error> {
+    /// A program that makes frozen masks anew has no use for any of them twice.
+    const MOST_KNOWN: usize = 100;
+    let known = KNOWN.get(ruby).filter(|_| mask.is_frozen()).and_then(|known| RHash::from_value(known.get()));
+    let Some(known) = known else { return make_gated(ruby, mask) };
+    if let Some(gated) = known.get(mask) {
+        return Ok(gated);
+    }
+    let gated = make_gated(ruby, mask)?;
+    if known.len() < MOST_KNOWN && PROGRAMS.get(mask).is_nil() {
+        known.aset(mask, gated)?;
+    }
+    Ok(gated)
+}
+
+fn make_gated(ruby: &Ruby, mask: Value) -> Result<Value, Error> {
     let timings = ["immediate", "on_blocking", "never"].map(|name| ruby.sym_new(name).as_value());
     let nth = |timing: Value| timings.iter().position(|known| same(*known, timing));
     let Some(model) = GATED.get(ruby) else { return Ok(mask) };
