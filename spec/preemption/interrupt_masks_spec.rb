@@ -219,4 +219,17 @@ RSpec.describe "A fiber that masks exceptions" do
     end
     expect(&run).to raise_error(KeyError, "failed")
   end
+
+  [:immediate, nil, { IndexError => :now }, {}, { IndexError => :immediate, KeyError => 1 },
+   Struct.new(:to_hash).new({ IndexError => :immediate })].each do |mask|
+    it "gets what a thread gets for a mask of #{mask.inspect}" do
+      outcome = lambda do
+        Thread.handle_interrupt(mask) { :run }
+      rescue ArgumentError, TypeError => e
+        [e.class, e.message]
+      end
+      in_thread = Thread.new(&outcome).value
+      expect(Heddle.run { Heddle.spin(&outcome).await }).to eq in_thread
+    end
+  end
 end

@@ -1,6 +1,6 @@
 //! Functions that `lib/heddle` calls when a signal's handler raises: see `scheduler/root_interrupts.rs`.
 
-use magnus::{Error, Ruby, Value};
+use magnus::{Error, RHash, Ruby, Value};
 
 use crate::ruby::{fiber, masks, pending_interrupts};
 use crate::scheduler::Scheduler;
@@ -47,9 +47,10 @@ pub fn record_interrupt(ruby: &Ruby, exception: Value) {
     }
 }
 
-/// A mask for `Thread.handle_interrupt`, which is `mask` unless the thread has a scheduler: see [`masks::gated`].
+/// A mask for `Thread.handle_interrupt`, which is `mask` unless the thread has a scheduler: see [`masks::gated`]. What is
+/// no Hash is left to Ruby.
 pub fn gated_mask(ruby: &Ruby, mask: Value) -> Result<Value, Error> {
-    // Most masks of Heddle's own.
-    let masks_all = masks::masks_all(ruby, mask);
-    if masks_all || Scheduler::in_use(ruby).is_none() { Ok(mask) } else { masks::gated(ruby, mask) }
+    // Most masks of Heddle's own hold everything back.
+    let is_gated = RHash::from_value(mask).is_some_and(|masks| !masks::masks_all(ruby, masks));
+    if is_gated && Scheduler::in_use(ruby).is_some() { masks::gated(ruby, mask) } else { Ok(mask) }
 }

@@ -154,11 +154,9 @@ pub fn set_gated(ruby: &Ruby, ask: Proc) -> Result<(), Error> {
 }
 
 /// Whether the mask holds everything back, and says no more. Calls no method.
-pub fn masks_all(ruby: &Ruby, mask: Value) -> bool {
-    RHash::from_value(mask)
-        .filter(|masks| masks.len() == 1)
-        .and_then(|masks| masks.get(ruby.class_object()))
-        .is_some_and(|timing: Value| same(timing, ruby.sym_new("never").as_value()))
+pub fn masks_all(ruby: &Ruby, masks: RHash) -> bool {
+    let timing: Option<Value> = if masks.len() == 1 { masks.get(ruby.class_object()) } else { None };
+    timing.is_some_and(|timing| same(timing, ruby.sym_new("never").as_value()))
 }
 
 /// A mask that asks the gate before the program's. Ruby asks the innermost mask first, so one of the program's that
