@@ -114,11 +114,11 @@ pub fn define(ruby: &Ruby, heddle: RModule) -> Result<(), Error> {
         native.define_singleton_method("being_killed?", function!(fiber_raise::is_being_killed, 0))?;
         native.define_singleton_method("raise_here", function!(fiber_raise::raise_here, 1))?;
         native.define_singleton_method("raised_here", function!(fiber_raise::raised_here, 1))?;
+        native.define_singleton_method("gated_mask", function!(signal_handlers::gated_mask, 1))?;
         descriptors::define(ruby, heddle, native)
     })?;
     native.define_singleton_method("handles_interrupts?", function!(signal_handlers::handles_interrupts, 0))?;
     native.define_singleton_method("keep_wake_ups", function!(signal_handlers::keep_wake_ups, 0))?;
-    ractor::safe(ruby, || native.define_singleton_method("gated_mask", function!(signal_handlers::gated_mask, 1)))?;
     native.define_singleton_method("take_sent", function!(signal_handlers::take_sent, 0))?;
     native.define_singleton_method("send_to_root", function!(signal_handlers::send_to_root, 1))?;
     native.define_singleton_method("record_interrupt", function!(signal_handlers::record_interrupt, 1))?;

@@ -1,4 +1,5 @@
-//! Functions that `lib/heddle` calls when a signal's handler raises: see `scheduler/root_interrupts.rs`.
+//! Functions that `lib/heddle` calls when a signal's handler raises, and for what keeps from a fiber the exceptions that are
+//! meant for the root: see `scheduler/root_interrupts.rs`.
 
 use magnus::{Error, RHash, Ruby, Value};
 

@@ -189,14 +189,14 @@ impl Scheduler {
         else {
             return;
         };
-        let may_unwind = self.may_unwind(ruby, current);
-        if let Some(own) = self.own_next(ruby, current).filter(|_| !self.is_shielded(current)) {
+        let is_shielded = self.is_shielded(current);
+        let may_unwind = !is_shielded && self.may_unwind(ruby, current);
+        let own = if is_shielded { None } else { self.own_next(ruby, current) };
+        if let Some(own) = own {
             if may_unwind || !safe_points::may_raise_here(ruby) {
                 return self.try_again_soon();
             }
-            if pending_interrupts::raise_next(ruby, own).deferred() == Some(true) {
-                self.state.borrow_mut().note_raise_in(current);
-            } else {
+            if pending_interrupts::raise_next(ruby, own).deferred() != Some(true) {
                 pending_interrupts::defer(ruby, &error::make_exception(own, None));
             }
             return;
@@ -238,11 +238,9 @@ impl Scheduler {
         }
     }
 
-    /// See [`State::take_unwinding`](crate::scheduler::state::State::take_unwinding).
+    /// See [`State::take_unwinding`](crate::scheduler::state::State::take_unwinding). What the fiber has raised in its own
+    /// thread may unwind it, too. Not for a fiber that is shielded: it would not be known any more when it leaves the hook.
     fn may_unwind(&self, ruby: &Ruby, current: Value) -> bool {
-        if self.is_shielded(current) {
-            return false;
-        }
         let has_raised_own = self.may_have_own() && self.forget_raised(ruby, current);
         self.state.borrow_mut().take_unwinding(current) || has_raised_own
     }

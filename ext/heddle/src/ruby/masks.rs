@@ -57,6 +57,9 @@ impl Masks {
         let Some(stack) = self.stack() else { return Ok(()) };
         for index in 1..self.len() {
             let mask: Value = stack.entry(index as isize)?;
+            if !same(programs(mask), mask) {
+                continue;
+            }
             stack.store(index as isize, gated(ruby, mask)?)?;
         }
         Ok(())
@@ -173,27 +176,23 @@ pub fn gated(ruby: &Ruby, mask: Value) -> Result<Value, Error> {
         return Ok(gated);
     }
     let gated = make_gated(ruby, mask)?;
-    if known.len() < MOST_KNOWN && PROGRAMS.get(mask).is_nil() {
+    if known.len() < MOST_KNOWN {
         known.aset(mask, gated)?;
     }
     Ok(gated)
 }
 
 fn make_gated(ruby: &Ruby, mask: Value) -> Result<Value, Error> {
-    let timings = ["immediate", "on_blocking", "never"].map(|name| ruby.sym_new(name).as_value());
-    let nth = |timing: Value| timings.iter().position(|known| same(*known, timing));
+    let is_one_of = |timing: Value, names: &[&str]| names.iter().any(|name| same(timing, ruby.sym_new(*name)));
+    let is_let_through = |timing| is_one_of(timing, &["immediate", "on_blocking"]);
     let Some(model) = GATED.get(ruby) else { return Ok(mask) };
     let Some(masks) = RHash::from_value(mask) else {
-        return if nth(mask).is_some_and(|nth| nth < 2) { wrap(model.get(), mask) } else { Ok(mask) };
+        return if is_let_through(mask) { wrap(model.get(), mask) } else { Ok(mask) };
     };
-    if !PROGRAMS.get(mask).is_nil() {
-        return Ok(mask);
-    }
     let (mut lets_through, mut is_valid) = (false, true);
     masks.foreach(|_: Value, timing: Value| {
-        let nth = nth(timing);
-        is_valid &= nth.is_some();
-        lets_through |= nth.is_some_and(|nth| nth < 2);
+        lets_through |= is_let_through(timing);
+        is_valid &= is_let_through(timing) || is_one_of(timing, &["never"]);
         Ok(ForEach::Continue)
     })?;
     if !(lets_through && is_valid) {

@@ -206,13 +206,6 @@ impl State {
         }
     }
 
-    /// Like [`State::note_raise`], for the running fiber.
-    pub fn note_raise_in(&mut self, running: Value) {
-        if let Some(key) = self.fibers.find_running(running) {
-            self.note_raise(key);
-        }
-    }
-
     /// Whether an exception may unwind the running fiber, since one has been raised in it, or in its generators, after
     /// the last tick outside of hooks. Ruby checks interrupts while it raises an exception, at the end of a call of its
     /// `exception`, and before it leaves each frame: if a tick raised another one there, the first one would be lost.
